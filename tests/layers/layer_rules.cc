@@ -100,6 +100,11 @@ std::vector<Room> SystoleRooms() {
       // Image files as records. It reads their headers; no other format knows what a record holds.
       {"core/record/images", 8,
        Join({files, {"core/example", "core/image", "core/record/source"}})},
+      // Rows of arrays in memory as records. It is not in the table, because it has no files. It
+      // knows TFRecord, because its records count as those of a shard.
+      {"core/record/arrays", 9,
+       Join({ground,
+             {"core/concurrency", "core/example", "core/record/source", "core/record/tfrecord"}})},
       // The table of formats.
       {"core/record", 9,
        Join({files,

@@ -1,0 +1,107 @@
+// Arrays in the memory of this process, as a table: row i of every array belongs to record i. A row
+// holds the features that `systole.write` would write for it:
+//   uint8      bytes, one value: the row's bytes. A row of a single uint8 is int64.
+//   float32    float, the row's values
+//   int64      int64, the row's values
+// so records, their sizes and their content hash are those of a shard with these examples.
+//
+// Thread-compatible: immutable. The arrays must not change while the table lives.
+#ifndef SYSTOLE_CORE_RECORD_ARRAYS_ARRAY_TABLE_H_
+#define SYSTOLE_CORE_RECORD_ARRAYS_ARRAY_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/example/example_builder.h"
+#include "core/example/feature_view.h"
+#include "core/record/source/shard_facts.h"
+#include "core/tensor/dtype.h"
+
+namespace systole {
+
+// One array.
+struct ArrayColumn {
+  std::string name;
+  DType dtype = DType::kUint8;  // kUint8, kFloat32 or kInt64.
+  // Dimensions after the first. Empty: a row is one value.
+  std::vector<int64_t> row_shape = {};
+  const char* data = nullptr;  // Row 0. The values of a row lie one after the other.
+  // From one row to the next. May be negative, or 0.
+  int64_t stride_bytes = 0;
+};
+
+class ArrayTable {
+ public:
+  // Reads all rows once, on `threads` threads, for the content hash. `owner` keeps the arrays alive
+  // as long as the table.
+  //   InvalidArgument  no column, two columns of one name, another dtype, or a row is too large.
+  //   Cancelled        InterruptRequested().
+  static absl::StatusOr<std::shared_ptr<const ArrayTable>> Create(std::vector<ArrayColumn> columns,
+                                                                  int64_t rows,
+                                                                  std::shared_ptr<const void> owner,
+                                                                  int threads);
+
+  int64_t num_rows() const { return rows_; }
+  // The sum of the sizes of all records, as a TFRecord shard has them.
+  uint64_t shard_bytes() const { return shard_bytes_; }
+  // The sizes of the smallest and of the largest record.
+  PayloadRange payload_bytes() const { return payload_bytes_; }
+  // That of a TFRecord shard with these records.
+  uint64_t content_hash() const { return content_hash_; }
+
+  // Calls `visit` with each feature of the row, in the order of names. The views borrow the table.
+  // REQUIRES: 0 <= row < num_rows().
+  void Visit(int64_t row, absl::FunctionRef<void(const FeatureView&)> visit) const;
+
+  // The row as a tf.train.Example. REQUIRES as above.
+  std::string RecordOf(int64_t row) const;
+
+  // Loads the beginning of the row into the processor's cache.
+  void Prefetch(int64_t row) const;
+
+ private:
+  struct Column {
+    ArrayColumn array;
+    FeatureKind kind = FeatureKind::kBytes;
+    uint64_t row_bytes = 0;
+  };
+  // A record, cut at the value of the largest column.
+  struct CutRecord {
+    RecordAround around;
+    absl::string_view value;
+
+    uint64_t size() const { return around.size() + value.size(); }
+  };
+
+  ArrayTable(std::vector<Column> columns, int64_t rows, std::shared_ptr<const void> owner);
+
+  static absl::StatusOr<Column> Checked(ArrayColumn array);
+  absl::string_view BytesOf(const Column& column, int64_t row) const {
+    return {column.array.data + row * column.array.stride_bytes, column.row_bytes};
+  }
+  FeatureView ViewOf(const Column& column, int64_t row) const;
+  CutRecord Cut(int64_t row) const;
+  // Sets what depends on the values.
+  absl::Status Hash(int threads);
+
+  const std::vector<Column> columns_;  // Sorted by name.
+  const int64_t rows_;
+  const std::shared_ptr<const void> owner_;
+  // The column whose values RecordOf() and Hash() copy only once; columns_.size() if none has
+  // values that lie in a record as they lie in memory.
+  size_t largest_;
+  uint64_t shard_bytes_ = 0;
+  PayloadRange payload_bytes_ = {};
+  uint64_t content_hash_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_ARRAYS_ARRAY_TABLE_H_
