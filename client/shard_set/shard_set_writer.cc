@@ -15,6 +15,10 @@ namespace {
 constexpr int64_t kChunkBytes = 256 << 10;
 // Beside its bytes, a record that waits takes about this much memory.
 constexpr int64_t kBytesOfRecord = 64;
+// Waits are cut into turns of this length.
+constexpr absl::Duration kTurn = absl::Milliseconds(50);
+// How long threads may go on with their requests after a failure: 10 seconds.
+constexpr int kTurnsToEnd = 200;
 
 absl::Status CheckOptions(const ShardSet& set, const ShardSetOptions& options) {
   if (options.shards < 1 || options.shards > kMostShards) {
@@ -154,13 +158,13 @@ absl::Status ShardSetWriter::EndThreads() {
     changed_.SignalAll();
     // Waits in short turns, to see whether the caller still wants the set.
     while (failed_.ok() && running_ > 0 && !InterruptRequested()) {
-      changed_.WaitFor(mu_, absl::Milliseconds(50));
+      changed_.WaitFor(mu_, kTurn);
     }
     if (running_ > 0 && failed_.ok()) failed_ = InterruptedError();
     changed_.SignalAll();
     handed = failed_;
   }
-  if (!handed.ok()) unwanted_.Raise();
+  if (!handed.ok()) GiveUp();
   pool_.reset();
   MutexLock lock(mu_);
   return failed_;
@@ -211,10 +215,18 @@ absl::StatusOr<WrittenSet> ShardSetWriter::Finish() {
   return ShardSet::WithLeft(finished, set_.Remove(written.shards).files);
 }
 
+void ShardSetWriter::GiveUp() {
+  {
+    MutexLock lock(mu_);
+    for (int turn = 0; running_ > 0 && turn < kTurnsToEnd; ++turn) changed_.WaitFor(mu_, kTurn);
+  }
+  unwanted_.Raise();
+}
+
 void ShardSetWriter::Abandon() {
   if (pool_ != nullptr) {
-    unwanted_.Raise();
     Fail(InterruptedError());
+    GiveUp();
     pool_.reset();
   }
   writers_.clear();

@@ -79,7 +79,7 @@ class ShardSetWriter {
   absl::StatusOr<WrittenSet> Finish() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Ends the threads and drops all records. Nothing of this run is left. Uploads to a bucket that
-  // have begun are called off.
+  // have begun are called off. Takes some 10 seconds more if a server does not answer.
   void Abandon() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -109,6 +109,9 @@ class ShardSetWriter {
   // Lets the threads write all that waits, and waits for their end. If the caller is interrupted,
   // they end early.
   absl::Status EndThreads() ABSL_LOCKS_EXCLUDED(mu_);
+  // After failed_ was set: lets the threads end what they do, and interrupts those that take long.
+  // An upload that is interrupted while it begins has no name yet, so it could not be called off.
+  void GiveUp() ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CloseShards(std::vector<ShardCount>& shards);
   absl::Status CloseShard(size_t shard, ShardCount& count);
   absl::Status FinishInto(std::vector<ShardCount>& shards);

@@ -391,7 +391,7 @@ std::vector<Room> SystoleRooms() {
             feed,
             {"core/textproto", "core/process/allocator.h", "core/log", "core/metrics", "core/cache",
              "core/order", "core/compression", "core/example", "core/record", "core/record/source",
-             "core/record/tfrecord", "core/dataset", "core/plan",
+             "core/record/tfrecord", "core/record/arrays", "core/dataset", "core/plan",
              "proto/framing/grpc_log.h", "client/local", "client/look", "client/shard_set"}})},
   };
 }

@@ -1,4 +1,5 @@
 // The extension module `systole._systole`: the C++ code that the package's Python code calls.
+#include "client/python/extension/array_rows.h"
 #include "client/python/extension/contact_sheets.h"
 #include "client/python/extension/feed_handle.h"
 #include "client/python/extension/feed_options.h"
@@ -42,6 +43,7 @@ NB_MODULE(_systole, module) {
   DeclareFeedOptions(module);
   DeclareFeeds(module);
   DeclareRecordFiles(module);
+  DeclareArrayRows(module);
 }
 
 }  // namespace systole::python

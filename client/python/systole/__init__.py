@@ -33,6 +33,7 @@ from systole import _systole  # noqa: E402
 from systole._any_feed import AnyFeed, Steps  # noqa: E402
 from systole._arguments import checks_names, count_of_bytes, path, whole_number  # noqa: E402
 from systole._array import Array  # noqa: E402
+from systole._arrays import Arrays, from_arrays  # noqa: E402
 from systole._batch import AnyBatch, ArraySpec, Batch, Page, Ragged  # noqa: E402
 from systole._errors import (  # noqa: E402
     Cancelled,
@@ -109,6 +110,7 @@ __all__ = [
     "AnyFeed",
     "Array",
     "ArraySpec",
+    "Arrays",
     "Batch",
     "Cancelled",
     "DataLoss",
@@ -133,6 +135,7 @@ __all__ = [
     "Written",
     "configure",
     "content_version",
+    "from_arrays",
     "keep_freed_memory",
     "read",
     "serve",

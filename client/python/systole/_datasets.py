@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from typing import Union
+from typing import Any, Union
 
 from systole import _errors, _systole
 from systole._arguments import path, whole_number
+from systole._arrays import Arrays
 from systole._message import Message
 
-# A dict from a dataset's name to the glob or globs of its shards. If the spec names one dataset,
-# the globs alone will do.
-Datasets = Union[str, "os.PathLike[str]", Sequence[str], Mapping[str, str | Sequence[str]]]
+# A dict from a dataset's name to the glob or globs of its shards, or to arrays. If the spec names
+# one dataset, the globs or arrays alone will do.
+Datasets = Union[
+    str, "os.PathLike[str]", Sequence[str], Arrays, Mapping[str, str | Sequence[str] | Arrays]
+]
 
 
 def check_order(datasets: object) -> None:
@@ -62,7 +65,36 @@ def expected(
     return wanted
 
 
-def globs(datasets: Datasets, name: str, names: list[str]) -> list[str]:
+def check_shapes(datasets: Datasets, names: list[str], outputs: list[dict[str, Any]]) -> None:
+    """Raises if an output lacks the shape of its array's rows."""
+    for name in names:
+        found = datasets.get(name) if isinstance(datasets, Mapping) else datasets
+        if isinstance(found, Arrays):
+            found.check_outputs(outputs)
+
+
+def open_dataset(
+    datasets: Datasets,
+    name: str,
+    names: list[str],
+    *,
+    index_dir: str,
+    write_index: bool,
+    compression: str,
+    expect_records: int,
+    expect_bytes: int,
+) -> _systole.Dataset:
+    """The dataset `name` of the spec's datasets `names`."""
+    found = globs(datasets, name, names)
+    if isinstance(found, Arrays):
+        return found.dataset(name, expect_records, expect_bytes)
+    return _systole.Dataset.open(
+        name, found, index_dir, write_index, compression, expect_records, expect_bytes
+    )
+
+
+def globs(datasets: Datasets, name: str, names: list[str]) -> list[str] | Arrays:
+    """The globs of the dataset `name`, or its arrays."""
     if not isinstance(datasets, Mapping) and len(set(names)) > 1:
         raise _errors.NotFound(
             f"the spec has the datasets {', '.join(names)}; name the shards of each, as in "
@@ -75,12 +107,14 @@ def globs(datasets: Datasets, name: str, names: list[str]) -> list[str]:
                 f"{', '.join(datasets) or 'none'}"
             )
         datasets = datasets[name]
+    if isinstance(datasets, Arrays):
+        return datasets
     if isinstance(datasets, (str, os.PathLike)):
         return [path("datasets", datasets)]
     try:
         return [path("datasets", one) for one in datasets]
     except TypeError:
         raise _errors.WrongType(
-            f"datasets is {datasets!r}; want a glob, a folder, a list of them, or a dict of them "
-            "by name"
+            f"datasets is {datasets!r}; want a glob, a folder, a list of them, "
+            "systole.from_arrays(..), or a dict of them by name"
         ) from None

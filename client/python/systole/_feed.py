@@ -16,7 +16,7 @@ from systole._arguments import (
     whole_number,
 )
 from systole._base_feed import BaseFeed
-from systole._datasets import Datasets, check_order, expected, globs, log_notes
+from systole._datasets import Datasets, check_order, check_shapes, expected, log_notes, open_dataset
 from systole._durations import seconds
 from systole._hosts import share_of_cores
 from systole._message import SpecLike, spec_bytes, spec_fields
@@ -137,8 +137,8 @@ def _check_process() -> None:
 class LocalFeed(BaseFeed):
     """A feed made in this process by the servers' engine, with the same bytes and the same state.
 
-    datasets:           {name: glob, folder, or a list of them}; or one of these alone, if the spec
-                        names one dataset
+    datasets:           {name: glob, folder, a list of them, or systole.from_arrays(..)}; or one of
+                        these alone, if the spec names one dataset
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
     threads:            threads that read, decode and transform. All LocalFeeds of a process share
                         them, so a number other than that of the open feeds is refused. Default: the
@@ -190,6 +190,7 @@ class LocalFeed(BaseFeed):
         share, said_by = share_of_cores(num_cores, cores, process_index, process_count)
         members = fields["mixture"] or fields["concatenation"]
         names = [member["dataset"] for member in members] or [fields["dataset"]]
+        check_shapes(datasets, names, fields["outputs"])
         if threads is not None:
             threads = whole_number("threads", threads)
         ahead = count_of_bytes("prefetch_bytes", prefetch_bytes)
@@ -198,14 +199,15 @@ class LocalFeed(BaseFeed):
         cache_folder = path("cache_disk", cache_disk)
         indexes = folder("index_dir", index_dir)
         opened = {
-            name: _systole.Dataset.open(
+            name: open_dataset(
+                datasets,
                 name,
-                globs(datasets, name, names),
-                indexes,
-                bool(write_index),
-                str(compression),
-                expected(expect_records, "expect_records", name, names),
-                expected(expect_bytes, "expect_bytes", name, names),
+                names,
+                index_dir=indexes,
+                write_index=bool(write_index),
+                compression=str(compression),
+                expect_records=expected(expect_records, "expect_records", name, names),
+                expect_bytes=expected(expect_bytes, "expect_bytes", name, names),
             )
             for name in dict.fromkeys(names)
         }

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 from systole import _errors
 from systole._arguments import checks_names
+from systole._arrays import Arrays
 from systole._durations import Duration, seconds
-from systole._server_options import ServedDatasets, globs_by_name, server_arguments
+from systole._server_options import arrays_and_others, globs_by_name, server_arguments
 from systole._server_process import ServerProcess
 
 
 class serve:
-    """A `systole-server` of the shards on this machine, for other processes of this user:
+    """A `systole-server` of shards or arrays on this machine, for other processes of this user:
 
         with systole.serve({"photos": "/data/photos-*.tfrecord"}, threads=4) as server:
             feed = systole.Feed(server.address, spec)
 
-    datasets:      {name: glob, folder, or a list of them}
+    datasets:      {name: glob, folder, a list of them, or systole.from_arrays(..)}. Arrays are
+                   written into a file, because the server is another process: it takes as many
+                   bytes as the arrays, in the folder for temporary files (TMPDIR), and is removed
+                   when the server ends
     threads:       threads that read, decode and transform; default: one for each CPU
     memory_budget: bytes for batches in flight, and for the threads that make them
     index_dir:     folder for the shards' indexes; default: beside each shard
@@ -45,7 +50,7 @@ class serve:
     @checks_names("serve")
     def __init__(
         self,
-        datasets: ServedDatasets,
+        datasets: Mapping[str, str | os.PathLike[str] | Sequence[str] | Arrays],
         *,
         threads: int | None = None,
         memory_budget: int = 1 << 30,
@@ -59,8 +64,10 @@ class serve:
         block_cache_bytes: int = 64 << 30,
         start_timeout: Duration = 600,
     ) -> None:
+        arrays, others = arrays_and_others(datasets)
+        self._arrays: dict[str, Arrays] = arrays
         self._arguments = server_arguments(
-            globs_by_name(datasets),
+            globs_by_name(others),
             threads=threads,
             memory_budget=memory_budget,
             index_dir=index_dir,
@@ -81,13 +88,23 @@ class serve:
         return f"unix:{self._running().socket}"
 
     def __enter__(self) -> serve:
-        self._process = ServerProcess("", self._arguments)
+        self._process = ServerProcess("", self._arguments, self._write_arrays)
         try:
             self._process.wait_until_it_serves(self._start_timeout)
         except BaseException:
             self.__exit__(None, None, None)
             raise
         return self
+
+    def _write_arrays(self, folder: str) -> list[str]:
+        """Writes the arrays into `folder`, where only this user may read them. Returns the
+        arguments that name the files."""
+        arguments = []
+        for number, (name, arrays) in enumerate(self._arrays.items()):
+            shard = os.path.join(folder, f"arrays-{number}.tfrecord")
+            arrays.write_shard(shard)
+            arguments += ["--dataset", f"{name}={shard}"]
+        return arguments
 
     def log(self) -> str:
         """The last lines that the server wrote."""

@@ -7,18 +7,25 @@ from collections.abc import Mapping, Sequence
 
 from systole import _errors
 from systole._arguments import count_of_bytes, path, whole_number
+from systole._arrays import Arrays
 
 # The globs of each dataset by its name.
 ServedDatasets = Mapping[str, str | os.PathLike[str] | Sequence[str]]
 
 
 def globs_by_name(datasets: ServedDatasets) -> dict[str, list[str]]:
-    """The argument `datasets`, checked."""
+    """The argument `datasets`, checked. Arrays are refused."""
     if not isinstance(datasets, Mapping):
         raise _errors.WrongType(
             f"datasets is {datasets!r}; want a dict, because a server has datasets by name: "
             f"serve({{'photos': {datasets!r}}}) for a spec with dataset='photos'"
         )
+    for name, globs in datasets.items():
+        if isinstance(globs, Arrays):
+            raise _errors.WrongType(
+                f"the dataset {name!r} is systole.from_arrays(..), which only systole.serve and "
+                "systole.LocalFeed take: write shards by systole.write"
+            )
     return {
         str(name): [
             path("datasets", one)
@@ -26,6 +33,22 @@ def globs_by_name(datasets: ServedDatasets) -> dict[str, list[str]]:
         ]
         for name, globs in datasets.items()
     }
+
+
+def arrays_and_others(
+    datasets: Mapping[str, str | os.PathLike[str] | Sequence[str] | Arrays],
+) -> tuple[dict[str, Arrays], ServedDatasets]:
+    """The argument `datasets`: arrays by name, and the others, which are not checked."""
+    if not isinstance(datasets, Mapping):
+        return {}, datasets
+    arrays: dict[str, Arrays] = {}
+    others: dict[str, str | os.PathLike[str] | Sequence[str]] = {}
+    for name, one in datasets.items():
+        if isinstance(one, Arrays):
+            arrays[str(name)] = one
+        else:
+            others[name] = one
+    return arrays, others
 
 
 def server_arguments(

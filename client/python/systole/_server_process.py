@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from systole import _errors
 from systole._programs import path_of
@@ -22,14 +22,26 @@ class ServerProcess:
 
     listen:    HOST:PORT, or "" for a Unix socket in a private folder
     arguments: further ones of `systole-server`
+    prepare:   gets the private folder, in which it may write files that end with the server, and
+               returns arguments that name them; None: there are no such files
 
     systole.Error contains the server's log. Thread-compatible; any thread may call the methods that
     read the log, and has_ended().
     """
 
-    def __init__(self, listen: str, arguments: Sequence[str]) -> None:
+    def __init__(
+        self,
+        listen: str,
+        arguments: Sequence[str],
+        prepare: Callable[[str], Sequence[str]] | None = None,
+    ) -> None:
         # Only this user may enter the folder. The guard removes it.
         self._folder = tempfile.mkdtemp(prefix="systole-")
+        try:
+            prepared = [] if prepare is None else prepare(self._folder)
+        except BaseException:
+            self._remove_folder()
+            raise
         self._port_file = os.path.join(self._folder, "port")
         self._socket = "" if listen else os.path.join(self._folder, "socket")
         command = [
@@ -39,6 +51,7 @@ class ServerProcess:
             "--port-file",
             self._port_file,
             *arguments,
+            *prepared,
         ]
         guard = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_guard.py")
         self._log = tempfile.TemporaryFile()

@@ -257,6 +257,63 @@ def test_a_large_shard_is_put_together_from_its_parts(bucket, tmp_path, monkeypa
     assert there["ETag"].strip('"').endswith("-3")  # Of parts.
 
 
+# Writes 40 MB into two shards, several parts for each, and reads them again. With "fail" the
+# examples end in an exception after parts were sent.
+WRITE = """
+import random
+import sys
+
+import systole
+
+noise = random.Random(1).randbytes(1 << 20)
+
+
+def examples():
+    for i in range(40):
+        yield {"x": noise, "i": i}
+    if sys.argv[2] == "fail":
+        raise RuntimeError("no more examples")
+
+
+systole.write(sys.argv[1], examples(), shards=2)
+if sys.argv[2] == "read":
+    print([int(one["i"][0]) for one in systole.read(sys.argv[1] + "-*.tfrecord")])
+"""
+
+
+@pytest.mark.parametrize(("scheme", "name"), [("s3", BUCKET), ("gs", OPEN)])
+def test_what_python_writes_into_a_bucket_has_the_bytes_of_files(
+    bucket, tmp_path, monkeypatch, scheme, name
+):
+    if scheme == "gs":
+        monkeypatch.setattr(moto.settings, "INITIAL_NO_AUTH_ACTION_COUNT", float("inf"))
+    variables = bucket.writer | {"STORAGE_EMULATOR_HOST": bucket.endpoint}
+    for out in (tmp_path / "p", f"{scheme}://{name}/written/p"):
+        done = bucket.run([sys.executable, "-c", WRITE, out, "read"], **variables)
+        assert done.stdout == f"{[*range(0, 40, 2), *range(1, 40, 2)]}\n", done.stderr
+    s3 = client("s3", bucket.endpoint, bucket.writer)
+    for file in ("p-00000-of-00002.tfrecord", "p-00001-of-00002.tfrecord"):
+        there = s3.get_object(Bucket=name, Key=f"written/{file}")
+        assert there["Body"].read() == (tmp_path / file).read_bytes()
+        assert there["ETag"].strip('"').endswith("-3")  # Of parts.
+    done = bucket.run(
+        [sys.executable, "-c", WRITE, f"{scheme}://{name}/failed/p", "fail"], **variables
+    )
+    assert "no more examples" in done.stderr
+    assert s3.list_objects_v2(Bucket=name, Prefix="failed/").get("Contents", []) == []
+    # The user of the test may not list uploads.
+    monkeypatch.setattr(moto.settings, "INITIAL_NO_AUTH_ACTION_COUNT", float("inf"))
+    assert s3.list_multipart_uploads(Bucket=name).get("Uploads", []) == []
+
+
+def test_python_is_told_what_writing_needs(bucket):
+    out = f"s3://{BUCKET}/refused/p"
+    done = bucket.run([sys.executable, "-c", WRITE, out, "read"], **bucket.reader)
+    assert "systole._errors.PermissionDenied" in done.stderr and "s3:PutObject" in done.stderr
+    assert bucket.reader["AWS_SECRET_ACCESS_KEY"] not in done.stdout + done.stderr
+    assert names_in(bucket, "refused") == set()
+
+
 def test_who_may_only_read_is_told_what_writing_needs(bucket, shards):
     program = _programs.path_of("systole")
     secret = bucket.reader["AWS_SECRET_ACCESS_KEY"]

@@ -36,6 +36,13 @@ with systole.LocalFeed({"photos": "photos-*"}, spec, threads=2) as feed:
         image = changed["image"]
     systole.prometheus.register(feed, labels={"feed": "train"})
     numbers: list[float] = [sample.value for one in feed.metrics() for sample in one.samples]
+arrays: systole.Arrays = systole.from_arrays({"x": np.zeros((4, 2), np.float32)})
+feeds = [
+    systole.LocalFeed(arrays, spec),
+    systole.LocalFeed({"x": arrays, "y": "y-*", "z": ["z-0", "z-1"]}, spec),
+]
+with systole.serve({"x": arrays, "y": "y-*"}) as server:
+    feed = systole.LocalFeed(arrays, spec)
 written: systole.Written = systole.write("out", ({"x": i} for i in range(3)), shards=2)
 count: int = written.records + written.bytes + len(written.shards[0])
 for example in systole.read("out-*"):
@@ -48,6 +55,7 @@ WRONG = {
     'systole.FeedSpec(datset="photos")': "datset",
     "systole.FeedSpec().epoch = 3": "epoch",
     'systole.Feed("a:1", "spec", prefetch="much")': "prefetch",
+    'systole.from_arrays({"x": [1, 2]})': "list",
     'systole.write("out", [1])': "int",
 }
 

@@ -1,0 +1,152 @@
+"""Arrays in memory as a dataset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from systole import _errors, _systole
+from systole._arguments import checks_names
+
+_DTYPES = ("uint8", "float32", "int64")
+# What to do about arrays of other types.
+_INSTEAD = {"i": "int64", "u": "int64", "b": "int64", "f": "float32", "V": "float32"}
+
+
+class Arrays:
+    """NumPy arrays as a dataset. systole.from_arrays makes it."""
+
+    def __init__(self, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        if not isinstance(arrays, Mapping):
+            raise _errors.WrongType(
+                f"arrays is a {type(arrays).__name__}; want a dict from names to NumPy arrays"
+            )
+        if not arrays:
+            raise _errors.InvalidSpec("arrays is empty; want a dict from names to NumPy arrays")
+        for name, array in arrays.items():
+            _check(name, array)
+        self._arrays = dict(arrays)
+        first, *others = self._arrays
+        rows = len(self._arrays[first])
+        for name in others:
+            if len(self._arrays[name]) != rows:
+                raise _errors.InvalidSpec(
+                    f"array {name!r} has {len(self._arrays[name])} rows and {first!r} has {rows}; "
+                    "want the same number, one for each example"
+                )
+        if rows == 0:
+            raise _errors.InvalidSpec(f"array {first!r} has no rows; want one for each example")
+        self._rows = _systole.ArrayRows(
+            [(name, array.dtype.name, array) for name, array in self._arrays.items()],
+            rows,
+            len(os.sched_getaffinity(0)),
+        )
+
+    def __len__(self) -> int:
+        """The number of examples."""
+        return len(self._rows)
+
+    def dataset(self, name: str, expect_records: int, expect_bytes: int) -> _systole.Dataset:
+        """The dataset `name` of these arrays. A number of 0 means any number."""
+        for what, seen, wanted in (
+            ("records", len(self), expect_records),
+            ("bytes", self._rows.shard_bytes, expect_bytes),
+        ):
+            if wanted not in (0, seen):
+                raise _errors.FailedPrecondition(
+                    f"dataset {name!r}: its arrays have {seen} {what}, expect_{what} says {wanted}"
+                )
+        return self._rows.dataset(name)
+
+    def write_shard(self, path: str) -> None:
+        """Writes all examples as one shard."""
+        self._rows.write_shard(path)
+
+    def check_outputs(self, outputs: list[dict[str, Any]]) -> None:
+        """Raises if an output cannot be made of arrays, or lacks the shape of its array's rows.
+        `outputs`: those of a spec."""
+        for output in outputs:
+            if output["feature"] == "record":
+                raise _errors.InvalidSpec(
+                    f"output {output['name']!r}: the feature 'record' is the bytes of a record, "
+                    f"and rows of arrays have none; want one of {', '.join(self._arrays)}"
+                )
+            array = self._arrays.get(output["feature"])
+            if array is None or array.ndim < 2 or output["shape"] or output.get("padded"):
+                continue
+            transforms = output["transforms"]
+            if array.dtype == np.uint8 and not (transforms and "decode_raw" in transforms[0]):
+                continue  # It may hold files. Otherwise the feed says what is missing.
+            raise _errors.InvalidSpec(
+                f"output {output['name']!r} takes rows of the array {output['feature']!r} and "
+                f"needs their shape: shape={list(array.shape[1:])}"
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Arrays, (self._arrays,)
+
+    def __repr__(self) -> str:
+        arrays = ", ".join(
+            f"{name} {array.dtype}{list(array.shape[1:])}" for name, array in self._arrays.items()
+        )
+        return f"<systole.Arrays of {len(self)} examples: {arrays}>"
+
+
+@checks_names("from_arrays")
+def from_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> Arrays:
+    """NumPy arrays as a dataset, for systole.LocalFeed and systole.serve:
+
+        data = systole.from_arrays({"image": images, "label": labels})
+        feed = systole.LocalFeed(data, spec)
+
+    arrays: by name; the first dimension counts the examples. Types: uint8, float32 and int64. Each
+            row must lie in one piece, as in every array that was not transposed
+
+    A feed reads the arrays where they are and copies a value once, into its batch. It keeps them
+    alive. Do not change them while a feed or a server may read them: nothing would notice.
+
+    The examples are those that systole.write makes of the same rows: a row of uint8 with one
+    dimension or more is bytes, which `decode_raw` reads. Order, draws and bytes of a feed are the
+    same as with one shard of these examples, and so is its state. from_arrays reads all bytes once
+    for this: they are the dataset's fingerprint, so a state is refused if any of them differs.
+
+    systole.serve writes the arrays into a temporary file, because its server is another process.
+    A pickled Arrays holds a copy of the arrays.
+    """
+    return Arrays(arrays)
+
+
+def _check(name: object, array: object) -> None:
+    """Raises if the array cannot be a dataset's. The message says what to do."""
+    if not isinstance(name, str) or not name:
+        raise _errors.WrongType(f"arrays has the name {name!r}; want a str")
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise _errors.InvalidSpec(f"arrays has the name {name!r}: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise _errors.WrongType(
+            f"array {name!r} is a {type(array).__name__}; want a NumPy array: np.asarray(..)"
+        )
+    if array.ndim == 0:
+        raise _errors.InvalidSpec(
+            f"array {name!r} has no dimension; the first dimension must count the examples"
+        )
+    if array.dtype.name not in _DTYPES:
+        instead = _INSTEAD.get(array.dtype.kind)
+        what = f': pass {name}.astype("{instead}")' if instead else ""
+        raise _errors.WrongType(
+            f"array {name!r} has the dtype {array.dtype}; want uint8, float32 or int64{what}"
+        )
+    if not array.dtype.isnative:
+        raise _errors.InvalidSpec(
+            f"array {name!r} has the bytes of its numbers in the other order: pass "
+            f'{name}.astype("{array.dtype.name}")'
+        )
+    if not array[:1].flags.c_contiguous:
+        raise _errors.InvalidSpec(
+            f"the rows of array {name!r} do not lie in one piece: pass np.ascontiguousarray({name})"
+        )

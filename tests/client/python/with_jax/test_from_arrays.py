@@ -1,0 +1,387 @@
+"""systole.from_arrays: arrays give the batches and the state that their shards give."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+import systole
+from conftest import python
+
+ROWS = 50
+RNG = np.random.default_rng(5)
+ARRAYS = {
+    "image": RNG.integers(0, 256, (ROWS, 8, 6, 3), dtype=np.uint8),
+    "label": RNG.integers(0, 5, ROWS, dtype=np.uint8),
+    "path": RNG.normal(size=(ROWS, 4, 2)).astype(np.float32),
+    "weight": RNG.normal(size=ROWS).astype(np.float32),
+    "tokens": RNG.integers(-(2**62), 2**62, (ROWS, 7)),
+}
+OUTPUTS = {
+    "image": systole.Output(
+        feature="image",
+        transforms=[
+            systole.DecodeRaw(),
+            systole.RandomCrop(height=5, width=4),
+            systole.RandomFlip(),
+            systole.Normalize(mean=[127.5], stddev=[63.75]),
+        ],
+        shape=[8, 6, 3],
+        dtype="bfloat16",
+    ),
+    "pixels": systole.Output(
+        feature="image", transforms=[systole.DecodeRaw()], shape=[8, 6, 3], dtype="uint8"
+    ),
+    "label": systole.Output(feature="label", dtype="int32"),
+    "path": systole.Output(feature="path", shape=[4, 2]),
+    "weight": systole.Output(feature="weight"),
+    "tokens": systole.Output(feature="tokens", shape=[7]),
+    "record": systole.Output(feature="record_id"),
+}
+ORDERS = {
+    "none": {},
+    "global": {"shuffle": systole.Shuffle("global")},
+    "window": {"shuffle": {"mode": "WINDOW", "window_records": 16, "block_records": 4}},
+    "select": {"select": [systole.Select(skip=3), systole.Select(take=40)]},
+}
+
+
+def spec_of(**more) -> systole.FeedSpec:
+    fields = {
+        "dataset": "data",
+        "seed": 7,
+        "global_batch": 8,
+        "num_cores": 2,
+        "tail": "pad",
+        "epochs": 2,
+        "outputs": OUTPUTS,
+    }
+    return systole.FeedSpec(**(fields | more))
+
+
+def rows_of(arrays=ARRAYS):
+    count = len(next(iter(arrays.values())))
+    return [{name: array[i] for name, array in arrays.items()} for i in range(count)]
+
+
+@pytest.fixture(scope="module")
+def shard(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return systole.write(tmp_path_factory.mktemp("shard") / "data", rows_of()).shards[0]
+
+
+def digests(feed) -> list[tuple[int, list[str]]]:
+    with feed:
+        return [(batch.step, feed.digest(batch)) for batch in feed.steps()]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_batches_are_those_of_the_shard(shard, order):
+    spec = spec_of(**ORDERS[order])
+    want = digests(systole.LocalFeed(shard, spec))
+    assert len(want) == 2 * 7 - (2 if order == "select" else 0) * 2
+    data = systole.from_arrays(ARRAYS)
+    assert digests(systole.LocalFeed(data, spec)) == want
+    assert digests(systole.LocalFeed({"data": data}, spec)) == want
+    with systole.serve({"data": data}) as server:
+        assert digests(systole.Feed(server, spec)) == want
+
+
+def test_values_are_the_rows(shard):
+    with systole.LocalFeed(systole.from_arrays(ARRAYS), spec_of(epochs=1)) as feed:
+        for batch in feed:
+            valid = batch["valid"].astype(bool)
+            records = batch["record"][valid]
+            for output, name in (("pixels", "image"), ("path", "path"), ("tokens", "tokens")):
+                np.testing.assert_array_equal(batch[output][valid], ARRAYS[name][records])
+            np.testing.assert_array_equal(batch["label"][valid], ARRAYS["label"][records])
+            np.testing.assert_array_equal(batch["weight"][valid], ARRAYS["weight"][records])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+def test_threads_and_cores_change_nothing(shard, threads):
+    spec = spec_of(shuffle=systole.Shuffle("global"))
+    want = digests(systole.LocalFeed(shard, spec))
+    data = systole.from_arrays(ARRAYS)
+    assert digests(systole.LocalFeed(data, spec, threads=threads)) == want
+    for core in (0, 1):
+        one = digests(systole.LocalFeed(data, spec, threads=threads, cores=(core, core + 1)))
+        assert one == [(step, [cores[core]]) for step, cores in want]
+
+
+@pytest.mark.parametrize("step", [0, 1, 6, 7, 13])
+def test_a_state_fits_arrays_shards_and_servers(shard, step):
+    spec = spec_of(shuffle=systole.Shuffle("global"))
+    data = systole.from_arrays(ARRAYS)
+    want = digests(systole.LocalFeed(shard, spec))
+
+    def state_at(feed):
+        with feed:
+            steps = feed.steps()
+            for _ in range(step):
+                next(steps)
+            return feed.state_dict()
+
+    with systole.serve({"data": data}) as server:
+        places = [
+            lambda: systole.LocalFeed(data, spec),
+            lambda: systole.LocalFeed(shard, spec),
+            lambda: systole.Feed(server, spec),
+        ]
+        states = [state_at(open_feed()) for open_feed in places]
+        for state in states:
+            for open_feed in places:
+                feed = open_feed()
+                feed.load_state_dict(state)
+                assert digests(feed) == want[step:]
+
+
+@pytest.mark.parametrize("name", list(ARRAYS))
+def test_a_state_of_other_values_is_refused(name):
+    spec = spec_of()
+    with systole.LocalFeed(systole.from_arrays(ARRAYS), spec) as feed:
+        next(feed)
+        state = feed.state_dict()
+    other = ARRAYS[name].copy()
+    other.reshape(ROWS, -1)[-1, -1] += 1
+    with systole.LocalFeed(systole.from_arrays(ARRAYS | {name: other}), spec) as feed:
+        with pytest.raises(systole.FailedPrecondition):
+            feed.load_state_dict(state)
+    copies = {one: array.copy() for one, array in reversed(ARRAYS.items())}
+    with systole.LocalFeed(systole.from_arrays(copies), spec) as feed:
+        feed.load_state_dict(state)
+
+
+def test_arrays_and_shards_mix_in_one_feed(shard, tmp_path):
+    spec = spec_of(
+        dataset="",
+        mixture=[systole.Member("data", weight=3), systole.Member("more", weight=1)],
+        shuffle=systole.Shuffle("global"),
+    )
+    more = {name: array[:20] for name, array in ARRAYS.items()}
+    more_shard = systole.write(tmp_path / "more", rows_of(more)).shards[0]
+    want = digests(systole.LocalFeed({"data": shard, "more": more_shard}, spec))
+    for datasets in (
+        {"data": systole.from_arrays(ARRAYS), "more": more_shard},
+        {"data": [shard], "more": systole.from_arrays(more)},
+        {"data": systole.from_arrays(ARRAYS), "more": systole.from_arrays(more)},
+    ):
+        assert digests(systole.LocalFeed(datasets, spec)) == want
+
+
+def test_views_with_any_distance_between_rows_are_taken():
+    spec = spec_of(shuffle=systole.Shuffle("global"))
+    turned = {name: array[::-2] for name, array in ARRAYS.items()}
+    copied = {name: array.copy() for name, array in turned.items()}
+    assert digests(systole.LocalFeed(systole.from_arrays(turned), spec)) == digests(
+        systole.LocalFeed(systole.from_arrays(copied), spec)
+    )
+    same = {name: np.broadcast_to(array[0], array.shape) for name, array in ARRAYS.items()}
+    with systole.LocalFeed(systole.from_arrays(same), spec) as feed:
+        np.testing.assert_array_equal(next(feed)["tokens"][5], ARRAYS["tokens"][0])
+
+
+def test_a_file_that_is_mapped_is_taken(tmp_path):
+    np.save(tmp_path / "image.npy", ARRAYS["image"])
+    mapped = ARRAYS | {"image": np.load(tmp_path / "image.npy", mmap_mode="r")}
+    spec = spec_of()
+    assert digests(systole.LocalFeed(systole.from_arrays(mapped), spec)) == digests(
+        systole.LocalFeed(systole.from_arrays(ARRAYS), spec)
+    )
+
+
+class Watched(np.ndarray):
+    """An array that a weak reference can watch."""
+
+
+def test_a_feed_keeps_its_arrays_alive_and_nothing_longer():
+    watched = ARRAYS["tokens"].copy().view(Watched)
+    gone = weakref.ref(watched)
+    feed = systole.LocalFeed(systole.from_arrays(ARRAYS | {"tokens": watched}), spec_of())
+    del watched
+    gc.collect()
+    assert gone() is not None
+    batch = next(feed)
+    feed.close()
+    del feed
+    assert batch["tokens"].shape == (8, 7)
+    del batch
+    gc.collect()
+    for _ in range(100):  # Freed by the main thread, between two of its instructions.
+        pass
+    assert gone() is None
+    # In use, an array cannot be resized.
+    held = ARRAYS["tokens"].copy()
+    data = systole.from_arrays({"tokens": held})
+    with pytest.raises(ValueError, match="resize"):
+        held.resize((1, 7))
+    del data
+
+
+def test_many_feeds_leave_no_array_behind():
+    gone = []
+    for _ in range(100):
+        watched = np.arange(10).view(Watched)
+        gone.append(weakref.ref(watched))
+        systole.from_arrays({"x": watched})
+        del watched
+    gc.collect()
+    for _ in range(100):
+        pass
+    assert [one for one in gone if one() is not None] == []
+
+
+WRONG = [
+    (np.zeros((3, 2)), TypeError, r"'x' has the dtype float64; .*: pass x.astype\(\"float32\"\)"),
+    (np.zeros(3, np.int32), TypeError, r"int32; .*: pass x.astype\(\"int64\"\)"),
+    (np.zeros(3, bool), TypeError, r"bool; .*: pass x.astype\(\"int64\"\)"),
+    (np.zeros(3, np.float16), TypeError, r"float16; .*: pass x.astype\(\"float32\"\)"),
+    (np.zeros(3, complex), TypeError, r"complex128; want uint8, float32 or int64$"),
+    (np.array(["a", "b", "c"]), TypeError, r"<U1; want uint8"),
+    (np.zeros(3, ">i8"), ValueError, r"in the other order: pass x.astype\(\"int64\"\)"),
+    (np.zeros((3, 2, 2), np.int64).transpose(0, 2, 1)[:, :, ::-1], ValueError, "in one piece"),
+    (np.zeros((3, 4), np.int64)[:, ::2], ValueError, r"np.ascontiguousarray\(x\)"),
+    (np.zeros(4, np.int64), ValueError, r"'x' has 4 rows and 'y' has 3"),
+    (np.array(3), ValueError, r"'x' has no dimension"),
+    ([1, 2, 3], TypeError, r"'x' is a list; want a NumPy array"),
+]
+
+
+@pytest.mark.parametrize("array, kind, message", WRONG)
+def test_what_cannot_be_a_dataset_says_what_to_do(array, kind, message):
+    with pytest.raises(systole.InvalidSpec, match=message) as caught:
+        systole.from_arrays({"y": np.zeros(3, np.int64), "x": array})
+    assert isinstance(caught.value, kind)
+
+
+def test_wrong_dicts_say_what_is_wanted():
+    for wrong, message in (
+        ({}, "arrays is empty"),
+        (np.zeros(3), "arrays is a ndarray; want a dict"),
+        ({1: np.zeros(3, np.int64)}, "has the name 1; want a str"),
+        ({"": np.zeros(3, np.int64)}, "has the name ''"),
+        ({"\ud800": np.zeros(3, np.int64)}, "surrogates"),
+        ({"x": np.zeros((0, 3), np.int64)}, "'x' has no rows"),
+    ):
+        with pytest.raises(systole.InvalidSpec, match=message):
+            systole.from_arrays(wrong)
+
+
+def test_an_output_without_a_shape_is_told_it():
+    data = systole.from_arrays(ARRAYS)
+    for name, output, message in (
+        ("path", systole.Output(feature="path"), r"shape=\[4, 2\]"),
+        ("tokens", systole.Output(feature="tokens"), r"shape=\[7\]"),
+        (
+            "pixels",
+            systole.Output(feature="image", transforms=[systole.DecodeRaw()]),
+            r"shape=\[8, 6, 3\]",
+        ),
+        ("image", systole.Output(feature="image", shape=[8, 6, 3]), "decode_raw"),
+        ("none", systole.Output(feature="imag"), "did you mean 'image'"),
+        ("whole", systole.Output(feature="record", shape=[8]), "rows of arrays have none"),
+    ):
+        with pytest.raises(systole.InvalidSpec, match=message) as caught:
+            systole.LocalFeed(data, spec_of(outputs={name: output}))
+        assert name in str(caught.value)
+
+
+def test_the_numbers_that_are_expected_are_compared(shard):
+    data = systole.from_arrays(ARRAYS)
+    size = os.path.getsize(shard)
+    with systole.LocalFeed(data, spec_of(), expect_records=ROWS, expect_bytes=size):
+        pass
+    with pytest.raises(systole.FailedPrecondition, match="have 50 records"):
+        systole.LocalFeed(data, spec_of(), expect_records=ROWS + 1)
+
+
+def test_arrays_are_pickled_and_shown():
+    data = systole.from_arrays(ARRAYS)
+    assert len(data) == ROWS
+    assert repr(data).startswith(
+        "<systole.Arrays of 50 examples: image uint8[8, 6, 3], label uint8[]"
+    )
+    again = pickle.loads(pickle.dumps(data))
+    assert digests(systole.LocalFeed(again, spec_of())) == digests(
+        systole.LocalFeed(data, spec_of())
+    )
+    with systole.LocalFeed(data, spec_of()) as feed:
+        assert "data (50 records)" in repr(feed)
+
+
+def test_a_server_removes_the_file_of_its_arrays():
+    with systole.serve({"data": systole.from_arrays(ARRAYS)}) as server:
+        folder = Path(server.address.removeprefix("unix:")).parent
+        files = sorted(path.name for path in folder.iterdir())
+        assert "arrays-0.tfrecord" in files
+        assert folder.stat().st_mode & 0o077 == 0
+    assert not folder.exists()
+
+
+def test_a_server_whose_arrays_do_not_fit_leaves_nothing(tmp_path):
+    code = """
+        import os, resource, numpy as np, systole
+        data = systole.from_arrays({"x": np.zeros((1000, 1000), np.int64)})
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        import signal
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            systole.serve({"data": data}).__enter__()
+        except systole.Error as error:
+            print("refused:", error)
+        print(os.listdir(os.environ["TMPDIR"]))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+    )
+    assert done.stdout.startswith("refused:") and done.stdout.endswith("\n[]\n"), done
+
+
+def test_other_servers_refuse_arrays():
+    from systole._server_options import globs_by_name
+
+    with pytest.raises(systole.InvalidSpec, match="only systole.serve and systole.LocalFeed"):
+        globs_by_name({"data": systole.from_arrays(ARRAYS)})
+
+
+def test_the_process_may_end_while_a_feed_reads():
+    code = """
+        import numpy as np, systole
+        data = systole.from_arrays({"x": np.zeros((1000, 1000), np.float32)})
+        spec = systole.FeedSpec(dataset="d", global_batch=8, epochs=0, outputs={
+            "x": systole.Output(feature="x", shape=[1000])})
+        feed = systole.LocalFeed(data, spec)
+        next(feed)
+    """
+    done = python(code)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_child_of_fork_feeds_from_its_parents_arrays():
+    code = """
+        import os, numpy as np, systole
+        data = systole.from_arrays({"x": np.arange(1000)})
+        spec = systole.FeedSpec(dataset="d", global_batch=8, shuffle=systole.Shuffle("global"),
+                                epochs=1, outputs={"x": systole.Output(feature="x")})
+
+        def values():
+            with systole.LocalFeed(data, spec) as feed:
+                return [batch["x"].tolist() for batch in feed]
+
+        want = values()
+        if (child := os.fork()) == 0:
+            os._exit(0 if values() == want else 1)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    done = python(code)
+    assert done.stdout == "0\n", done.stderr
