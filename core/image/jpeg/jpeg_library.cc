@@ -29,8 +29,9 @@ struct KnownBuild {
 // Build ids, as `readelf -n` of the library prints them. Add a build here once the tests of golden
 // digests pass with it.
 constexpr KnownBuild kKnownBuilds[] = {
-    // Debian 12, amd64: libjpeg62-turbo 1:2.1.5-2.
+    // Debian 12: libjpeg62-turbo 1:2.1.5-2 of amd64 and of arm64.
     {"75b71ddb85234be3659c097f2561a765b45993bd", "2.1.5"},
+    {"d4f1a722750c068981dd36c9a7b90e87f88fa7f5", "2.1.5"},
 };
 
 // Enough for SHA-1's 20 bytes, and for other build ids. The id is part of the content version,

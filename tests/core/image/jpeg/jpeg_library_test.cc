@@ -29,6 +29,7 @@ std::string Note(std::string name, uint32_t type, std::string content, size_t al
 
 constexpr uint32_t kBuildId = 3;
 const char kDebian12BuildId[] = "75b71ddb85234be3659c097f2561a765b45993bd";
+const char kDebian12BuildIdOnAarch64[] = "d4f1a722750c068981dd36c9a7b90e87f88fa7f5";
 std::string Gnu() { return std::string("GNU\0", 4); }
 
 // The golden digests were made on Debian 12. If this test fails with another libjpeg, run the
@@ -40,6 +41,7 @@ TEST(JpegLibraryTest, OnDebian12TheVersionIsThatOfTheRelease) {
 
 TEST(JpegLibraryTest, ABuildIsNamedByItsVersionOrElseByItsId) {
   EXPECT_EQ(JpegVersionOfBuild(kDebian12BuildId), "libjpeg-turbo-2.1.5");
+  EXPECT_EQ(JpegVersionOfBuild(kDebian12BuildIdOnAarch64), "libjpeg-turbo-2.1.5");
   EXPECT_EQ(JpegVersionOfBuild("75b71d"), "libjpeg-build-75b71d");
 }
 
