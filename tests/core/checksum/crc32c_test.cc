@@ -102,6 +102,8 @@ TEST(Crc32cTest, MaskRotatesRightBy15AndAddsTheConstant) {
   EXPECT_EQ(MaskCrc32c(Crc32c("")), 0xa282ead8u);
 }
 
+#ifdef __x86_64__  // No other processor has upper parts (upper_parts.h).
+
 // Sets every bit of each vector register. The asm statement does not tell the compiler of the
 // change, because the compiler would then clear the upper parts at the end of the function. This is
 // safe, because every call may overwrite these registers.
@@ -157,6 +159,8 @@ TEST(Crc32cTest, LeavesTheUpperPartsOfVectorRegistersEmpty) {
     for (const auto& part : after) EXPECT_THAT(part, Each(0)) << "size " << size;
   }
 }
+
+#endif  // __x86_64__
 
 // ISA-L takes the length as an int. The test never writes to its mapping, so the mapping takes
 // memory only for page tables.
