@@ -6,6 +6,9 @@
 #   deploy/install_dependencies.sh --tests    also for tests and benchmarks
 #   deploy/install_dependencies.sh --torch    also PyTorch, for `tests/run.sh torch`
 #   deploy/install_dependencies.sh --checks   also clang with its tools, for `tests/run.sh --all`
+#   deploy/install_dependencies.sh --aarch64  also the cross compiler and QEMU, for deploy/aarch64
+#
+# With --list as the last argument, it only prints the names, one a line, and installs nothing.
 #
 # Uses sudo only if not root. CONTRIBUTING.md says what each library is for.
 set -euo pipefail
@@ -30,17 +33,32 @@ checks=(
   doxygen  # Makes the reference of the installed headers, and says what is wrong in their comments.
 )
 torch=(python3-torch)
+aarch64=(
+  g++-aarch64-linux-gnu
+  qemu-user-static  # Runs programs of aarch64.
+  mmdebstrap  # Unpacks the libraries of aarch64.
+)
+list=no
+if [[ $# -gt 0 && ${!#} == --list ]]; then
+  list=yes
+  set -- "${@:1:$#-1}"
+fi
 case "$*" in
   "") ;;
   --python) packages+=("${python[@]}") ;;
   --tests) packages+=("${tests[@]}") ;;
   --torch) packages+=("${tests[@]}" "${torch[@]}") ;;
   --checks) packages+=("${tests[@]}" "${checks[@]}") ;;
+  --aarch64) packages+=("${tests[@]}" "${aarch64[@]}") ;;
   *)
-    echo "usage: $0 [--python | --tests | --torch | --checks]" >&2
+    echo "usage: $0 [--python | --tests | --torch | --checks | --aarch64] [--list]" >&2
     exit 2
     ;;
 esac
+if [[ $list == yes ]]; then
+  printf '%s\n' "${packages[@]}"
+  exit 0
+fi
 
 if ! command -v dpkg-query >/dev/null; then
   echo "there is no dpkg-query: this needs Debian 12; on another system install the counterparts of: ${packages[*]}" >&2

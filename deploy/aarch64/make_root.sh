@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Unpacks what Systole is built from, for aarch64, into a folder: the libraries of Debian 12 with their
+# headers, and Python. Nothing is installed on this machine. Does nothing if the folder is complete.
+#
+#   deploy/aarch64/make_root.sh [FOLDER]          default: build/aarch64-root, where toolchain.cmake looks
+#   deploy/aarch64/make_root.sh --python FOLDER   only Python, and what it and NumPy need, to try the wheel
+#   deploy/aarch64/make_root.sh --oldest FOLDER   Debian 11's libraries that the wheel does not bring
+#
+# No program of the folder runs while it is made, so it has no users and no configuration, and cannot be
+# booted. dpkg-query --root=FOLDER says which package a file is from. Needs what
+# deploy/install_dependencies.sh --aarch64 installs, and 500 MB.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+suite=bookworm
+packages=(python3)
+mirror=()  # All of Debian's.
+case "$#-${1:-}" in
+  2---python)
+    packages+=(libstdc++6)
+    shift
+    ;;
+  2---oldest)
+    suite=bullseye
+    packages=(libc6 libgcc-s1 libstdc++6 zlib1g libexpat1)
+    mirror=(http://deb.debian.org/debian)  # Corrections of bullseye are no longer beside the others.
+    shift
+    ;;
+  [01]-*)
+    # The packages of the host that hold libraries. CMake's package of gRPC asks whether grpc_cpp_plugin is
+    # there, although the host's own runs. base-files has the texts of licences.
+    mapfile -t -O 1 packages < <(deploy/install_dependencies.sh --tests --list | grep -- '-dev$')
+    packages+=(protobuf-compiler-grpc base-files)
+    ;;
+esac
+if [[ $# -gt 1 || ${1:-} == -* ]]; then
+  echo "usage: $0 [FOLDER] | --python FOLDER | --oldest FOLDER" >&2
+  exit 2
+fi
+folder=$(realpath -m -- "${1:-build/aarch64-root}")
+wanted=$(printf '%s\n' "${packages[@]}")
+[[ $(cat "$folder.made-of" 2>/dev/null) != "$wanted" ]] || exit 0
+
+rm -rf "$folder" "$folder.made-of"
+mkdir -p "$(dirname "$folder")"
+mode=unshare
+[[ $EUID -ne 0 ]] || mode=root
+# mmdebstrap logs what it does. This is of use only if it fails.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# mmdebstrap unpacks, but writes no package database.
+# shellcheck disable=SC2016  # mmdebstrap's shell expands the variables.
+readonly write_database='set -e
+for package in "$1"/var/cache/apt/archives/*.deb; do
+  { dpkg-deb --field "$package"; printf "Status: install ok unpacked\n\n"; } >>"$1/var/lib/dpkg/status"
+  name=$(dpkg-deb --field "$package" Package)
+  [ "$(dpkg-deb --field "$package" Multi-Arch)" != same ] || name=$name:arm64
+  dpkg-deb --fsys-tarfile "$package" | tar --list | sed "1d; s/^.//" >"$1/var/lib/dpkg/info/$name.list"
+done'
+mmdebstrap --mode="$mode" --architectures=arm64 --variant=extract \
+  --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr --include="$(IFS=, && echo "${packages[*]}")" \
+  --extract-hook="$write_database" \
+  "$suite" "$folder" "${mirror[@]}" </dev/null >"$log" 2>&1 || {
+  cat "$log" >&2
+  echo "$0: cannot make $folder (mmdebstrap's words are above)" >&2
+  exit 1
+}
+# The linker would follow such a link out of the folder. It would then take the library that is there as an
+# archive, too, and an archive becomes part of each program.
+while IFS=$'\t' read -r link target; do
+  ln --symbolic --force --no-dereference --relative "$folder$target" "$link"
+done < <(find "$folder/usr/lib" -type l -lname '/*' -printf '%p\t%l\n')
+echo "$wanted" >"$folder.made-of"
