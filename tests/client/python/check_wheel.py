@@ -1,6 +1,7 @@
 """Checks what self-contained wheels say of themselves.
 
-usage: check_wheel.py WHEEL..    (it needs Debian's package database, and binutils)
+usage: check_wheel.py WHEEL..                  (it needs Debian's package database, and binutils)
+       check_wheel.py --aarch64 ROOT WHEEL..   (ROOT: the folder of deploy/aarch64/make_root.sh)
 
 * A wheel is for glibc 2.31 and newer, and for the Pythons that its name says.
 * No file in it asks for a newer version of glibc, or for the system's libstdc++. No symbol of its
@@ -17,7 +18,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-TAG = re.compile(r"-(cp310-cp310|cp311-cp311|cp312-abi3)-manylinux_2_31_x86_64\.whl$")
+TAG = r"-(cp310-cp310|cp311-cp311|cp312-abi3)-manylinux_2_31_{}\.whl$"
 COMMON_LICENSES = Path("/usr/share/common-licenses")
 
 
@@ -25,10 +26,11 @@ def output_of(*command: str | Path) -> str:
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def owners() -> dict[str, set[str]]:
+def owners(machine: str, root: str) -> dict[str, set[str]]:
     """The Debian packages that have a library, by the library's name up to `.so`."""
+    query = ("dpkg-query", f"--root={root}", "--search", f"*/{machine}-linux-gnu/*.so.*")
     found: dict[str, set[str]] = {}
-    for line in output_of("dpkg-query", "--search", "*/x86_64-linux-gnu/*.so.*").splitlines():
+    for line in output_of(*query).splitlines():
         packages, path = line.split(": ", 1)
         found.setdefault(Path(path).name.split(".so")[0], set()).add(packages.split(":")[0])
     return found
@@ -67,10 +69,10 @@ def check_symbols(folder: Path) -> int:
     return len(paths)
 
 
-def main(wheels: list[Path]) -> None:
-    packages = owners()
+def main(machine: str, root: str, wheels: list[Path]) -> None:
+    packages = owners(machine, root)
     for wheel in wheels:
-        assert TAG.search(wheel.name), wheel.name
+        assert re.search(TAG.format(machine), wheel.name), wheel.name
         with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
             licenses = check_licenses(archive, packages)
             archive.extractall(folder)
@@ -79,4 +81,7 @@ def main(wheels: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    main([Path(argument) for argument in sys.argv[1:]])
+    if sys.argv[1] == "--aarch64":
+        main("aarch64", sys.argv[2], [Path(argument) for argument in sys.argv[3:]])
+    else:
+        main("x86_64", "/", [Path(argument) for argument in sys.argv[1:]])

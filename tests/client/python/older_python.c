@@ -25,7 +25,7 @@ EXPORTED int close_range(unsigned first, unsigned last, int flags) {
 }
 
 // glibc 2.35 computes it in another way.
-__asm__(".symver older_hypot, hypot@GLIBC_2.2.5");
+__asm__(".symver older_hypot, hypot@" FIRST_VERSION);
 extern double older_hypot(double, double);
 EXPORTED double hypot(double x, double y) { return older_hypot(x, y); }
 

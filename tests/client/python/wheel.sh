@@ -26,9 +26,9 @@ client/python/wheel/compile_newer_glibc.sh client/python/wheel/newer_glibc.c "$w
 python=${SYSTOLE_PYTHON_EXECUTABLE:-/usr/bin/python3}
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 error=$(PYTHONPATH=client/python/wheel "build/python/wheel-env/$version/bin/python" -B - 2>&1 <<END
-from gather import Path, change
+from gather import Debian, Path, change
 try:
-    change([Path("$work/program")], Path("$work/replacement.so"))
+    change([Path("$work/program")], Path("$work/replacement.so"), Debian())
 except ValueError as error:
     print(error)
 END
