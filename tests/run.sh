@@ -45,6 +45,10 @@
 #                            PyPI and Debian's mirror and, where no kubectl is, Kustomize from Go's proxy,
 #                            and needs root, so --all leaves it out
 #
+#   tests/run.sh aarch64     cross-builds for aarch64, and shows under QEMU that its bytes are those of x86-64,
+#                            also with the wheel. Takes arm64 packages of Debian and NumPy from PyPI, and QEMU
+#                            is slow, so --all leaves it out
+#
 #   tests/run.sh wheels      the self-contained wheels for all versions of Python, also on Debian 11 and 13,
 #                            which debootstrap takes from Debian's archive. Needs root, and interpreters
 #                            that Debian 12 does not have, so --all leaves it out
@@ -71,10 +75,10 @@ readonly sections=("${first[@]}" "${waiting[@]}" "${computing[@]}" "${last[@]}")
 packages=--tests
 for section in "${sections[@]}"; do
   case "$section" in
-    build | release | chaos | bench | prometheus | python | torch | dev | buckets | frameworks | wheels | deploy) ;;
+    build | release | chaos | bench | prometheus | python | torch | dev | buckets | frameworks | wheels | deploy | aarch64) ;;
     format | asan | tidy | tsan | fuzz | search) packages=--checks ;;
     *)
-      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: format build release bench chaos prometheus python torch asan tsan fuzz tidy search dev buckets frameworks wheels deploy" >&2
+      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: format build release bench chaos prometheus python torch asan tsan fuzz tidy search dev buckets frameworks wheels deploy aarch64" >&2
       exit 2
       ;;
   esac
@@ -158,6 +162,10 @@ section_deploy() {
   run tests/deploy/systemd.sh build/release
   run tests/deploy/slurm.sh build/release
   run tests/deploy/container.sh build/release
+}
+section_aarch64() {
+  build release
+  run tests/deploy/aarch64.sh build/release
 }
 section_tidy() {
   # The builds make the message headers that the sources include, and the lists of sources.
