@@ -25,7 +25,7 @@ if importlib.util.find_spec("torch") and importlib.util.find_spec("tensorflow"):
     import torch._dynamo  # noqa: F401
 
 import pytest
-from systole import _programs
+from systole import _base_feed, _programs
 
 ROOT = Path(__file__).resolve().parents[3]
 RECORDS = 96
@@ -56,6 +56,14 @@ def python(
         text=True,
         timeout=timeout,
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def close_feeds() -> Iterator[None]:
+    """Closes the feeds that a module's tests have left. Models and trainers keep feeds alive in
+    cycles, and an open LocalFeed decides the number of threads of all later ones."""
+    yield
+    _base_feed._close_feeds()
 
 
 @pytest.fixture(scope="session")
