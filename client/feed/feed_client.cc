@@ -121,8 +121,8 @@ class FeedClient::Impl {
   // Makes the lanes ask for steps, unless they do so already.
   void Start() {
     if (started) return;
-    started = true;
     lanes.Start(shape, std::move(finisher), *order, first_step, end_step, window_steps);
+    started = true;  // Last: from now on stats() asks the lanes for the step.
   }
   // Start() hands the finisher to the lanes.
   std::shared_ptr<const StepFinisher> finisher;

@@ -267,6 +267,10 @@ absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::F
     records.push_back(
         {.num_records = answer.num_records(), .per_shard = answer.records_per_shard()});
   }
+  if (answer.where_hashes_size() != answer.where_records_size()) {
+    return Refuse(absl::StrCat("where_hashes has ", answer.where_hashes_size(), " numbers, want ",
+                               answer.where_records_size(), ", one for each of where_records"));
+  }
   int lists = 0;
   const auto find =
       [&](const WhereStep& step) -> absl::StatusOr<std::shared_ptr<const RecordList>> {
@@ -278,7 +282,8 @@ absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::F
           "where_records[", lists - 1, "] is ",
           size < 0 ? "negative or not there" : absl::StrCat(size, ", more than ", positions)));
     }
-    return std::make_shared<const RecordList>(RecordList::OfUnknown(size, positions));
+    return std::make_shared<const RecordList>(
+        RecordList::OfUnknown(size, positions, answer.where_hashes(lists - 1)));
   };
   const absl::StatusOr<OrderSpec> order_spec = OrderSpecOf(spec, records, find);
   if (!order_spec.ok()) return FitsNoOrder(order_spec.status());

@@ -62,7 +62,8 @@ class ShardSetWriter {
   ShardSetWriter(const ShardSetWriter&) = delete;
   ShardSetWriter& operator=(const ShardSetWriter&) = delete;
 
-  // Takes a record. Does not wait. The first error of a thread, from then on always.
+  // Takes a record. Does not wait. Records are handed to the threads some at a time. From the first
+  // error of a thread on, each hand-over returns this error.
   absl::Status Add(std::string record) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits until fewer than kMaxWaitingBytes wait, or an error has come, or for `at_most`. Returns
   // whether Add() may be called now. A caller that does not ask keeps all records in memory.

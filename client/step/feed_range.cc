@@ -89,9 +89,8 @@ absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, const 
     differs = DifferentChange(token, order);
     if (differs.empty()) {
       differs =
-          "the order's fingerprint differs: dataset, seed, shuffle, select or tail of the spec "
-          "have "
-          "changed";
+          "the order's fingerprint differs: dataset, seed, shuffle, select, mixture or tail of the "
+          "spec have changed";
     }
   } else if (!allow_mixed_content && token.content_version != own.content_version) {
     return absl::FailedPreconditionError(

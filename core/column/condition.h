@@ -54,9 +54,10 @@ struct ShardColumnFacts {
   ColumnFacts facts;
 };
 
-// OK if the condition can be answered for these shards together. Otherwise InvalidArgument that
-// names the field, the feature, and the first record whose list is not a single number, or two
-// records with numbers of different kinds. `facts_of(feature)` are in the order of shards.
+// OK if what the condition tests of `feature` can be answered for these shards together. Otherwise
+// InvalidArgument that names the field, the feature, and the first record whose list is not a
+// single number, or two records with numbers of different kinds. `facts`: of the feature, one for
+// each shard.
 absl::Status CheckComparable(const Condition& condition, absl::string_view feature,
                              absl::Span<const ShardColumnFacts> facts);
 

@@ -30,12 +30,19 @@ ShardContent ContentOf(const RecordSource& shard) {
   return {.hash = shard.content_hash(), .num_records = shard.num_records()};
 }
 
+// The path of the shard's columns. Empty: the shard lies in memory, and so do its columns.
+std::string PathOf(const RecordSource& shard, absl::string_view index_dir) {
+  const std::string indexed = shard.indexed_path();
+  return indexed.empty() ? "" : ColumnsPath(IndexPath(indexed, index_dir));
+}
+
 // Columns of the shard's file or, if it is not null, of `unkept`. Null `features`: all. NotFound:
 // there is no file.
 absl::StatusOr<std::vector<Column>> ReadFile(const RecordSource& shard, const std::string& path,
                                              const ByteSource* unkept,
                                              const std::vector<std::string>* features) {
   if (unkept != nullptr) return ReadColumnFile(*unkept, ContentOf(shard), features);
+  if (path.empty()) return absl::NotFoundError("there are no columns in memory");
   const absl::StatusOr<std::unique_ptr<ByteSource>> file = OpenStored(path);
   if (IsAbsent(file.status(), path)) return absl::NotFoundError("there is no file of columns");
   SYSTOLE_RETURN_IF_ERROR(file.status());
@@ -151,7 +158,7 @@ absl::StatusOr<std::vector<std::string>> CheckColumnNames(std::vector<std::strin
 absl::StatusOr<NotedColumns> NoteColumns(const RecordSource& shard,
                                          const std::vector<std::string>& features,
                                          const NoteColumnsOptions& options) {
-  const std::string path = ColumnsPath(IndexPath(shard.indexed_path(), options.index_dir));
+  const std::string path = PathOf(shard, options.index_dir);
   const ByteSource* const unkept = options.unkept.get();
   NotedColumns noted;
   if (!options.rebuild) {
@@ -185,9 +192,12 @@ absl::StatusOr<NotedColumns> NoteColumns(const RecordSource& shard,
                      kMaxColumns, "; remove \"", ForeignText(ShownName(path)), "\" to begin anew"));
   }
   std::string text = ColumnFileText(ContentOf(shard), columns);
-  const absl::Status kept = KeepStored(path, text, options.write_index);
-  if (!kept.ok()) {
+  const absl::Status kept =
+      path.empty() ? absl::OkStatus() : KeepStored(path, text, options.write_index);
+  if (path.empty() || !kept.ok()) {
     noted.unkept = std::make_shared<const MemorySource>(std::move(text));
+  }
+  if (!kept.ok()) {
     absl::StrAppend(&noted.note, noted.note.empty() ? "" : "; ",
                     "columns not kept: ", kept.message());
   }
@@ -204,8 +214,12 @@ absl::StatusOr<std::vector<Column>> ReadShardColumns(const RecordSource& shard,
                                                      absl::string_view index_dir,
                                                      const ByteSource* unkept,
                                                      const std::vector<std::string>& features) {
-  absl::StatusOr<std::vector<Column>> columns =
-      ReadFile(shard, ColumnsPath(IndexPath(shard.indexed_path(), index_dir)), unkept, &features);
+  const std::string path = PathOf(shard, index_dir);
+  absl::StatusOr<std::vector<Column>> columns = ReadFile(shard, path, unkept, &features);
+  if (unkept != nullptr && !path.empty() && columns.ok() && columns->size() < features.size()) {
+    // Somebody else may have noted them since.
+    columns = ReadFile(shard, path, nullptr, &features);
+  }
   if (absl::IsFailedPrecondition(columns.status()) || absl::IsInvalidArgument(columns.status())) {
     return absl::NotFoundError(columns.status().message());
   }

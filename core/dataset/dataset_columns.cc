@@ -31,6 +31,16 @@ absl::Status CannotRead(const RecordSource& shard, const absl::Status& error) {
                                    "); check who may read it, or note the columns anew"));
 }
 
+// How many shards are looked at at a time, so that their columns take at most some 256 MiB, or are
+// those of one shard. Reading a column takes up to 24 bytes a record.
+int ShardsAtOnce(absl::Span<const std::shared_ptr<const RecordSource>> shards, size_t features) {
+  constexpr int64_t kMostBytes = 256 << 20;
+  int64_t most_records = 1;
+  for (const auto& shard : shards) most_records = std::max(most_records, shard->num_records());
+  const int64_t bytes = 24 * static_cast<int64_t>(std::max<size_t>(features, 1)) * most_records;
+  return static_cast<int>(std::clamp<int64_t>(kMostBytes / bytes, 1, kShardsOpenedAtOnce));
+}
+
 // `features` as the option of `systole index` takes them.
 std::string OptionText(const std::vector<std::string>& features) {
   return absl::StrJoin(features, ",", [](std::string* text, const std::string& feature) {
@@ -94,28 +104,30 @@ absl::StatusOr<std::vector<std::vector<uint64_t>>> DatasetColumns::RecordsThatMe
   // facts[f][i] are those of feature f in shard i.
   std::vector<std::vector<ShardColumnFacts>> facts(features.size());
   for (std::vector<ShardColumnFacts>& of_feature : facts) of_feature.resize(shards.size());
-  SYSTOLE_RETURN_IF_ERROR(ForEachShard(
-      static_cast<int64_t>(shards.size()), kShardsOpenedAtOnce,
-      [&](int64_t number) -> absl::Status {
-        const auto i = static_cast<size_t>(number);
-        const RecordSource& shard = *shards[i];
-        const std::shared_ptr<const ByteSource> unkept = UnkeptOf(&shard);
-        const absl::StatusOr<std::vector<Column>> columns =
-            ReadShardColumns(shard, index_dir_, unkept.get(), features);
-        if (absl::IsNotFound(columns.status())) {
-          return absl::FailedPreconditionError(absl::StrCat(
-              ShardText(shard), ": ", columns.status().message(), "; run `systole index --columns ",
-              OptionText(features),
-              "` over all shards of the dataset, with the --index-dir of the "
-              "server if it has one, or name the features in `columns` of the server's dataset"));
-        }
-        if (!columns.ok()) return CannotRead(shard, columns.status());
-        for (size_t f = 0; f < features.size(); ++f) {
-          facts[f][i] = {.shard = ShardText(shard), .facts = (*columns)[f].facts};
-        }
-        bits[i] = systole::RecordsThatMeet(condition, *columns, shard.num_records());
-        return absl::OkStatus();
-      }));
+  SYSTOLE_RETURN_IF_ERROR(
+      ForEachShard(static_cast<int64_t>(shards.size()), ShardsAtOnce(shards, features.size()),
+                   [&](int64_t number) -> absl::Status {
+                     const auto i = static_cast<size_t>(number);
+                     const RecordSource& shard = *shards[i];
+                     const std::shared_ptr<const ByteSource> unkept = UnkeptOf(&shard);
+                     const absl::StatusOr<std::vector<Column>> columns =
+                         ReadShardColumns(shard, index_dir_, unkept.get(), features);
+                     if (absl::IsNotFound(columns.status())) {
+                       return absl::FailedPreconditionError(absl::StrCat(
+                           ShardText(shard), ": ", columns.status().message(),
+                           "; run `systole index --columns ", OptionText(features),
+                           "` over all shards of the dataset, with the --index-dir of the "
+                           "server if it has one. Or name the features in `columns` of the "
+                           "server's dataset, and "
+                           "restart the server"));
+                     }
+                     if (!columns.ok()) return CannotRead(shard, columns.status());
+                     for (size_t f = 0; f < features.size(); ++f) {
+                       facts[f][i] = {.shard = ShardText(shard), .facts = (*columns)[f].facts};
+                     }
+                     bits[i] = systole::RecordsThatMeet(condition, *columns, shard.num_records());
+                     return absl::OkStatus();
+                   }));
   for (size_t f = 0; f < features.size(); ++f) {
     SYSTOLE_RETURN_IF_ERROR(CheckComparable(condition, features[f], facts[f]));
   }

@@ -24,10 +24,12 @@ size_t RecordLists::size() const {
 absl::StatusOr<std::shared_ptr<const RecordList>> RecordLists::Find(
     const std::string& key, absl::FunctionRef<absl::StatusOr<RecordList>()> make) {
   if (std::shared_ptr<const RecordList> known = Known(key); known != nullptr) return known;
-  MutexLock making(making_);
-  if (std::shared_ptr<const RecordList> known = Known(key); known != nullptr) return known;
   {
     MutexLock lock(mu_);
+    if (making_) {
+      return absl::UnavailableError(
+          "the records of another condition (where) are being looked up; ask again");
+    }
     std::erase_if(lists_, [](const auto& entry) { return entry.second.expired(); });
     if (lists_.size() >= kMost) {
       return absl::ResourceExhaustedError(
@@ -35,10 +37,13 @@ absl::StatusOr<std::shared_ptr<const RecordList>> RecordLists::Find(
                        " lists of records by condition (where), the most at "
                        "once; end a feed that has another condition, or use the same one"));
     }
+    making_ = true;
   }
-  SYSTOLE_ASSIGN_OR_RETURN(RecordList made, make());
-  auto list = std::make_shared<const RecordList>(std::move(made));
+  absl::StatusOr<RecordList> made = make();
   MutexLock lock(mu_);
+  making_ = false;
+  SYSTOLE_RETURN_IF_ERROR(made.status());
+  auto list = std::make_shared<const RecordList>(*std::move(made));
   lists_[key] = list;
   return list;
 }

@@ -25,12 +25,14 @@ class RecordLists {
   static constexpr size_t kMost = 64;
 
   // The list of `key`. If no feed uses it, `make` makes it. One list is made at a time, so making
-  // takes the memory and the threads of one.
+  // takes the memory and the threads of one. Nobody waits for another list, because the threads
+  // that answer all requests would wait.
+  //   Unavailable        another list is being made; may be asked again soon.
   //   ResourceExhausted  kMost lists are in use.
   // Also the errors of `make`.
   absl::StatusOr<std::shared_ptr<const RecordList>> Find(
       const std::string& key, absl::FunctionRef<absl::StatusOr<RecordList>()> make)
-      ABSL_LOCKS_EXCLUDED(making_, mu_);
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // Lists in use.
   size_t size() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -38,8 +40,8 @@ class RecordLists {
  private:
   std::shared_ptr<const RecordList> Known(const std::string& key) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  Mutex making_;  // Held while a list is made; taken before mu_.
   mutable Mutex mu_;
+  bool making_ ABSL_GUARDED_BY(mu_) = false;
   std::map<std::string, std::weak_ptr<const RecordList>> lists_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -23,8 +23,9 @@ std::vector<int64_t> Reduced(absl::Span<const int64_t> weights) {
   return reduced;
 }
 
-// The hash of a change to `weights`, which are reduced.
-uint64_t HashOf(absl::uint128 from_turn, absl::Span<const int64_t> weights) {
+// The hash of a change to `weights`, which are reduced. (A call of HashOf() could mean
+// absl::HashOf(), whose hashes differ from run to run.)
+uint64_t ChangeHash(absl::uint128 from_turn, absl::Span<const int64_t> weights) {
   Xxh3Hasher hasher;
   hasher.Update("systole weights 1");
   hasher.UpdateU64(absl::Uint128High64(from_turn));
@@ -145,7 +146,7 @@ absl::Status Mixture::ChangeWeights(int64_t from_step, absl::uint128 from_turn,
   }
   const Piece& last = pieces_.back();
   SYSTOLE_CHECK(from_turn > last.from_turn);
-  const uint64_t hash = HashOf(from_turn, reduced);
+  const uint64_t hash = ChangeHash(from_turn, reduced);
   Xxh3Hasher fingerprint;
   fingerprint.UpdateU64(last.fingerprint);
   fingerprint.UpdateU64(hash);

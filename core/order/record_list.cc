@@ -62,12 +62,13 @@ RecordList::RecordList(std::vector<uint64_t> words, int64_t num_positions)
   hash_ = hasher.Digest64();
 }
 
-RecordList RecordList::OfUnknown(int64_t size, int64_t num_positions) {
+RecordList RecordList::OfUnknown(int64_t size, int64_t num_positions, uint64_t hash) {
   SYSTOLE_CHECK(size >= 0 && size <= num_positions);
   RecordList list;
   list.is_known_ = false;
   list.num_positions_ = num_positions;
   list.size_ = size;
+  list.hash_ = hash;
   return list;
 }
 

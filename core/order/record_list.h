@@ -1,5 +1,5 @@
 // A list of positions, in ascending order, that is looked up by rank: the records that meet a
-// condition. It takes a bit for each position, and a fifth more for the look-up.
+// condition. It takes a bit for each position, and at most a quarter more for the look-up.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_RECORD_LIST_H_
@@ -18,8 +18,9 @@ class RecordList {
   // Bit i % 64 of words[i / 64] says whether the list has position i, for 0 <= i < num_positions.
   // Other bits are ignored. REQUIRES: enough words.
   RecordList(std::vector<uint64_t> words, int64_t num_positions);
-  // A list of `size` positions of which this process knows only how many there are.
-  static RecordList OfUnknown(int64_t size, int64_t num_positions);
+  // A list of `size` positions of which this process knows only how many there are, and their
+  // hash().
+  static RecordList OfUnknown(int64_t size, int64_t num_positions, uint64_t hash);
 
   bool is_known() const { return is_known_; }
   // Of how many positions the list has chosen.
@@ -30,7 +31,7 @@ class RecordList {
   // (CHECK).
   int64_t At(int64_t rank) const;
 
-  // Hash of the positions and of their number. 0 if !is_known().
+  // Hash of the positions and of their number.
   uint64_t hash() const { return hash_; }
 
  private:

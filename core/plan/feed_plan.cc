@@ -172,14 +172,14 @@ absl::StatusOr<std::shared_ptr<const Dataset>> DatasetOf(const v1::FeedSpec& spe
 
 FeedPlan::FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset,
                    std::shared_ptr<RecordLists> lists, Order order,
-                   std::vector<int64_t> where_records, SliceLayout layout, ExampleParser parser,
+                   std::vector<WhereList> where_lists, SliceLayout layout, ExampleParser parser,
                    std::vector<OutputPlan> outputs, std::optional<MixPlan> mix,
                    int64_t example_elements)
     : spec_(std::move(spec)),
       dataset_(std::move(dataset)),
       lists_(std::move(lists)),
       order_(std::move(order)),
-      where_records_(std::move(where_records)),
+      where_lists_(std::move(where_lists)),
       layout_(std::move(layout)),
       parser_(std::move(parser)),
       outputs_(std::move(outputs)),
@@ -210,12 +210,13 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
                                             dataset->name(), "'"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckNumbers(spec));
-  std::vector<int64_t> where_records;
+  SYSTOLE_RETURN_IF_ERROR(CheckWheres(spec));
+  std::vector<WhereList> where_lists;
   const auto find =
       [&](const WhereStep& step) -> absl::StatusOr<std::shared_ptr<const RecordList>> {
     SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const RecordList> list,
                              ListOf(spec, *dataset, step, *lists));
-    where_records.push_back(list->size());
+    where_lists.push_back({.records = list->size(), .hash = list->hash()});
     return list;
   };
   SYSTOLE_ASSIGN_OR_RETURN(const OrderSpec order_spec,
@@ -264,8 +265,8 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
       CountExampleElements(spec, *dataset, outputs, mix.has_value() ? mix->group : 1));
   std::shared_ptr<const FeedPlan> plan = absl::WrapUnique(
       new FeedPlan(std::move(typed), std::move(dataset), std::move(lists), std::move(order),
-                   std::move(where_records), std::move(layout), std::move(parser),
-                   std::move(outputs), std::move(mix), example_elements));
+                   std::move(where_lists), std::move(layout), std::move(parser), std::move(outputs),
+                   std::move(mix), example_elements));
   SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(ScratchBytesOf(plan->outputs(), plan->layout())));
   // The defaults are checked last, when the work of making an example is known to be bounded.
   int64_t pixels_left = kMaxDefaultPixels;

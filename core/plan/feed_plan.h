@@ -40,6 +40,12 @@ using FindDataset =
 absl::StatusOr<std::shared_ptr<const Dataset>> DatasetOf(const v1::FeedSpec& spec,
                                                          FindDataset find);
 
+// The list of records of a `where`.
+struct WhereList {
+  int64_t records = 0;
+  uint64_t hash = 0;
+};
+
 class FeedPlan {
  public:
   // Checks `spec` and translates it. Nothing is decoded, but the features of a sample record are
@@ -56,8 +62,8 @@ class FeedPlan {
   const v1::FeedSpec& spec() const { return spec_; }
   const Dataset& dataset() const { return *dataset_; }
   const Order& order() const { return order_; }
-  // The lengths of the lists of records for each `where`, in the order of FindList.
-  const std::vector<int64_t>& where_records() const { return where_records_; }
+  // For each `where`, in the order of FindList.
+  const std::vector<WhereList>& where_lists() const { return where_lists_; }
   // For other plans over the same records.
   const std::shared_ptr<RecordLists>& lists() const { return lists_; }
   const SliceLayout& layout() const { return layout_; }
@@ -91,7 +97,7 @@ class FeedPlan {
 
  private:
   FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset,
-           std::shared_ptr<RecordLists> lists, Order order, std::vector<int64_t> where_records,
+           std::shared_ptr<RecordLists> lists, Order order, std::vector<WhereList> where_lists,
            SliceLayout layout, ExampleParser parser, std::vector<OutputPlan> outputs,
            std::optional<MixPlan> mix, int64_t example_elements);
 
@@ -99,7 +105,7 @@ class FeedPlan {
   const std::shared_ptr<const Dataset> dataset_;
   const std::shared_ptr<RecordLists> lists_;
   const Order order_;
-  const std::vector<int64_t> where_records_;
+  const std::vector<WhereList> where_lists_;
   const SliceLayout layout_;
   const ExampleParser parser_;
   const std::vector<OutputPlan> outputs_;

@@ -171,6 +171,14 @@ std::string MeantFeature(const Condition& condition, const Dataset& dataset) {
   return "";
 }
 
+// The condition and all within it.
+int ConditionsIn(const v1::Where& where) {
+  int conditions = 1;
+  for (const v1::Where& part : where.all()) conditions += ConditionsIn(part);
+  for (const v1::Where& part : where.any()) conditions += ConditionsIn(part);
+  return conditions;
+}
+
 absl::StatusOr<RecordList> MakeList(const Condition& condition, const Dataset& dataset,
                                     const Selection& before) {
   absl::StatusOr<std::vector<uint64_t>> records = dataset.RecordsThatMeet(condition);
@@ -211,6 +219,31 @@ absl::Status NoteIn(const Dataset& dataset, const std::set<std::string>& feature
 
 absl::StatusOr<Condition> ConditionOf(const v1::Where& where, absl::string_view field) {
   return Translator().Translate(where, std::string(field), /*level=*/1);
+}
+
+absl::Status CheckWheres(const v1::FeedSpec& spec) {
+  int wheres = 0;
+  int conditions = 0;
+  const auto check = [&](const Selects& selects) {
+    for (const v1::Select& select : selects) {
+      if (!select.has_where()) continue;
+      ++wheres;
+      conditions += ConditionsIn(select.where());
+    }
+  };
+  for (const v1::Member& member : MembersOf(spec)) check(member.select());
+  check(spec.select());
+  if (wheres > kMaxWheres) {
+    return absl::InvalidArgumentError(absl::StrCat("the spec has ", wheres,
+                                                   " `where` steps, want at most ", kMaxWheres,
+                                                   "; join the conditions of one select by `all`"));
+  }
+  if (conditions > kMaxWhereConditions) {
+    return absl::InvalidArgumentError(absl::StrCat("the `where` steps of the spec have ",
+                                                   conditions, " conditions, want at most ",
+                                                   kMaxWhereConditions));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const RecordList>> ListOf(const v1::FeedSpec& spec,

@@ -21,12 +21,18 @@ namespace systole {
 
 // The bounds of a condition, which a peer may have written.
 inline constexpr int kMaxWhereValues = 1024;    // In `in` and in `not_in`.
-inline constexpr int kMaxWhereConditions = 64;  // Itself and all within it.
+inline constexpr int kMaxWhereConditions = 64;  // Of all `where` of a spec, with all within them.
 inline constexpr int kMaxWhereLevels = 8;
+// Those of a spec, which may have several `where`.
+inline constexpr int kMaxWheres = 8;
 
 // The condition `where`, whose place in the spec is `field`.
 //   InvalidArgument  it is not as feed.proto says. The message names the field within `field`.
 absl::StatusOr<Condition> ConditionOf(const v1::Where& where, absl::string_view field);
+
+// Checks the number of `where` steps in the spec, and of conditions in them, before any is
+// answered. InvalidArgument with the field that has too many.
+absl::Status CheckWheres(const v1::FeedSpec& spec);
 
 // For OrderSpecOf(): the list of `step`, a step of `spec` over `dataset`. Feeds of the same
 // datasets and steps share a list of `lists`. Not called from a task of a WorkerPool.

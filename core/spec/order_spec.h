@@ -75,9 +75,8 @@ absl::StatusOr<std::shared_ptr<const RecordList>> NoLists(const WhereStep& step)
 //   InvalidArgument  the errors of CheckMembers(); `select`, of the feed or of a member, cannot be
 //                    applied; a mixture cannot be made; or `weights` cannot be applied or is set
 //                    without a mixture. The message has the field.
-// Also the errors of `find`. This function does not check other numbers of the spec, except for a
-// spec with `weights`.
-// Order::Create() checks them.
+// Also the errors of `find`. Order::Create() checks the other numbers of the spec. With `weights`
+// this function calls it.
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                                       absl::Span<const DatasetRecords> datasets,
                                       FindList find = NoLists);

@@ -78,7 +78,7 @@ bool ServedFeeds::ForgetIdle() {
     // Streams have the plans.
     return entry.second.use_count() == 1 && feed.plan.use_count() == 1 &&
            (!feed.compact.has_value() || feed.compact->plan.use_count() == 1) &&
-           !feed.plan->where_records().empty();
+           !feed.plan->where_lists().empty();
   }) > 0;
 }
 
@@ -149,7 +149,10 @@ void DescribeFeed(const ServedFeed& feed, bool compact, v1::ResolveFeedResponse&
                       google::protobuf::RepeatedField<int64_t>* to) {
     to->Add(records.begin(), records.end());
   };
-  add(plan.where_records(), response.mutable_where_records());
+  for (const WhereList& list : plan.where_lists()) {
+    response.add_where_records(list.records);
+    response.add_where_hashes(list.hash);
+  }
   const absl::Span<const std::shared_ptr<const Dataset>> members = plan.dataset().members();
   if (members.empty() && SelectsByShards(plan.spec())) {
     add(plan.dataset().records_per_shard(), response.mutable_records_per_shard());

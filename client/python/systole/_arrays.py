@@ -131,6 +131,11 @@ def _check(name: object, array: object) -> None:
         raise _errors.WrongType(
             f"array {name!r} is a {type(array).__name__}; want a NumPy array: np.asarray(..)"
         )
+    if isinstance(array, np.ma.MaskedArray):
+        raise _errors.WrongType(
+            f"array {name!r} has a mask, which a dataset cannot keep; want a plain array, such as "
+            "array.filled(0)"
+        )
     if array.ndim == 0:
         raise _errors.InvalidSpec(
             f"array {name!r} has no dimension; the first dimension must count the examples"

@@ -29,6 +29,8 @@ class ArraySource final : public RecordSource {
   explicit ArraySource(std::shared_ptr<const ArrayTable> table);
 
   absl::string_view path() const override { return "arrays"; }
+  // Nothing may be kept beside arrays.
+  std::string indexed_path() const override { return ""; }
   // As a TFRecord shard with these records has.
   uint64_t file_bytes() const override { return table_->shard_bytes(); }
   uint64_t size_bytes() const override { return table_->shard_bytes(); }

@@ -93,6 +93,13 @@ absl::StatusOr<std::shared_ptr<const ArrayTable>> ArrayTable::Create(
   }
   std::sort(checked.begin(), checked.end(),
             [](const Column& a, const Column& b) { return a.array.name < b.array.name; });
+  uint64_t row_bytes = 0;
+  for (const Column& column : checked) row_bytes += column.row_bytes;
+  if (row_bytes > kDefaultMaxRecordBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the rows of all arrays together have ", row_bytes, " bytes, want at most ",
+                     kDefaultMaxRecordBytes, ", the most that a record may have"));
+  }
   for (size_t i = 1; i < checked.size(); ++i) {
     if (checked[i].array.name == checked[i - 1].array.name) {
       return AboutArray(checked[i].array.name, "is named twice");

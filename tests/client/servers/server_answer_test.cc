@@ -86,7 +86,10 @@ TEST(ServerAnswerTest, EachWhereHasItsNumberOfRecords) {
   spec.add_select()->mutable_where()->set_feature("label");
   const auto check = [&spec](const std::vector<int64_t>& records) {
     v1::ResolveFeedResponse answer = Answer();
-    for (const int64_t each : records) answer.add_where_records(each);
+    for (const int64_t each : records) {
+      answer.add_where_records(each);
+      answer.add_where_hashes(5);
+    }
     const int64_t steps = records.empty() ? 1 : (records[0] - 1) / spec.global_batch() + 1;
     answer.set_steps_per_epoch(steps);
     answer.set_total_steps(steps * spec.epochs());

@@ -54,6 +54,20 @@ TEST(RecordListsTest, OneMoreThanTheMostIsRefusedUntilOneIsFreed) {
   EXPECT_THAT(lists.Find("one more", make), IsOk());
 }
 
+TEST(RecordListsTest, NobodyWaitsForTheListOfAnother) {
+  RecordLists lists;
+  const auto make = []() -> absl::StatusOr<RecordList> { return RecordList({}, 0); };
+  const absl::StatusOr<ListPointer> known = lists.Find("known", make);
+  const auto other = [&]() -> absl::StatusOr<RecordList> {
+    EXPECT_THAT(lists.Find("b", make),
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("ask again")));
+    EXPECT_THAT(lists.Find("known", make), IsOk());
+    return make();
+  };
+  EXPECT_THAT(lists.Find("a", other), IsOk());
+  EXPECT_THAT(lists.Find("b", make), IsOk());
+}
+
 TEST(RecordListsTest, AListThatCannotBeMadeTakesNoPlace) {
   RecordLists lists;
   EXPECT_THAT(

@@ -58,7 +58,7 @@ TEST(RecordListTest, TheHashIsThatOfThePositionsAndTheirNumber) {
 }
 
 TEST(RecordListTest, OfAnUnknownListOnlyTheLengthIsKnown) {
-  const RecordList list = RecordList::OfUnknown(2, 9);
+  const RecordList list = RecordList::OfUnknown(2, 9, /*hash=*/5);
   EXPECT_FALSE(list.is_known());
   EXPECT_EQ(list.size(), 2);
   EXPECT_EQ(list.num_positions(), 9);

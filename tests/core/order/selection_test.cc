@@ -118,7 +118,8 @@ TEST(SelectionTest, ThePositionsOfAListCountInTheFingerprint) {
 }
 
 TEST(SelectionTest, WhereAListIsNotKnownTheNumberOfRecordsIs) {
-  const ListedRecords step = {std::make_shared<const RecordList>(RecordList::OfUnknown(6, 10))};
+  const ListedRecords step = {
+      std::make_shared<const RecordList>(RecordList::OfUnknown(6, 10, /*hash=*/5))};
   const absl::StatusOr<Selection> selection = Selection::Create({10}, {step, ShardRecords{2, 1}});
   ASSERT_THAT(selection, IsOk());
   EXPECT_EQ(selection->num_records(), 3);

@@ -25,6 +25,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAreArray;
 
@@ -232,7 +233,8 @@ TEST(WherePlanTest, MembersChooseByTheirOwnConditions) {
         both);
     ASSERT_THAT(joined, IsOk());
     EXPECT_THAT(Epochs(**joined, 1)[0], UnorderedElementsAreArray(wanted));
-    EXPECT_THAT((*joined)->where_records(), ElementsAre(of_a.size(), of_b.size()));
+    EXPECT_THAT((*joined)->where_lists(), ElementsAre(Field(&WhereList::records, of_a.size()),
+                                                      Field(&WhereList::records, of_b.size())));
     // Members of equal weight have passes of different lengths. In as many passes as the other has
     // records, each record comes equally often.
     const auto mixed = FeedPlan::Create(
@@ -338,6 +340,25 @@ TEST(WherePlanTest, PlansOfOneConditionShareAList) {
   EXPECT_EQ(lists->size(), 1u);
   two = nullptr;
   EXPECT_EQ(lists->size(), 0u);
+}
+
+TEST(WherePlanTest, TheWheresOfASpecAreFewTogether) {
+  const auto spec = [](int members, int wheres, int conditions) {
+    v1::FeedSpec spec;
+    for (int m = 0; m < members; ++m) {
+      v1::Member& member = *spec.add_mixture();
+      for (int w = 0; w < wheres; ++w) {
+        v1::Where& where = *member.add_select()->mutable_where();
+        for (int c = 1; c < conditions; ++c) where.add_any()->set_feature("a");
+      }
+    }
+    return spec;
+  };
+  EXPECT_THAT(CheckWheres(spec(2, 4, 8)), IsOk());
+  EXPECT_THAT(CheckWheres(spec(3, 3, 1)), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                   HasSubstr("9 `where` steps, want at most 8")));
+  EXPECT_THAT(CheckWheres(spec(5, 1, 13)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("have 65 conditions")));
 }
 
 }  // namespace

@@ -331,7 +331,7 @@ TEST_F(TrainCommandTest, ARunThatDoesNotMatchItsCheckpointIsRefused) {
   refused({}, other, 1, "the dataset's fingerprint differs");
   other = BrightOrDark();
   other.order_fingerprint = 23;
-  refused({}, other, 1, "seed, shuffle, select or tail");
+  refused({}, other, 1, "seed, shuffle, select");
   other = BrightOrDark();
   other.content_version = "fake-2";
   refused({}, other, 1, "content version");

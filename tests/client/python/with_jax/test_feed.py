@@ -543,7 +543,7 @@ def test_a_state_loads_under_other_weights_from_its_step_on(server, shards):
         return systole.FeedSpec(
             mixture=members(1, 1),
             weights=weights(*changes),
-            global_batch=16,
+            global_batch=8,
             num_cores=2,
             outputs={"id": systole.Output(feature="record_id", dtype="int64")},
         )
@@ -578,6 +578,40 @@ def test_a_state_loads_under_other_weights_from_its_step_on(server, shards):
     for feed in feeds():
         with feed, pytest.raises(systole.FailedPrecondition, match="changed more often"):
             feed.load_state_dict(state)
+
+
+def test_a_state_of_chosen_records_passes_between_feeds_whose_weights_change(server, shards):
+    def spec(label, *changes):
+        chosen = systole.Member(
+            "flowers", [systole.Where(feature="label", not_in=[label])], weight=1
+        )
+        return systole.FeedSpec(
+            mixture=[chosen, systole.Member("flowers", weight=1)],
+            weights=weights(*changes),
+            global_batch=16,
+            num_cores=2,
+            outputs={"id": systole.Output(feature="record_id", dtype="int64")},
+        )
+
+    def feeds(*wanted):
+        yield systole.LocalFeed({"flowers": shards}, spec(*wanted))
+        yield systole.Feed(server.address, spec(*wanted))
+
+    def state_at(feed, step):
+        with feed:
+            feed.skip_to(step)
+            return feed.state_dict()
+
+    for past in ((), ((2, (3, 1)),)):
+        here, there = (state_at(feed, 5) for feed in feeds(3, *past))
+        assert here == there
+        for feed in feeds(3, *past, (5, (0, 1))):
+            with feed:
+                feed.load_state_dict(here)
+                assert next(feed).step == 5
+        for feed in feeds(2, *past, (5, (0, 1))):  # As many records, but others.
+            with feed, pytest.raises(systole.FailedPrecondition, match="select"):
+                feed.load_state_dict(here)
 
 
 def test_several_datasets_need_their_names(shards):

@@ -176,11 +176,7 @@ def test_a_selection_is_written_as_it_is_meant():
 
 def test_a_condition_is_written_as_it_is_meant():
     wanted = [
-        {
-            "where": {
-                "any": [{"feature": "label", "in": ["3"]}, {"feature": "width", "less": 0.5}]
-            }
-        }
+        {"where": {"any": [{"feature": "label", "in": ["3"]}, {"feature": "width", "less": 0.5}]}}
     ]
     for where in (
         systole.Where(
