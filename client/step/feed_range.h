@@ -41,8 +41,8 @@ absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t tota
                                          int64_t steps_per_epoch);
 
 // FailedPrecondition if `token` is from another feed than `own`, the token that the feed in `order`
-// gives at the same position. Says what differs. If a mixture's weights change, it says which change
-// before that position differs.
+// gives at the same position. Says what differs. If a mixture's weights change, it says which
+// change before that position differs.
 absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, const Order& order,
                         bool allow_mixed_content);
 

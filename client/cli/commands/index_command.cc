@@ -103,14 +103,13 @@ class IndexCommand final : public Command {
     absl::StatusOr<std::vector<IndexedShard>> shards;
     {
       ProgressBar bar(console, {.label = "indexing", .total = total});
-      shards = IndexShards(
-          std::move(paths),
-          {.index_dir = index_dir_,
-           .rebuild = rebuild_,
-           .threads = threads,
-           .columns = columns,
-           .list = &*listed},
-          [&bar](int64_t files) { bar.Add(files); });
+      shards = IndexShards(std::move(paths),
+                           {.index_dir = index_dir_,
+                            .rebuild = rebuild_,
+                            .threads = threads,
+                            .columns = columns,
+                            .list = &*listed},
+                           [&bar](int64_t files) { bar.Add(files); });
     }
     SYSTOLE_RETURN_IF_ERROR(shards.status());
     SYSTOLE_RETURN_IF_ERROR(IndexFolders(*listed, *shards, index_dir_));

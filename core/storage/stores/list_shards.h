@@ -23,8 +23,8 @@ inline constexpr char kManifestSuffix[] = ".manifest";
 // The files that `patterns` (see Store::List) name, each once. Sorted by name, and by path if names
 // are the same. They are sorted by bytes, not by locale, because the order of shards decides the
 // numbers of their records. Hidden files are left out, and so are files that belong to shards:
-// index files (`*.idx`, `*.idx.hash`, `*.idx.restart`, `*.idx.columns`), names that end in kLabelsFileName or
-// kManifestSuffix, and `*.json`.
+// index files (`*.idx`, `*.idx.hash`, `*.idx.restart`, `*.idx.columns`), names that end in
+// kLabelsFileName or kManifestSuffix, and `*.json`.
 //   NotFound           a pattern names nothing, or only files that are left out.
 //   InvalidArgument    no pattern, a pattern of an unknown store, or a pattern that matches a
 //                      folder or anything else that is not a file. The message says which pattern
