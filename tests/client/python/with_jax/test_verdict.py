@@ -39,19 +39,24 @@ def open_feed(request, shards, server, write_spec):
 
 
 def test_a_loop_that_waits_for_a_costly_output_is_told_so(open_feed):
-    with open_feed(COSTLY) as feed:
-        assert feed.stats()["limit"] == "unknown"
-        for _ in feed.steps():
-            pass
-        stats = feed.stats()
-        assert (stats["limit"], stats["limit_output"]) == ("decode", "picture"), stats
-        assert stats["limit_operation"] == "resize"
-        assert stats["recent_limit"] == "decode"
-        waits = stats["trainer_wait_seconds"]
-        assert waits["decode"] == max(waits.values())
-        assert waits["decode"] / sum(waits.values()) == pytest.approx(stats["limit_share"])
-        assert sum(waits.values()) <= stats["trainer_seconds"]
-        assert "of that for decode (picture, resize)" in repr(feed)
+    for _ in range(10):
+        with open_feed(COSTLY) as feed:
+            assert feed.stats()["limit"] == "unknown"
+            for _ in feed.steps():
+                pass
+            stats = feed.stats()
+            shown = repr(feed)
+        # On a busy machine this loop may have had no processor for longer than it waited.
+        if stats["limit"] != "trainer":
+            break
+    assert (stats["limit"], stats["limit_output"]) == ("decode", "picture"), stats
+    assert stats["limit_operation"] == "resize"
+    assert stats["recent_limit"] == "decode"
+    waits = stats["trainer_wait_seconds"]
+    assert waits["decode"] == max(waits.values())
+    assert waits["decode"] / sum(waits.values()) == pytest.approx(stats["limit_share"])
+    assert sum(waits.values()) <= stats["trainer_seconds"]
+    assert "of that for decode (picture, resize)" in shown
 
 
 def test_a_loop_that_takes_its_time_is_the_limit(open_feed):
