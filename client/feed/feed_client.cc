@@ -90,12 +90,7 @@ ResumeToken TokenOf(const v1::FeedIdentity& identity, const Order& order,
                        .order_fingerprint = identity.order_fingerprint(),
                        .content_version = identity.content_version(),
                        .position = position};
-  const Mixture* const mixture = order.spec().mixture.get();
-  if (mixture == nullptr || mixture->changes().empty()) return token;
-  // The server's fingerprint covers all changes of the weights, the token's only those of the past.
-  const absl::uint128 turns = TurnsBefore(order, position);
-  token.order_fingerprint = order.FingerprintBefore(identity.dataset_fingerprint(), turns);
-  token.weight_changes = HashesOf(order.WeightChangesBefore(turns));
+  CoverThePastAlone(order, token);
   return token;
 }
 

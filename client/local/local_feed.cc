@@ -47,13 +47,12 @@ absl::Status CheckOptions(const LocalFeedOptions& options) {
 }
 
 ResumeToken TokenOf(const FeedPlan& plan, const FeedPosition& position) {
-  const Order& order = plan.order();
-  const absl::uint128 turns = TurnsBefore(order, position);
-  return {.dataset_fingerprint = plan.dataset().fingerprint(),
-          .order_fingerprint = order.FingerprintBefore(plan.dataset().fingerprint(), turns),
-          .weight_changes = HashesOf(order.WeightChangesBefore(turns)),
-          .content_version = ContentVersion(),
-          .position = position};
+  ResumeToken token = {.dataset_fingerprint = plan.dataset().fingerprint(),
+                       .order_fingerprint = plan.order_fingerprint(),
+                       .content_version = ContentVersion(),
+                       .position = position};
+  CoverThePastAlone(plan.order(), token);
+  return token;
 }
 
 // A plan of the same feed with fewer, larger cores. One of these cores has the examples of all the

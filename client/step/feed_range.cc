@@ -80,6 +80,14 @@ absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t tota
   return wanted.first_step + wanted.epochs * steps_per_epoch;
 }
 
+void CoverThePastAlone(const Order& order, ResumeToken& token) {
+  const Mixture* const mixture = order.spec().mixture.get();
+  if (mixture == nullptr || mixture->changes().empty()) return;
+  const absl::uint128 turns = TurnsBefore(order, token.position);
+  token.order_fingerprint = order.FingerprintBefore(token.dataset_fingerprint, turns);
+  token.weight_changes = HashesOf(order.WeightChangesBefore(turns));
+}
+
 absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, const Order& order,
                         bool allow_mixed_content) {
   std::string differs;

@@ -40,6 +40,10 @@ absl::Status CheckWantedCores(int core_begin, int core_end, int num_cores);
 absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t total_steps,
                                          int64_t steps_per_epoch);
 
+// Makes a token whose fingerprint covers all of `order` cover only what is before its position:
+// later changes of a mixture's weights do not count.
+void CoverThePastAlone(const Order& order, ResumeToken& token);
+
 // FailedPrecondition if `token` is from another feed than `own`, the token that the feed in `order`
 // gives at the same position. Says what differs. If a mixture's weights change, it says which
 // change before that position differs.

@@ -24,9 +24,8 @@ namespace {
 void RemoveLeftoversOf(const std::vector<NamedShard>& shards, const std::string& index_dir) {
   std::vector<std::string> names;
   for (const NamedShard& each : shards) {
-    names.push_back(IndexPathOf(each, index_dir));
-    names.push_back(ColumnsPath(names.back()));
-    names.push_back(RestartPath(IndexPathOf(each, index_dir)));
+    const std::string index = IndexPathOf(each, index_dir);
+    names.insert(names.end(), {index, ColumnsPath(index), RestartPath(index)});
   }
   RemoveLeftovers(names);
 }

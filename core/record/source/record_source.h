@@ -69,7 +69,7 @@ class RecordSource {
   // The file, or the common folder of a group of files.
   virtual absl::string_view path() const = 0;
   // The name to whose file an index belongs (IndexPath()): path() or, in a group of files, a name
-  // in the common folder.
+  // in the common folder. Empty: the records lie in memory, and nothing is kept beside them.
   virtual std::string indexed_path() const { return std::string(path()); }
   // The part of path() that clients may see.
   absl::string_view base_name() const { return NameForClients(path()); }

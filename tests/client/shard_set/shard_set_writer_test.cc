@@ -1,7 +1,6 @@
 #include "client/shard_set/shard_set_writer.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -196,18 +195,7 @@ TEST(ShardSetWriterTest, AnInterruptedFinishLeavesNothing) {
   EXPECT_THAT(out.List(), IsEmpty());
 }
 
-// The bucket of all tests: the store of a process keeps its first server.
-StubBucket& Bucket() {
-  static StubBucket* const bucket = [] {
-    auto* const made = new StubBucket();
-    ::setenv("AWS_ENDPOINT_URL_S3", made->endpoint().c_str(), 1);
-    ::setenv("AWS_REGION", "eu-west-1", 1);
-    ::setenv("AWS_ACCESS_KEY_ID", "AKIDOFTEST", 1);
-    ::setenv("AWS_SECRET_ACCESS_KEY", "SECRETOFTEST", 1);
-    return made;
-  }();
-  return *bucket;
-}
+StubBucket& Bucket() { return SignedBucketOfProcess(); }
 
 std::vector<std::string> NamesIn(const std::string& folder) {
   const auto there = StoreOf(folder).value()->ListFolder(folder);

@@ -1,7 +1,6 @@
 // Pack() with a bucket that refuses, hangs or is used by others, too.
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,18 +28,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-// The bucket of all tests: the store of a process keeps its first server.
-StubBucket& Bucket() {
-  static StubBucket* const bucket = [] {
-    auto* const made = new StubBucket();
-    ::setenv("AWS_ENDPOINT_URL_S3", made->endpoint().c_str(), 1);
-    ::setenv("AWS_REGION", "eu-west-1", 1);
-    ::setenv("AWS_ACCESS_KEY_ID", "AKIDOFTEST", 1);
-    ::setenv("AWS_SECRET_ACCESS_KEY", "SECRETOFTEST", 1);
-    return made;
-  }();
-  return *bucket;
-}
+StubBucket& Bucket() { return SignedBucketOfProcess(); }
 
 class PackerBucketTest : public testing::Test {
  protected:

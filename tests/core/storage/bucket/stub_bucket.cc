@@ -299,12 +299,31 @@ StubAnswer StubBucket::Usual(const StubRequest& request) {
   return ServeWrite(request, key, query);
 }
 
+namespace {
+
+StubBucket* BucketInEnvironment() {
+  auto* const made = new StubBucket();
+  ::setenv("AWS_ENDPOINT_URL_S3", made->endpoint().c_str(), 1);
+  ::setenv("AWS_REGION", "eu-west-1", 1);
+  return made;
+}
+
+}  // namespace
+
 StubBucket& UnsignedBucketOfProcess() {
   static StubBucket* const bucket = [] {
-    auto* const made = new StubBucket();
-    ::setenv("AWS_ENDPOINT_URL_S3", made->endpoint().c_str(), 1);
-    ::setenv("AWS_REGION", "eu-west-1", 1);
+    StubBucket* const made = BucketInEnvironment();
     ::setenv("SYSTOLE_S3_UNSIGNED", "1", 1);
+    return made;
+  }();
+  return *bucket;
+}
+
+StubBucket& SignedBucketOfProcess() {
+  static StubBucket* const bucket = [] {
+    StubBucket* const made = BucketInEnvironment();
+    ::setenv("AWS_ACCESS_KEY_ID", "AKIDOFTEST", 1);
+    ::setenv("AWS_SECRET_ACCESS_KEY", "SECRETOFTEST", 1);
     return made;
   }();
   return *bucket;

@@ -117,6 +117,8 @@ StubAnswer RefuseInXml(int status, absl::string_view code, absl::string_view mor
 // process' environment names this bucket. All tests of the process share it, because a store keeps
 // its first server. Call this function before the store of s3:// is used.
 StubBucket& UnsignedBucketOfProcess();
+// The same, but the environment has credentials, too, because a store writes only with them.
+StubBucket& SignedBucketOfProcess();
 
 }  // namespace systole
 
