@@ -3,13 +3,15 @@
 #
 # The real ones come with some Python packages. The script scales and cuts them to 500x375, and
 # encodes them with the settings of the generated photographs. It puts the packages in a folder
-# under /tmp, and removes the folder at the end. It needs the release build and a package index.
+# under /tmp, and removes the folder at the end. It needs a package index.
 set -euo pipefail
 if [[ $# -ne 0 ]]; then
   echo "usage: $0   (no arguments)" >&2
   exit 2
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cmake --preset release >/dev/null
+cmake --build build/release -j "${SYSTOLE_JOBS:-$(nproc)}" --target photographs_check
 
 work=$(mktemp -d /tmp/systole-photographs.XXXXXX)
 trap 'rm -rf "$work"' EXIT

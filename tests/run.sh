@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # Builds Systole from nothing and tests it. Stops at the first failure and says how to repeat it.
 #
-#   tests/run.sh             installs what is missing, builds the release preset, runs its tests, every
-#                            benchmark once, and the tests of the Python package
+#   tests/run.sh             installs what is missing, builds the release preset, runs its tests and those
+#                            of the Python package
 #   tests/run.sh --all       all the sections below. chaos, prometheus, python and torch mostly wait for
 #                            sockets and clocks, so they run beside asan, tsan and fuzz
 #   tests/run.sh SECTION..   only these, one after the other:
 #     format    clang-format over every source; the reference of the installed headers has no warning
 #     build     the release build, without a warning
 #     release   the same and its tests
-#     bench     every benchmark once, briefly
+#     bench     builds every benchmark and runs it once, briefly
 #     chaos     faults on purpose, the quick part (tests/chaos/run.sh)
 #     prometheus  alerts and dashboard, with Debian's Prometheus beside a real server
 #     python    the Python package, installed as pip does it, with NumPy and JAX; shards in a bucket of
@@ -62,7 +62,7 @@ set -euo pipefail
 # `computing` run side by side: the row that mostly waits leaves the processors to the row that computes.
 first=() waiting=() computing=() last=()
 case "$*" in
-  "") first=(build) waiting=(python) computing=(release bench) ;;
+  "") first=(build) waiting=(python) computing=(release) ;;
   --all)
     first=(format release bench)
     waiting=(chaos prometheus python torch)
