@@ -1,9 +1,9 @@
-// Decides when a read is so slow that a second read of its block begins.
+// Decides when a read is so slow that a second read of its block, a hedge, begins.
 //
 // Even a server that answers most requests in 30 ms takes seconds for a few. A second request
 // usually goes to another machine, which answers at once. A read is slow if it has taken at least
-// 100 ms, and more than twice the 95th percentile of recent reads of about its size. Second reads
-// are at most a twentieth of all reads. So if all storage is slow, not every block is read twice.
+// 100 ms, and more than twice the 95th percentile of recent reads of about its size. Hedges are at
+// most a twentieth of all reads. So if all storage is slow, not every block is read twice.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_FETCH_HEDGE_POLICY_H_
@@ -32,8 +32,8 @@ class HedgePolicy {
   // reads of about its size are known.
   bool IsSlow(uint64_t size, absl::Duration taken) const;
 
-  // Whether, after one more second read, second reads are still at most a twentieth of all reads.
-  // Call this right before the second read begins, and then count the read.
+  // Whether another hedge may begin: with it, hedges are still at most a twentieth of all reads.
+  // Call this right before the hedge begins, and then count it.
   bool MayHedge() const { return (hedges_ + 1) * kReadsForEachHedge <= reads_; }
   void CountHedge() { ++hedges_; }
 

@@ -29,8 +29,9 @@ struct ShownPicture {
 
 class ImageOutput {
  public:
-  // REQUIRES: max_edge >= 1. nullopt if `tensor` holds no images. Images are [height, width, 1 or
-  // 3] for each example, in the layout of `output`, as UINT8 or a type of floats.
+  // REQUIRES: max_edge >= 1. nullopt if `tensor` holds no images. It holds images if each example
+  // has the shape [height, width, 1 or 3] before `output.layout` reorders it, and its type is UINT8
+  // or a type of floats.
   //   InvalidArgument  the transforms of `output` are wrong, or they do not make such a `tensor`.
   static absl::StatusOr<std::optional<ImageOutput>> Create(const v1::Output& output,
                                                            const SliceTensor& tensor,
@@ -75,7 +76,7 @@ class ImageOutput {
   SliceTensor tensor_;
   int64_t every_ = 1;
 
-  bool from_bytes_ = false;  // The transforms begin with bytes, so pixels are 0 to 255.
+  bool from_bytes_ = false;  // The transforms begin with UINT8 values, so pixels are 0 to 255.
   bool is_normalized_ = false;
   // All `normalize` transforms together, for each channel: value = pixel * scale + bias.
   std::array<double, 3> scale_ = {1, 1, 1}, bias_ = {0, 0, 0};

@@ -22,7 +22,8 @@ constexpr absl::string_view kBucketSchemes[] = {"s3", "gs", "s3a", "s3n"};
 
 // `text` without blanks and quotes at its front, which people may copy along with an address.
 absl::string_view WithoutFront(absl::string_view text) {
-  // find_first_not_of() would make a table of all characters for each name of a list.
+  // find_first_not_of() would make a table of all characters in each call, so for each shard's
+  // name.
   while (!text.empty() &&
          (absl::ascii_isspace(text.front()) || text.front() == '"' || text.front() == '\'')) {
     text.remove_prefix(1);
@@ -62,9 +63,9 @@ bool IsHostName(absl::string_view text) {
   });
 }
 
-// Whether a server can be asked for the address of `scheme` and `rest`. If so, no part of a
-// password can look like the host or the query. (ParseHttpUrl() of core/http accepts no other
-// address, either.)
+// Whether a server can be asked for the address of `scheme` and `rest`. Such an address
+// has no user name and no password, so its host and its query are what they seem to be.
+// (ParseHttpUrl() of core/http accepts no other address, either.)
 bool IsSound(absl::string_view scheme, absl::string_view rest) {
   if (!absl::EqualsIgnoreCase(scheme, "https://") && !absl::EqualsIgnoreCase(scheme, "http://")) {
     return false;
@@ -132,7 +133,8 @@ bool MayHoldSecrets(absl::string_view name) {
     return false;
   }
   // A secret may hold a '/', so all text before an '@' may belong to a secret. The key of an object
-  // may hold an '@', too. In that case, the text before the key can be the name of a bucket.
+  // may hold an '@', too. The text up to the first '/' tells the two cases apart: if it has the
+  // form of a bucket's name, the '@' belongs to the key.
   const absl::string_view rest = name.substr(colon + 1);
   if (!absl::StartsWith(rest, "//")) return absl::StrContains(rest, '@');
   return !IsHostName(rest.substr(2, rest.find('/', 2) - 2));

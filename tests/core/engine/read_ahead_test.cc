@@ -109,8 +109,8 @@ TEST(ReadAheadTest, ACompressedFarFeedHasTheBytesOfALocalOneInEveryOrder) {
   StubObjects objects;
   for (const Compression compression : kCompressions) {
     const std::string prefix = folder / absl::StrCat(CompressionName(compression), "-");
-    // The first opening makes the restart points, which are then kept here, in memory, and on a
-    // server.
+    // The first opening makes the files of restart points. Below, the shards are opened with these
+    // files, without files, and with copies of the files on a server.
     OpenFarCompressed(shards, compression, std::make_shared<Gate>(), prefix);
     std::string far_prefix;
     for (size_t i = 0; i < shards.size(); ++i) {
@@ -204,7 +204,8 @@ TEST(ReadAheadTest, DamageAndMaskingAreThoseOfALocalFeed) {
   ASSERT_THAT(want, IsOk());
   const int checks = gate->checks();
   EXPECT_THAT(Digest(engine, PlanOf(far, mask), 8), IsOkAndHolds(*want));
-  // Each block was checked where it was read, and nobody asked about the damage.
+  // The storage was asked once for each block whether the shard is unchanged, and not again
+  // because of the damage.
   EXPECT_EQ(gate->checks() - checks, engine.GetStats().reads.blocks_read);
   EXPECT_EQ(far->damage().masked_examples(), near->damage().masked_examples());
   EXPECT_EQ(far->damage().masked_examples(), 1);
@@ -379,7 +380,7 @@ TEST(ReadAheadTest, AWarmFeedWhoseBlocksWereDroppedMeanwhileReadsThemAgain) {
     ASSERT_THAT(Digest(engine, plan, epoch), IsOk());
     memory_bytes = engine.GetStats().reads.memory_bytes;
   }
-  // Room for one of the two sets. After two epochs the feed is warm.
+  // There is memory for the blocks of one of the two datasets. After two epochs the feed is warm.
   StepEngine engine({.threads = 2, .read_budget_bytes = memory_bytes});
   ASSERT_THAT(Digest(engine, plan, 2 * epoch), IsOk());
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {.count = 8 * epoch});
@@ -443,7 +444,8 @@ class PlayedEngine final : public ReadAhead::Engine {
   int arrived_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// Tasks that find their blocks in memory could hold the room that another task waits for, for ever.
+// Otherwise tasks that find their blocks in memory could keep for ever the room that another task
+// waits for.
 TEST(ReadAheadTest, WhileATaskWaitsForRoomNoOtherTaskGetsBlocksFromMemory) {
   const auto plan = PlanOf(OpenFarDataset(Shards(), std::make_shared<Gate>()),
                            absl::StrCat("shuffle { mode: GLOBAL } global_batch: 8 ", kId));
@@ -456,7 +458,7 @@ TEST(ReadAheadTest, WhileATaskWaitsForRoomNoOtherTaskGetsBlocksFromMemory) {
   ASSERT_TRUE(first.has_value());
   ASSERT_NE(first->run().blocks, nullptr);
   ExampleRun again;
-  // The second task has found no room.
+  // The second task waits for room, so no other task gets blocks.
   ASSERT_TRUE(WaitUntil([&] { return !reads.FindInMemory(*first, again); }));
   again = {};
   engine.Finish(first);

@@ -214,7 +214,7 @@ TEST(SliceBudgetTest, ASlicesOverheadCounts) {
 TEST(SliceBudgetTest, AStreamLooksTwoStepsAheadOrFourSlicesAThread) {
   EXPECT_EQ(Holding(0).max_pending(/*threads=*/1), 2 * 4);
   EXPECT_EQ(Holding(0).max_pending(/*threads=*/16), 4 * 16);
-  // The bound does not depend on how many cores a step has.
+  // However many cores a step has, a stream looks at most 1024 slices ahead.
   EXPECT_EQ(StreamHoldings(1, 1 << 20, {}).max_pending(/*threads=*/1), 1024);
 }
 
@@ -228,9 +228,10 @@ TEST(SliceBudgetTest, AConsumerWithAWindowGetsTwoSlicesWhateverItsBytes) {
   EXPECT_FALSE(holdings.window_is_full());
 }
 
-// A stream yields a slice if its consumer does not wait, it holds more than one slice, and it holds
-// more than a limit. The limit is the stream's share of the budget. But the limit is half of this
-// share if the starved stream's slice is larger than the starved stream's share.
+// A stream that holds no slice is starved. Another stream yields a slice to it if the other
+// stream's consumer does not wait, and that stream holds more than one slice and more than a limit.
+// The limit is its share of the budget. If a slice of the starved stream is larger than the starved
+// stream's own share, the limit is half of that.
 TEST(SliceBudgetTest, OnlyWhatIsOverTheShareYields) {
   const int64_t cost = Holding(1).cost_bytes();
   for (int held = 0; held < 6; ++held) {
