@@ -3,6 +3,7 @@
 #include <expat.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -90,14 +91,21 @@ void XMLCALL OnDocumentType(void* data, const XML_Char* /*name*/, const XML_Char
       absl::DataLossError("the XML has a document type, which no answer needs"));
 }
 
+int64_t ByteIndexOf(XML_Parser parser) {
+#if XML_MAJOR_VERSION > 2 || (XML_MAJOR_VERSION == 2 && XML_MINOR_VERSION >= 9)
+  return XML_GetCurrentByteIndex64(parser);  // Expat 2.9 warns of the older function.
+#else
+  return XML_GetCurrentByteIndex(parser);
+#endif
+}
+
 absl::Status ErrorOf(const Reading& reading) {
   if (!reading.status.ok()) return reading.status;
   const XML_Error code = XML_GetErrorCode(reading.parser);
   if (code == XML_ERROR_NO_MEMORY) return absl::ResourceExhaustedError("no memory for the XML");
   // The words are Expat's for this number. They have no text of the document.
-  return absl::DataLossError(absl::StrCat("malformed XML at byte ",
-                                          XML_GetCurrentByteIndex(reading.parser), " (",
-                                          XML_ErrorString(code), ")"));
+  return absl::DataLossError(absl::StrCat("malformed XML at byte ", ByteIndexOf(reading.parser),
+                                          " (", XML_ErrorString(code), ")"));
 }
 
 }  // namespace
