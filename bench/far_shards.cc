@@ -101,10 +101,12 @@ double FarShards::bytes() const {
 
 std::vector<ReadBlock> FarShards::Blocks() const {
   const std::shared_ptr<const FeedPlan> plan = Far(v1::Shuffle::NONE);
-  const ReadBlocks blocks(plan->order(), *far_, /*keeps_all=*/false);
+  const ReadBlocks blocks(plan->order(), /*keeps_all=*/false);
   std::vector<ReadBlock> all;
   for (int64_t record = 0; record < far_->num_records(); record += all.back().num_records()) {
-    all.push_back(blocks.BlocksOf(far_->map().Find(record), record).front());
+    const ShardPlace place = far_->map().Find(record);
+    const RecordSource& shard = *far_->shards()[static_cast<size_t>(place.shard)];
+    all.push_back(blocks.BlocksOf(shard, place.index, record).front());
   }
   return all;
 }
@@ -112,7 +114,9 @@ std::vector<ReadBlock> FarShards::Blocks() const {
 std::vector<FetchRange> FarShards::Ranges() const {
   std::vector<FetchRange> ranges;
   for (const ReadBlock& block : Blocks()) {
-    ranges.push_back({.url = TheServer().Url(paths_[static_cast<size_t>(block.shard)]),
+    size_t shard = 0;
+    while (far_->shards()[shard].get() != block.shard) ++shard;
+    ranges.push_back({.url = TheServer().Url(paths_[shard]),
                       .offset = static_cast<int64_t>(block.offset),
                       .size = static_cast<int64_t>(block.size)});
   }
@@ -120,7 +124,7 @@ std::vector<FetchRange> FarShards::Ranges() const {
 }
 
 BlockWant FarShards::WantOf(const ReadBlock& block) const {
-  const ByteSource* const source = far_->shards()[static_cast<size_t>(block.shard)]->far_bytes();
+  const ByteSource* const source = block.shard->far_bytes();
   return {.uses = {{.range = {.source = source, .offset = block.offset, .size = block.size},
                     .records = block.num_records(),
                     .records_in_block = block.num_records()}},

@@ -322,11 +322,18 @@ std::pair<const Dataset*, int64_t> Dataset::MemberOf(int64_t record) const {
   return {this, record};
 }
 
-void Dataset::NoteDamage(DamageLog::Entry entry) const {
+void Dataset::NoteDamage(int64_t record, std::string cause, DamageCause kind,
+                         std::optional<size_t> part) const {
+  const auto [member, number] =
+      part.has_value() && *part < zipped_.size()
+          ? std::pair<const Dataset*, int64_t>(zipped_[*part].dataset.get(), record)
+          : MemberOf(record);
+  const ShardPlace place = member->map_.Find(number);
+  DamageLog::Entry entry = DamageAt(*member->shards_[static_cast<size_t>(place.shard)], place.index,
+                                    record, std::move(cause), kind);
   damage_.Add(entry);
-  const auto [member, record] = MemberOf(entry.record);
   if (member == this) return;
-  entry.record = record;
+  entry.record = number;
   member->damage_.Add(std::move(entry));
 }
 
@@ -335,6 +342,7 @@ void Dataset::AddNote(absl::string_view note) {
 }
 
 absl::StatusOr<std::string> Dataset::NoteColumns(const std::vector<std::string>& features) const {
+  if (!zipped_.empty()) return NoteColumnsOfZip(features);
   if (members_.empty()) return columns_->Note(shards_, features);
   std::string note;
   for (const std::shared_ptr<const Dataset>& member : members_) {
@@ -345,6 +353,7 @@ absl::StatusOr<std::string> Dataset::NoteColumns(const std::vector<std::string>&
 }
 
 absl::StatusOr<std::vector<uint64_t>> Dataset::RecordsThatMeet(const Condition& condition) const {
+  if (!zipped_.empty()) return RecordsOfZip(condition);
   std::vector<uint64_t> all(static_cast<size_t>((num_records() + 63) / 64));
   int64_t at = 0;
   for (const std::shared_ptr<const Dataset>& member : members_) {
@@ -397,7 +406,8 @@ DamageLog::Entry Dataset::DamageAt(const RecordSource& shard, int64_t index, int
           .kind = kind};
 }
 
-std::string Dataset::Where(int64_t record) const {
+std::string Dataset::Where(int64_t record, std::optional<size_t> part) const {
+  if (!zipped_.empty()) return WhereInZip(record, part);
   const ShardPlace place = map_.Find(record);
   const RecordSource& shard = *shards_[static_cast<size_t>(place.shard)];
   const Dataset* const member = MemberOf(record).first;

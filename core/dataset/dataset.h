@@ -1,4 +1,5 @@
-// A named set of open shards, of any format. It reads any record by its number.
+// A named set of open shards, of any format, or several such sets joined. It reads any record by
+// its number.
 //
 // Thread-safe: immutable apart from the log of damage, which locks.
 #ifndef SYSTOLE_CORE_DATASET_DATASET_H_
@@ -7,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +35,14 @@ struct ExpectedContent {
   int64_t records = 0;
   // Sizes of the shards' files, added up. 0: any number.
   int64_t bytes = 0;
+};
+
+class Dataset;
+
+// A member of a zip. The names of its features get the prefix.
+struct ZippedMember {
+  std::shared_ptr<const Dataset> dataset;
+  std::string prefix;
 };
 
 class Dataset {
@@ -64,14 +74,25 @@ class Dataset {
   // Makes a dataset of the records of all `members`, one member after the other. The new dataset
   // shares the members' shards, and its name is made of their names. features() and sample() are
   // those of the first member. The other members have their own. REQUIRES: at least one member,
-  // none of them joined.
+  // none of them joined or zipped.
   //   InvalidArgument  more than 2^62 records.
   static absl::StatusOr<std::shared_ptr<Dataset>> Join(
       std::vector<std::shared_ptr<const Dataset>> members);
+  // Makes a dataset whose record i has the features of record i of each member (core/record/zip). A
+  // member may be named twice, with other prefixes. Reads nothing: features() and sample() are put
+  // together from the members'. Damage that indexing found is asked of the members. O(shards).
+  // REQUIRES: at least one member, none of them joined or zipped.
+  //   InvalidArgument  the members have different numbers of records, or features of one name. The
+  //                    message has the field of the spec.
+  static absl::StatusOr<std::shared_ptr<Dataset>> Zip(std::vector<ZippedMember> members);
 
   const std::string& name() const { return name_; }
   // The members that Join() got; empty for other datasets.
   absl::Span<const std::shared_ptr<const Dataset>> members() const { return members_; }
+  // The members that Zip() got; empty for other datasets. Record i has their records i.
+  absl::Span<const ZippedMember> zipped() const { return zipped_; }
+  // The member of a zip that has this feature. Nullopt: it is no zip, or has no such feature.
+  std::optional<size_t> PartOfFeature(absl::string_view feature) const;
   absl::Span<const std::shared_ptr<const RecordSource>> shards() const { return shards_; }
   int64_t num_records() const { return map_.num_records(); }
   const ShardMap& map() const { return map_; }
@@ -93,7 +114,8 @@ class Dataset {
   std::pair<const Dataset*, int64_t> MemberOf(int64_t record) const;
 
   // "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)", or "file 'rose/1.jpg', record ..".
-  std::string Where(int64_t record) const;
+  // In a zip: the place in member `part`; nullopt: the places in all members.
+  std::string Where(int64_t record, std::optional<size_t> part = std::nullopt) const;
 
   // The entry for record `index` of `shard`, which has the number `record` here.
   static DamageLog::Entry DamageAt(const RecordSource& shard, int64_t index, int64_t record,
@@ -113,7 +135,7 @@ class Dataset {
 
   // Notes columns of these features for conditions on records, where shards have none
   // (DatasetColumns::Note()). Returns a note for a person, or "". Reads all records of the shards
-  // that lack a column. For joined datasets: of every member.
+  // that lack a column. For joined datasets: of every member. In a zip: of the feature's member.
   absl::StatusOr<std::string> NoteColumns(const std::vector<std::string>& features) const;
   // Which records meet the condition: bit i % 64 of word i / 64 for record i. Errors are those of
   // DatasetColumns::RecordsThatMeet(), and name the dataset.
@@ -133,15 +155,20 @@ class Dataset {
 
   // The damage of this dataset that feeds met and noted with NoteDamage().
   DamageLog& damage() const { return damage_; }
-  // Notes that feeds mask `entry.record`. The record's member notes it too, under the record's
-  // number in that member.
-  void NoteDamage(DamageLog::Entry entry) const;
+  // Notes that feeds mask `record`. The record's member notes it too, under the record's number in
+  // that member. In a zip this is member `part`.
+  void NoteDamage(int64_t record, std::string cause, DamageCause kind,
+                  std::optional<size_t> part) const;
 
  private:
   Dataset(std::string name, std::vector<std::shared_ptr<const RecordSource>> shards, ShardMap map);
   // Like Create(), but without the sample and the sizes of payloads.
   static absl::StatusOr<std::shared_ptr<Dataset>> Of(
       std::string name, std::vector<std::shared_ptr<const RecordSource>> shards);
+  // Where(), NoteColumns() and RecordsThatMeet() of a zip.
+  std::string WhereInZip(int64_t record, std::optional<size_t> part) const;
+  absl::StatusOr<std::string> NoteColumnsOfZip(const std::vector<std::string>& features) const;
+  absl::StatusOr<std::vector<uint64_t>> RecordsOfZip(const Condition& condition) const;
 
   const std::string name_;
   const std::vector<std::shared_ptr<const RecordSource>> shards_;
@@ -151,11 +178,12 @@ class Dataset {
   uint64_t far_bytes_ = 0;                               // Set by Of().
   uint64_t fingerprint_ = 0;                             // Set by Of().
   int64_t num_damaged_records_ = 0;                      // Set by Of().
-  int64_t min_payload_bytes_ = 0;                        // Set by Create() and Join().
-  int64_t max_payload_bytes_ = 0;                        // Set by Create() and Join().
+  int64_t min_payload_bytes_ = 0;                        // Set by Create(), Join() and Zip().
+  int64_t max_payload_bytes_ = 0;                        // Set by Create(), Join() and Zip().
   std::string note_;                                     // Set by Open().
-  DatasetSample sample_;                                 // Set by Create() and Join().
+  DatasetSample sample_;                                 // Set by Create(), Join() and Zip().
   std::vector<std::shared_ptr<const Dataset>> members_;  // Set by Join().
+  std::vector<ZippedMember> zipped_;                     // Set by Zip().
   mutable DamageLog damage_;                             // Written by const methods.
   // Where shards keep their columns. Set by Open().
   std::unique_ptr<const DatasetColumns> columns_ = std::make_unique<DatasetColumns>("", false);

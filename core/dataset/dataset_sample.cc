@@ -51,6 +51,29 @@ DatasetSample DatasetSample::Take(int64_t num_records, ReadRecord read) {
   return sample;
 }
 
+DatasetSample DatasetSample::OfZip(absl::Span<const Member> members) {
+  DatasetSample all;
+  size_t name_bytes = kMaxFirstNameBytes;
+  for (const auto& [sample, prefix] : members) {
+    for (const FeatureDescription& feature : sample->features_) {
+      const size_t bytes = prefix.size() + feature.name.size();
+      if (all.features_.size() >= kMaxFirstFeatures || bytes > name_bytes) continue;
+      name_bytes -= bytes;
+      all.features_.push_back(feature);
+      all.features_.back().name.insert(0, prefix);
+    }
+    for (const auto& [name, sizes] : sample->sizes_) {
+      if (all.sizes_.size() < kMaxFeatures) all.sizes_.emplace(prefix + name, sizes);
+    }
+    for (const auto& [name, size] : sample->images_) {
+      if (!name.empty()) all.images_.emplace(prefix + name, size);  // Not those of whole records.
+    }
+  }
+  std::sort(all.features_.begin(), all.features_.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return all;
+}
+
 void DatasetSample::LookAt(const SampledRecord& record) {
   const absl::StatusOr<ExampleView> example = ExampleView::Parse(record.payload, *record.format);
   if (!example.ok()) return;

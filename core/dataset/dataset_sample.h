@@ -15,6 +15,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/example/example_format.h"
 #include "core/example/example_parser.h"
 #include "core/image/image_size.h"
@@ -39,6 +40,15 @@ class DatasetSample {
   // Looks at some of the `num_records` records. These are the first records, until one can be
   // described, and a few from all over the dataset. Records that cannot be read are skipped.
   static DatasetSample Take(int64_t num_records, ReadRecord read);
+
+  // The sample of records that are joined of one record of each member: the features of all
+  // `members`, with the prefix of each before the names. Of very many features, only the first are
+  // known, as in ExampleView::FirstFeatures().
+  struct Member {
+    const DatasetSample* sample = nullptr;
+    std::string prefix;
+  };
+  static DatasetSample OfZip(absl::Span<const Member> members);
 
   // Features of the first record that can be described; empty if there is none.
   const std::vector<FeatureDescription>& features() const { return features_; }

@@ -20,19 +20,24 @@ constexpr int kThreadsFactor = 4;
 constexpr int64_t kMinHungParts = 2;
 constexpr int64_t kHungBudgetParts = 2;
 
-// The dataset whose read hangs.
-const Dataset* HungDataset(const HungTask& task) {
-  return task.plan->dataset().MemberOf(task.record).first;
-}
-
 // The datasets that a plan reads from.
 std::vector<const Dataset*> DatasetsOf(const FeedPlan& plan) {
   std::vector<const Dataset*> datasets;
   for (const std::shared_ptr<const Dataset>& member : plan.dataset().members()) {
     datasets.push_back(member.get());
   }
+  for (const ZippedMember& member : plan.dataset().zipped()) {
+    datasets.push_back(member.dataset.get());
+  }
   if (datasets.empty()) datasets.push_back(&plan.dataset());
   return datasets;
+}
+
+// The datasets whose read may hang. A joined record of a zip is read from all members, and nobody
+// knows which of them does not answer.
+std::vector<const Dataset*> HungDatasets(const HungTask& task) {
+  if (!task.plan->dataset().zipped().empty()) return DatasetsOf(*task.plan);
+  return {task.plan->dataset().MemberOf(task.record).first};
 }
 
 }  // namespace
@@ -80,11 +85,13 @@ DatasetShares::Verdict DatasetShares::Judge(absl::Span<const HungTask> hung,
   for (const HungTask& task : hung) {
     // The record of a hanging read says for which member of a mixture the task works.
     for (const Dataset* const dataset : DatasetsOf(*task.plan)) --threads_of[dataset];
-    ++threads_of[HungDataset(task)];
-    Hung& dataset = hung_of[HungDataset(task)];
-    ++dataset.threads;
-    dataset.bytes += task.cost_bytes;
-    if (task.timed_out) dataset.timed_out = &task;
+    for (const Dataset* const hangs : HungDatasets(task)) {
+      ++threads_of[hangs];
+      Hung& dataset = hung_of[hangs];
+      ++dataset.threads;
+      dataset.bytes += task.cost_bytes;
+      if (task.timed_out) dataset.timed_out = &task;
+    }
   }
   const int64_t bytes_share =
       budget_bytes / kHungBudgetParts / std::max<int64_t>(kMinHungParts, std::ssize(hung_of));

@@ -16,6 +16,7 @@
 #include "core/memory/scratch_scope.h"
 #include "core/operations/kept_value.h"
 #include "core/plan/feature_schema.h"
+#include "core/record/source/record_source.h"
 #include "core/status/status_macros.h"
 #include "core/tensor/cast_int64s.h"
 
@@ -70,12 +71,15 @@ absl::Status NoMemory() {
   return absl::UnavailableError("malloc refused memory for an example that is being made");
 }
 
-// `status` with the output's name.
+// `status` with the output's name. In a zip it is marked as of the feature's part.
 absl::Status OfOutput(const FeedPlan& plan, const OutputPlan& output, const absl::Status& status) {
   if (status.ok()) return status;
   const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
-  return absl::Status(status.code(),
-                      absl::StrCat("output '", tensor.spec.name, "': ", status.message()));
+  absl::Status named(status.code(),
+                     absl::StrCat("output '", tensor.spec.name, "': ", status.message()));
+  if (output.feature < 0 || plan.dataset().zipped().empty()) return named;
+  const std::string& feature = plan.parser().names()[static_cast<size_t>(output.feature)];
+  return MarkedAsOfPart(std::move(named), plan.dataset().PartOfFeature(feature));
 }
 
 }  // namespace

@@ -68,9 +68,12 @@ constexpr int64_t kValuesBetweenLooks = 1 << 14;
 // Assigning an empty string would keep the memory.
 void Free(std::string& text) { std::string().swap(text); }
 
-// The message of `status`, after the record's place.
-std::string Placed(const FeedPlan& plan, int64_t record, const absl::Status& status) {
-  return absl::StrCat(plan.dataset().Where(record), ": ", status.message());
+// `status` with `code`, and with the record's place before the message.
+absl::Status Placed(const FeedPlan& plan, int64_t record, absl::StatusCode code,
+                    const absl::Status& status) {
+  const std::optional<size_t> part = PartAtFault(status);
+  const std::string where = plan.dataset().Where(record, part);
+  return MarkedAsOfPart(absl::Status(code, absl::StrCat(where, ": ", status.message())), part);
 }
 
 // Whether `status` means that the record's bytes are bad (see RecordSource::ReadRecord()). A failed
@@ -283,8 +286,8 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
     const absl::Status read =
         fetched ? shard.ReadFetched(
                       shard_records_,
-                      [&](const RecordSpan& span) {
-                        return task.run.blocks->Find(*shard.far_bytes(), span);
+                      [&](const ByteSource& far, const RecordSpan& span) {
+                        return task.run.blocks->Find(far, span);
                       },
                       record_scratch_, add)
                 : shard.ReadRecords(shard_records_, where, kReadBytes, record_scratch_, add);
@@ -349,7 +352,7 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
     Settle(task, wanted,
            IsDamage(status) || absl::IsFailedPrecondition(status)
                ? status
-               : absl::Status(status.code(), Placed(task.plan, wanted.record, status)),
+               : Placed(task.plan, wanted.record, status.code(), status),
            IsChecksumMismatch(status)          ? DamageCause::kChecksum
            : absl::IsResourceExhausted(status) ? DamageCause::kTooLarge
                                                : DamageCause::kRecord);
@@ -390,8 +393,6 @@ bool ExampleMaker::CopyPayload(absl::string_view payload, Lane& lane) {
   return true;
 }
 
-void ExampleMaker::FinishOne(Task& task) { Finish(task, decoding_.Advance(), absl::OkStatus()); }
-
 void ExampleMaker::FinishAll(Task& task) {
   while (decoding_.waits(0) || decoding_.waits(1)) FinishOne(task);
 }
@@ -409,9 +410,10 @@ void ExampleMaker::Finish(Task& task, int lane, absl::Status status) {
   if (InterruptRequested()) return making.filler.Drop();
   if (!status.ok()) {
     making.filler.Drop();
-    status = absl::Status(
+    status = Placed(
+        task.plan, wanted.record,
         absl::IsUnavailable(status) ? absl::StatusCode::kUnavailable : absl::StatusCode::kDataLoss,
-        Placed(task.plan, wanted.record, status));
+        status);
   }
   Settle(task, wanted, std::move(status), making.filler.damage());
 }
@@ -439,8 +441,7 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status,
                                                       "feed goes on without such records"));
   } else if (IsDamage(status)) {
     ClearExample(layout, wanted.slot, task.slice);
-    dataset.NoteDamage(Dataset::DamageAt(shard, wanted.place.index, wanted.record,
-                                         std::string(status.message()), cause));
+    dataset.NoteDamage(wanted.record, std::string(status.message()), cause, PartAtFault(status));
     return;
   }
   task.run.error.Add(wanted.slot, std::move(status));

@@ -1,8 +1,9 @@
 // Makes examples. It reads their records, transforms the features, and writes the results into the
 // examples' places in the slice. Holds the scratch memory and decoders of one thread. While it
-// works, it holds memory for the plan (kMaxScratchBytes), for a record (three times its bytes), for
-// text that the record's format makes (some MiB at most: ExampleFormat) and for its images. Between
-// tasks it holds at most 55 MiB, or nothing if other makers need the memory (scratch_account.h).
+// works, it holds memory for the plan (kMaxScratchBytes), for a record (three times its bytes, and
+// once more the largest part of a joined one: core/record/zip), for text that the record's format
+// makes (some MiB at most: ExampleFormat) and for its images. Between tasks it holds at most 55
+// MiB, or nothing if other makers need the memory (scratch_account.h).
 //
 // Single-thread. Its output depends on the arguments alone.
 #ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_
@@ -129,7 +130,7 @@ class ExampleMaker {
   bool MixGroups(Task& task);
   // Whether records of `shard` are taken from bytes that were read ahead.
   static bool IsFetched(const Task& task, const RecordSource& shard) {
-    return task.run.blocks != nullptr && shard.far_bytes() != nullptr;
+    return task.run.blocks != nullptr && shard.is_far();
   }
   static ExampleFiller::Record RecordOf(const RecordSource& shard, const Wanted& wanted);
   // Whether to stop now. `values` is the number of values since the last call.
@@ -158,7 +159,7 @@ class ExampleMaker {
            ExampleFiller::Kept kept, bool waits);
   void FinishAll(Task& task);
   // Finishes one of the waiting examples: the one whose images are decoded first.
-  void FinishOne(Task& task);
+  void FinishOne(Task& task) { Finish(task, decoding_.Advance(), absl::OkStatus()); }
 
   // Makes the rest of the example in `lane`. If it could not begin, `status` is the error.
   void Finish(Task& task, int lane, absl::Status status);

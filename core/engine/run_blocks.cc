@@ -37,12 +37,30 @@ void Join(std::vector<BlockUse>& uses) {
   uses.resize(kept);
 }
 
+// Adds what must be read for a part of the dataset's record `record`.
+void AddUses(const RecordSource::Part& part, int64_t record, const ReadBlocks& blocks,
+             RunUses& uses) {
+  const RecordSource& source = *part.source;
+  if (source.far_bytes() == nullptr) return;
+  if (const ByteSource* const index = source.unread_index(); index != nullptr) {
+    uses.indexes.push_back({.range = {.source = index}});
+    return;
+  }
+  if (source.IsTooLarge(part.record)) return;
+  for (const ReadBlock& block : blocks.BlocksOf(source, part.record, record)) {
+    uses.blocks.push_back(
+        {.range = {.source = source.far_bytes(), .offset = block.offset, .size = block.size},
+         .records = 1,
+         .records_in_block = block.num_records()});
+  }
+}
+
 }  // namespace
 
 RunUses UsesOf(const FeedPlan& plan, int64_t step, int core, const ExampleRange& examples,
                bool keeps_all) {
   const Dataset& dataset = plan.dataset();
-  const ReadBlocks blocks(plan.order(), dataset, keeps_all);
+  const ReadBlocks blocks(plan.order(), keeps_all);
   std::vector<Place> places(static_cast<size_t>(examples.size()));
   plan.order().PlacesOnCore(step, core, examples.begin, absl::MakeSpan(places));
   RunUses uses;
@@ -50,17 +68,8 @@ RunUses UsesOf(const FeedPlan& plan, int64_t step, int core, const ExampleRange&
     if (!place.record.has_value()) continue;
     const ShardPlace in_shard = dataset.map().Find(*place.record);
     const RecordSource& shard = *dataset.shards()[static_cast<size_t>(in_shard.shard)];
-    if (shard.far_bytes() == nullptr) continue;
-    if (const ByteSource* const index = shard.unread_index(); index != nullptr) {
-      uses.indexes.push_back({.range = {.source = index}});
-      continue;
-    }
-    if (shard.IsTooLarge(in_shard.index)) continue;
-    for (const ReadBlock& block : blocks.BlocksOf(in_shard, *place.record)) {
-      uses.blocks.push_back(
-          {.range = {.source = shard.far_bytes(), .offset = block.offset, .size = block.size},
-           .records = 1,
-           .records_in_block = block.num_records()});
+    for (size_t part = 0; part < shard.num_parts(); ++part) {
+      AddUses(shard.PartOf(in_shard.index, part), *place.record, blocks, uses);
     }
   }
   Join(uses.indexes);

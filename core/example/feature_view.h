@@ -38,6 +38,13 @@ class FeatureView {
   static FeatureView OfInt64Array(absl::string_view name, absl::string_view values);
   static FeatureView OfFloatArray(absl::string_view name, absl::string_view values);
 
+  // The same feature under another name, which is borrowed.
+  FeatureView Renamed(absl::string_view name) const {
+    FeatureView view = *this;
+    view.name_ = name;
+    return view;
+  }
+
   absl::string_view name() const { return name_; }
   FeatureKind kind() const { return kind_; }
 

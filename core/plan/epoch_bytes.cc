@@ -53,7 +53,7 @@ struct Shuffle {
 // Some of a dataset's records: all of it, a selection, or a member of a mixture.
 struct Part {
   double positions = 0;    // Records, far or not.
-  double records = 0;      // Far records.
+  double records = 0;      // Far records. In a zip each member's count.
   double bytes = 0;        // The bytes that one pass over the part fetches.
   double requests = 0;     // The requests of one pass.
   double held = 0;         // The bytes held at a time, with WINDOW.
@@ -68,9 +68,25 @@ struct Part {
 
 double Least(double a, double b) { return std::min(a, b); }
 
+// The shards that hold the records of `dataset`. In a zip those of each member, once.
+std::vector<const RecordSource*> StoredShards(const Dataset& dataset) {
+  std::vector<const Dataset*> datasets;
+  for (const ZippedMember& member : dataset.zipped()) {
+    const Dataset* const own = member.dataset.get();
+    if (std::find(datasets.begin(), datasets.end(), own) == datasets.end()) datasets.push_back(own);
+  }
+  if (datasets.empty()) datasets.push_back(&dataset);
+  std::vector<const RecordSource*> shards;
+  for (const Dataset* const one : datasets) {
+    for (const auto& shard : one->shards()) shards.push_back(shard.get());
+  }
+  return shards;
+}
+
 // Whether records of `dataset` are files, which are fetched one by one in any order of the feed.
 bool ReadsEachRecord(const Dataset& dataset) {
-  return std::any_of(dataset.shards().begin(), dataset.shards().end(), [](const auto& shard) {
+  const std::vector<const RecordSource*> shards = StoredShards(dataset);
+  return std::any_of(shards.begin(), shards.end(), [](const RecordSource* shard) {
     return shard->far_bytes() != nullptr && shard->ReadsEachRecord();
   });
 }
@@ -86,7 +102,7 @@ Part AllOf(const Dataset& dataset, double run) {
   Part part = {.positions = static_cast<double>(dataset.num_records())};
   double fetched = 0;
   double requests = 0;
-  for (const auto& shard : dataset.shards()) {
+  for (const RecordSource* const shard : StoredShards(dataset)) {
     if (shard->far_bytes() == nullptr || shard->num_records() == 0) continue;
     const auto records = static_cast<double>(shard->num_records());
     const auto bytes = static_cast<double>(shard->far_size());
@@ -152,16 +168,22 @@ Part SampleOf(const Dataset& dataset, int64_t size, RecordAt record_at, int64_t 
                                                static_cast<double>(size));
     const ShardPlace place = dataset.map().Find(record_at(position));
     const RecordSource& shard = *dataset.shards()[static_cast<size_t>(place.shard)];
-    if (shard.far_bytes() == nullptr) continue;
-    double bytes = BytesBetween(shard, place.index, place.index + 1);
+    int64_t next_index = 0;  // Of the next selected record, if it comes later in the shard.
     if (run > 0 && position + 1 < size) {
       const ShardPlace next = dataset.map().Find(record_at(position + 1));
-      if (next.shard == place.shard && next.index > place.index) {
-        bytes = std::max(bytes, Least(BytesBetween(shard, place.index, next.index), run));
-      }
+      if (next.shard == place.shard) next_index = next.index;
     }
-    part.records += 1;
-    part.bytes += bytes;
+    for (size_t i = 0; i < shard.num_parts(); ++i) {
+      const auto [source, record] = shard.PartOf(place.index, i);
+      if (source->far_bytes() == nullptr) continue;
+      double bytes = BytesBetween(*source, record, record + 1);
+      if (next_index > place.index) {
+        const int64_t next = record + next_index - place.index;
+        bytes = std::max(bytes, Least(BytesBetween(*source, record, next), run));
+      }
+      part.records += 1;
+      part.bytes += bytes;
+    }
   }
   const double share = static_cast<double>(size) / static_cast<double>(std::max<int64_t>(looks, 1));
   part.records = std::round(part.records * share);
@@ -357,7 +379,8 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
   epoch.held_bytes = Whole(held);
   epoch.by_record = by_record;
   epoch.holds = lost == 0;
-  epoch.exact = whole && epoch.holds && parts.front().border == 0;
+  // Members of a zip may be read in different ways.
+  epoch.exact = whole && epoch.holds && parts.front().border == 0 && dataset.zipped().empty();
   return epoch;
 }
 
@@ -381,7 +404,8 @@ std::optional<WindowProposal> ProposeWindow(const FeedPlan& plan, const ReadRoom
   const auto members =
       order.mixture == nullptr ? int64_t{1} : static_cast<int64_t>(order.mixture->members().size());
   const int64_t room_bytes = room.memory_bytes / kWindowsInMemory / members;
-  const double records = std::max(1.0, AllOf(dataset, 0).records);
+  const double records =
+      std::clamp(AllOf(dataset, 0).records, 1.0, static_cast<double>(dataset.num_records()));
   const double record = std::max(1.0, static_cast<double>(set) / records);
   const double block_bytes = static_cast<double>(
       std::clamp(room_bytes / (kLeastBlocks + kBorderBlocks), kLeastBlockBytes, kMostBlockBytes));

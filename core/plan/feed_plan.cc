@@ -144,6 +144,36 @@ absl::StatusOr<OutputPlan> CompileFor(const v1::Output& output, const Dataset& d
   return plan;
 }
 
+// NotFound unless `dataset` is what `spec` names.
+absl::Status CheckNamed(const v1::FeedSpec& spec, const Dataset& dataset) {
+  if (DatasetNames(spec) != dataset.name()) {
+    return absl::NotFoundError(absl::StrCat("the spec names dataset '",
+                                            ForeignName(DatasetNames(spec)), "', not '",
+                                            dataset.name(), "'"));
+  }
+  const absl::Span<const ZippedMember> zipped = dataset.zipped();
+  if (std::equal(zipped.begin(), zipped.end(), spec.zip().begin(), spec.zip().end(),
+                 [](const ZippedMember& member, const v1::Member& named) {
+                   return member.prefix == named.prefix();
+                 })) {
+    return absl::OkStatus();
+  }
+  return absl::NotFoundError(
+      absl::StrCat("the spec's zip and the dataset '", dataset.name(), "' have other prefixes"));
+}
+
+// The bytes of a zip's records are those of several records.
+absl::Status CheckRecordFeature(const v1::FeedSpec& spec) {
+  if (spec.zip().empty()) return absl::OkStatus();
+  for (const v1::Output& output : spec.outputs()) {
+    if (output.feature() != kRecordFeature) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("output '", ForeignName(output.name()), "': feature is '", kRecordFeature,
+                     "', but a record of a zip is several records; name a feature of one of them"));
+  }
+  return absl::OkStatus();
+}
+
 std::vector<DatasetRecords> RecordsOf(const Dataset& dataset) {
   std::vector<DatasetRecords> records;
   for (const std::shared_ptr<const Dataset>& member : dataset.members()) {
@@ -162,6 +192,14 @@ std::vector<DatasetRecords> RecordsOf(const Dataset& dataset) {
 absl::StatusOr<std::shared_ptr<const Dataset>> DatasetOf(const v1::FeedSpec& spec,
                                                          FindDataset find) {
   SYSTOLE_RETURN_IF_ERROR(CheckMembers(spec));
+  if (!spec.zip().empty()) {
+    std::vector<ZippedMember> zipped;
+    for (const v1::Member& member : spec.zip()) {
+      SYSTOLE_ASSIGN_OR_RETURN(zipped.emplace_back().dataset, find(member.dataset()));
+      zipped.back().prefix = member.prefix();
+    }
+    return Dataset::Zip(std::move(zipped));
+  }
   if (MembersOf(spec).empty()) return find(spec.dataset());
   std::vector<std::shared_ptr<const Dataset>> members;
   for (const v1::Member& member : MembersOf(spec)) {
@@ -204,12 +242,9 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     std::shared_ptr<RecordLists> lists) {
   SYSTOLE_RETURN_IF_ERROR(CheckMembers(spec));
   if (lists == nullptr) lists = std::make_shared<RecordLists>();
-  if (DatasetNames(spec) != dataset->name()) {
-    return absl::NotFoundError(absl::StrCat("the spec names dataset '",
-                                            ForeignName(DatasetNames(spec)), "', not '",
-                                            dataset->name(), "'"));
-  }
+  SYSTOLE_RETURN_IF_ERROR(CheckNamed(spec, *dataset));
   SYSTOLE_RETURN_IF_ERROR(CheckNumbers(spec));
+  SYSTOLE_RETURN_IF_ERROR(CheckRecordFeature(spec));
   SYSTOLE_RETURN_IF_ERROR(CheckWheres(spec));
   std::vector<WhereList> where_lists;
   const auto find =

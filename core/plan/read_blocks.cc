@@ -44,8 +44,7 @@ PieceRanges PiecesOf(const RecordSource& shard, int64_t first, int64_t last) {
 
 }  // namespace
 
-ReadBlocks::ReadBlocks(const Order& order, const Dataset& dataset, bool keeps_all)
-    : dataset_(dataset), run_bytes_(kRunBytes) {
+ReadBlocks::ReadBlocks(const Order& order, bool keeps_all) : run_bytes_(kRunBytes) {
   const OrderSpec& spec = order.spec();
   if (spec.mode == ShuffleMode::kGlobal) run_bytes_ = keeps_all ? kKeptRunBytes : 0;
   // Blocks of a selection or of a mixture are not runs of the dataset's records.
@@ -53,51 +52,50 @@ ReadBlocks::ReadBlocks(const Order& order, const Dataset& dataset, bool keeps_al
   if (spec.mode == ShuffleMode::kWindow && whole) window_block_ = spec.block_records;
 }
 
-ReadBlocks::Records ReadBlocks::SharingWith(const ShardPlace& place, int64_t record) const {
-  const RecordSource& shard = *dataset_.shards()[static_cast<size_t>(place.shard)];
+ReadBlocks::Records ReadBlocks::SharingWith(const RecordSource& shard, int64_t index,
+                                            int64_t record) const {
   if (run_bytes_ == 0 || shard.ReadsEachRecord()) {
-    return {.first = place.index, .end = place.index + 1};
+    return {.first = index, .end = index + 1};
   }
   Records records = {.first = 0, .end = shard.num_records()};
   if (window_block_ > 0) {
     const int64_t in_block = record % window_block_;
-    records.first = std::max(records.first, place.index - in_block);
-    records.end = std::min(records.end, place.index - in_block + window_block_);
+    records.first = std::max(records.first, index - in_block);
+    records.end = std::min(records.end, index - in_block + window_block_);
   }
   return records;
 }
 
-ReadBlocks::Blocks ReadBlocks::BlocksOf(const ShardPlace& place, int64_t record) const {
-  const RecordSource& shard = *dataset_.shards()[static_cast<size_t>(place.shard)];
-  auto [first, end] = SharingWith(place, record);
+ReadBlocks::Blocks ReadBlocks::BlocksOf(const RecordSource& shard, int64_t index,
+                                        int64_t record) const {
+  auto [first, end] = SharingWith(shard, index, record);
   if (shard.far_pieces() != nullptr) {
     Blocks blocks;
     for (size_t kind = 0; kind < std::tuple_size_v<PieceRanges>; ++kind) {
-      AddBlocks(place, {.first = first, .end = end}, kind, blocks);
+      AddBlocks(shard, index, {.first = first, .end = end}, kind, blocks);
     }
     return blocks;
   }
   if (end - first > 1) {
-    const uint64_t run = shard.span(place.index).offset / run_bytes_;
-    first = FirstFrom(shard, first, place.index, run * run_bytes_);
-    end = FirstFrom(shard, place.index + 1, end, (run + 1) * run_bytes_);
+    const uint64_t run = shard.span(index).offset / run_bytes_;
+    first = FirstFrom(shard, first, index, run * run_bytes_);
+    end = FirstFrom(shard, index + 1, end, (run + 1) * run_bytes_);
   }
   // A record that is never read may have any size. Only the last record of a run can be too large.
-  if (end - 1 > place.index && shard.IsTooLarge(end - 1)) --end;
+  if (end - 1 > index && shard.IsTooLarge(end - 1)) --end;
   const uint64_t offset = shard.span(first).offset;
   const RecordSpan last = shard.span(end - 1);
-  return {{.shard = place.shard,
+  return {{.shard = &shard,
            .first = first,
            .last = end - 1,
            .offset = offset,
            .size = last.offset + last.size - offset}};
 }
 
-void ReadBlocks::AddBlocks(const ShardPlace& place, const Records& sharing, size_t kind,
-                           Blocks& blocks) const {
-  const RecordSource& shard = *dataset_.shards()[static_cast<size_t>(place.shard)];
+void ReadBlocks::AddBlocks(const RecordSource& shard, int64_t index, const Records& sharing,
+                           size_t kind, Blocks& blocks) const {
   const StoredPieces& pieces = *shard.far_pieces();
-  const PieceRange needed = PiecesOf(shard, place.index, place.index)[kind];
+  const PieceRange needed = PiecesOf(shard, index, index)[kind];
   const bool alone = sharing.end - sharing.first == 1;
   const PieceRange all = alone ? needed : PiecesOf(shard, sharing.first, sharing.end - 1)[kind];
   PieceRange block;
@@ -112,12 +110,11 @@ void ReadBlocks::AddBlocks(const ShardPlace& place, const Records& sharing, size
     const uint64_t offset = pieces.PlaceOf(block.begin).begin;
     // The block's records are the one that begins at or before the first byte, and all that begin
     // at a later byte of the block.
-    blocks.push_back(
-        {.shard = place.shard,
-         .first = FirstFrom(shard, sharing.first + 1, place.index + 1, bytes.begin + 1) - 1,
-         .last = FirstFrom(shard, place.index + 1, sharing.end, bytes.end) - 1,
-         .offset = offset,
-         .size = pieces.PlaceOf(block.end - 1).end - offset});
+    blocks.push_back({.shard = &shard,
+                      .first = FirstFrom(shard, sharing.first + 1, index + 1, bytes.begin + 1) - 1,
+                      .last = FirstFrom(shard, index + 1, sharing.end, bytes.end) - 1,
+                      .offset = offset,
+                      .size = pieces.PlaceOf(block.end - 1).end - offset});
   }
 }
 

@@ -18,7 +18,7 @@
 // If records are read in order, each piece is read once. With GLOBAL, unless everything is kept,
 // all pieces of a record are read for this record, and again for each other record in them.
 //
-// Thread-compatible value type. Borrows the order and the dataset.
+// Thread-compatible value type.
 #ifndef SYSTOLE_CORE_PLAN_READ_BLOCKS_H_
 #define SYSTOLE_CORE_PLAN_READ_BLOCKS_H_
 
@@ -26,15 +26,14 @@
 #include <cstdint>
 
 #include "absl/container/inlined_vector.h"
-#include "core/dataset/dataset.h"
 #include "core/order/order.h"
-#include "core/order/shard_map.h"
+#include "core/record/source/record_source.h"
 
 namespace systole {
 
 // Bytes of RecordSource::far_bytes(), and the records [first, last] of the shard that need them.
 struct ReadBlock {
-  int64_t shard = 0;
+  const RecordSource* shard = nullptr;
   int64_t first = 0;
   int64_t last = 0;
   uint64_t offset = 0;
@@ -54,13 +53,14 @@ class ReadBlocks {
   static constexpr uint64_t kKeptRunBytes = uint64_t{256} << 10;
 
   // `keeps_all`: all bytes of the dataset that were fetched are kept.
-  ReadBlocks(const Order& order, const Dataset& dataset, bool keeps_all);
+  ReadBlocks(const Order& order, bool keeps_all);
 
   // The blocks of a record. There is one, but there may be several if the shard is compressed.
   using Blocks = absl::InlinedVector<ReadBlock, 2>;
-  // The blocks of the record at `place`, which is `record` of the dataset. REQUIRES: its shard has
-  // far_bytes(), and the record is not too large to be read. O(log records) for each block.
-  Blocks BlocksOf(const ShardPlace& place, int64_t record) const;
+  // The blocks of record `index` of `shard`, which is `record` of the dataset, or a part of it.
+  // REQUIRES: the shard has far_bytes(), and the record is not too large to be read. O(log records)
+  // for each block.
+  Blocks BlocksOf(const RecordSource& shard, int64_t index, int64_t record) const;
 
  private:
   // Records [first, end) of a shard.
@@ -69,13 +69,12 @@ class ReadBlocks {
     int64_t end = 0;
   };
 
-  // The records that may share blocks with the one at `place`.
-  Records SharingWith(const ShardPlace& place, int64_t record) const;
+  // The records that may share blocks with this one.
+  Records SharingWith(const RecordSource& shard, int64_t index, int64_t record) const;
   // Adds the blocks of a record's pieces of one kind.
-  void AddBlocks(const ShardPlace& place, const Records& sharing, size_t kind,
+  void AddBlocks(const RecordSource& shard, int64_t index, const Records& sharing, size_t kind,
                  Blocks& blocks) const;
 
-  const Dataset& dataset_;
   uint64_t run_bytes_;        // 0: each record by itself.
   int64_t window_block_ = 0;  // Records of a block of WINDOW; 0: blocks end anywhere.
 };

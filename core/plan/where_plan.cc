@@ -148,7 +148,10 @@ std::string KeyOf(const v1::FeedSpec& spec, const Dataset& dataset, const WhereS
     return key;
   }
   std::string key;
-  if (members.empty()) absl::StrAppend(&key, dataset.number(), ";");
+  for (const auto& [member, prefix] : dataset.zipped()) {
+    absl::StrAppend(&key, member->number(), ":", prefix.size(), ":", prefix, ";");
+  }
+  if (members.empty() && key.empty()) absl::StrAppend(&key, dataset.number(), ";");
   for (int i = 0; i < members.size(); ++i) {
     absl::StrAppend(&key, dataset.members()[static_cast<size_t>(i)]->number(), ";");
     AppendSelects(members[i].select(), members[i].select_size(), key);

@@ -88,12 +88,15 @@ absl::StatusOr<std::vector<SelectionStep>> StepsOf(const SelectOf& of, MakeSelec
   return steps;
 }
 
+// Whether the step depends on how many records each file has.
+bool NeedsShards(const v1::Select& select) {
+  const v1::AutoShard::Policy policy = select.auto_shard().policy();
+  return select.has_interleave() ||
+         (select.has_auto_shard() && policy != v1::AutoShard::OFF && policy != v1::AutoShard::DATA);
+}
+
 bool NeedShards(const Selects& selects) {
-  return std::any_of(selects.begin(), selects.end(), [](const v1::Select& select) {
-    const v1::AutoShard::Policy policy = select.auto_shard().policy();
-    return select.has_interleave() || (select.has_auto_shard() && policy != v1::AutoShard::OFF &&
-                                       policy != v1::AutoShard::DATA);
-  });
+  return std::any_of(selects.begin(), selects.end(), NeedsShards);
 }
 
 // The records of one dataset that `select` leaves. Null if it leaves all of them.
@@ -198,6 +201,43 @@ absl::Status SetConcatenation(const v1::FeedSpec& spec, absl::Span<const Dataset
   return absl::OkStatus();
 }
 
+// The checks of CheckMembers() for a zip.
+absl::Status CheckZip(const v1::FeedSpec& spec) {
+  const auto refuse = [](const auto&... text) {
+    return absl::InvalidArgumentError(absl::StrCat(text...));
+  };
+  if (spec.zip_size() < 2 || spec.zip_size() > kMaxZipMembers) {
+    return refuse("zip has ", spec.zip_size(), " members, want 2 to ", kMaxZipMembers);
+  }
+  for (int i = 0; i < spec.zip_size(); ++i) {
+    const v1::Member& member = spec.zip(i);
+    if (member.dataset().empty()) return refuse("zip[", i, "].dataset names no dataset");
+    if (member.weight() != 0) {
+      return refuse("zip[", i, "].weight is ", member.weight(),
+                    ", want none: only members of a mixture have a weight");
+    }
+    if (!member.select().empty()) {
+      return refuse("zip[", i, "].select is set, but record i of every member belongs together; ",
+                    "set select of the spec, which selects joined records");
+    }
+    if (member.prefix().size() > kMaxPrefixBytes) {
+      return refuse("zip[", i, "].prefix has ", member.prefix().size(), " bytes, want at most ",
+                    kMaxPrefixBytes);
+    }
+  }
+  for (int i = 0; i < spec.select_size(); ++i) {
+    if (spec.select(i).has_interleave()) {
+      return refuse("select[", i, "].interleave takes turns among files, but the members of a zip ",
+                    "have different files; leave it out, or use shuffle");
+    }
+    if (NeedsShards(spec.select(i))) {
+      return refuse("select[", i, "].auto_shard takes whole files, but the members of a zip have ",
+                    "different files; want policy: DATA, which takes records");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSpec& spec) {
@@ -206,11 +246,12 @@ const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSp
 
 absl::Status CheckMembers(const v1::FeedSpec& spec) {
   const int ways = (spec.dataset().empty() ? 0 : 1) + (spec.mixture().empty() ? 0 : 1) +
-                   (spec.concatenation().empty() ? 0 : 1);
+                   (spec.concatenation().empty() ? 0 : 1) + (spec.zip().empty() ? 0 : 1);
   if (ways != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the spec has ", ways, " of dataset, mixture and concatenation, want exactly one"));
+        "the spec has ", ways, " of dataset, mixture, concatenation and zip, want exactly one"));
   }
+  if (!spec.zip().empty()) return CheckZip(spec);
   const auto& members = MembersOf(spec);
   if (members.size() > kMaxMembers) {
     return absl::InvalidArgumentError(
@@ -227,18 +268,23 @@ absl::Status CheckMembers(const v1::FeedSpec& spec) {
           absl::StrCat(MemberField(spec, i), ".weight is ", members[i].weight(),
                        ", want none: only members of a mixture have a weight"));
     }
+    if (!members[i].prefix().empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          MemberField(spec, i), ".prefix is set, want none: only members of a zip have a prefix"));
+    }
   }
   return absl::OkStatus();
 }
 
 std::string DatasetNames(const v1::FeedSpec& spec) {
-  return absl::StrJoin(DatasetsOf(spec), " + ");
+  return absl::StrJoin(DatasetsOf(spec), spec.zip().empty() ? " + " : " & ");
 }
 
 std::vector<std::string> DatasetsOf(const v1::FeedSpec& spec) {
-  if (MembersOf(spec).empty()) return {spec.dataset()};
+  const auto& members = spec.zip().empty() ? MembersOf(spec) : spec.zip();
+  if (members.empty()) return {spec.dataset()};
   std::vector<std::string> names;
-  for (const v1::Member& member : MembersOf(spec)) names.push_back(member.dataset());
+  for (const v1::Member& member : members) names.push_back(member.dataset());
   return names;
 }
 

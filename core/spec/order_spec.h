@@ -7,6 +7,7 @@
 #ifndef SYSTOLE_CORE_SPEC_ORDER_SPEC_H_
 #define SYSTOLE_CORE_SPEC_ORDER_SPEC_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,15 +32,22 @@ struct DatasetRecords {
   absl::Span<const int64_t> per_shard;
 };
 
-// The members of the spec's mixture or concatenation; empty if it names one dataset.
+// The most members of a zip. Each of its records is read from all of them.
+inline constexpr int kMaxZipMembers = 8;
+// The most bytes of a member's prefix.
+inline constexpr size_t kMaxPrefixBytes = 64;
+
+// The members of the spec's mixture or concatenation, whose records follow each other or take
+// turns; empty if it names one dataset or a zip. For the order a zip is one dataset.
 const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSpec& spec);
 
-// Checks how the spec names its datasets: by one of `dataset`, `mixture` and `concatenation`, with
-// at most kMaxMembers members.
-//   InvalidArgument  the spec names them in another way. The error's message has the field.
+// Checks how the spec names its datasets: by one of `dataset`, `mixture`, `concatenation` and
+// `zip`, with at most kMaxMembers members, and 2 to kMaxZipMembers in a zip.
+//   InvalidArgument  the spec names them in another way, or a member or `select` has what does not
+//                    go with it. The error's message has the field.
 absl::Status CheckMembers(const v1::FeedSpec& spec);
 
-// The spec's datasets, for people: "flowers", or "flowers + leaves".
+// The spec's datasets, for people: "flowers", "flowers + leaves", or for a zip "flowers & depths".
 std::string DatasetNames(const v1::FeedSpec& spec);
 // The names of the spec's datasets.
 std::vector<std::string> DatasetsOf(const v1::FeedSpec& spec);

@@ -31,7 +31,7 @@ declare -A inputs=(
   [manifest]=100000 [model]=120000 [operations]=6000 [otel_pairs]=80000 [pattern]=150000 [png]=250000 [record]=9000 [restart_table]=2000000
   [resume_token]=500000 [server_file]=120000 [slot_message]=600000 [spec]=80000 [token_file]=700000
   [trace_context]=1500000
-  [webdataset]=6000
+  [webdataset]=6000 [zip_record]=150000
 )
 
 fixed=0

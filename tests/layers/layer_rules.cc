@@ -105,6 +105,9 @@ std::vector<Room> SystoleRooms() {
       {"core/record/arrays", 9,
        Join({ground,
              {"core/concurrency", "core/example", "core/record/source", "core/record/tfrecord"}})},
+      // Records that are joined of records of other sources. It knows no format of files, only the
+      // interface.
+      {"core/record/zip", 8, Join({ground, {"core/example", "core/record/source"}})},
       // The table of formats.
       {"core/record", 9,
        Join({files,
@@ -145,8 +148,8 @@ std::vector<Room> SystoleRooms() {
       {"core/dataset", 10,
        Join({files,
              messages,
-             {"core/textproto", "core/record", "core/record/source", "core/column", "core/example",
-              "core/image", "core/order"}})},
+             {"core/textproto", "core/record", "core/record/source", "core/record/zip",
+              "core/column", "core/example", "core/image", "core/order"}})},
       // Checks a feed spec against a dataset and translates it. No thread, no example.
       {"core/plan", 11,
        Join({ground,

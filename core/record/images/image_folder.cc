@@ -379,7 +379,7 @@ absl::StatusOr<absl::string_view> ImageFolder::TakeFetched(int64_t record, Fetch
   if (IsTooLarge(record)) {
     return file(record).facts.is_damaged() ? Damaged(record) : TooLarge(record);
   }
-  const absl::StatusOr<absl::string_view> bytes = fetched(span(record));
+  const absl::StatusOr<absl::string_view> bytes = fetched(*far_bytes(), span(record));
   if (!bytes.ok()) {
     outage = IsOutage(bytes.status());
     return ReadFailure(bytes.status());

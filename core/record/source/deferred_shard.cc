@@ -118,10 +118,14 @@ absl::Status DeferredShard::ReadRecords(absl::Span<const int64_t> records, Recor
 absl::Status DeferredShard::ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
                                         AlignedBuffer& scratch, RecordCallback callback) const {
   if (const RecordSource* const shard = opened(); shard != nullptr) {
-    return shard->ReadFetched(records, fetched, scratch, callback);
+    // The opened shard reads its bytes through a LentSource, but blocks are of file_.
+    const auto of_file = [&](const ByteSource& /*far*/, const RecordSpan& span) {
+      return fetched(*file_, span);
+    };
+    return shard->ReadFetched(records, of_file, scratch, callback);
   }
   for (size_t place = 0; place < records.size(); ++place) {
-    absl::Status error = fetched(RecordSpan()).status();
+    absl::Status error = fetched(*file_, RecordSpan()).status();
     if (error.ok()) error = absl::InternalError("records were fetched before their index");
     const bool outage = IsOutage(error);
     error = ReadFailure(error);

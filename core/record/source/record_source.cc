@@ -1,6 +1,7 @@
 #include "core/record/source/record_source.h"
 
 #include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "core/text/foreign_text.h"
@@ -8,8 +9,9 @@
 namespace systole {
 namespace {
 
-// The payload of an error that marks it.
+// The payloads of an error that mark it.
 constexpr char kChecksumUrl[] = "systole/checksum-mismatch";
+constexpr char kPartUrl[] = "systole/part-at-fault";
 
 }  // namespace
 
@@ -20,6 +22,18 @@ absl::Status MarkedAsChecksumMismatch(absl::Status damage) {
 
 bool IsChecksumMismatch(const absl::Status& error) {
   return error.GetPayload(kChecksumUrl).has_value();
+}
+
+absl::Status MarkedAsOfPart(absl::Status error, std::optional<size_t> part) {
+  if (part.has_value()) error.SetPayload(kPartUrl, absl::Cord(absl::StrCat(*part)));
+  return error;
+}
+
+std::optional<size_t> PartAtFault(const absl::Status& error) {
+  const absl::optional<absl::Cord> mark = error.GetPayload(kPartUrl);
+  uint64_t part = 0;
+  if (!mark.has_value() || !absl::SimpleAtoi(std::string(*mark), &part)) return std::nullopt;
+  return static_cast<size_t>(part);
 }
 
 std::string RecordSource::PlaceOf(int64_t record) const {

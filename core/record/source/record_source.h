@@ -62,6 +62,12 @@ inline bool IsOutage(const absl::Status& error) {
 absl::Status MarkedAsChecksumMismatch(absl::Status damage);
 bool IsChecksumMismatch(const absl::Status& error);
 
+// Marks `error` as one of this part of a record (RecordSource::PartOf()); nullopt: changes nothing.
+// Does not change its code or its message.
+absl::Status MarkedAsOfPart(absl::Status error, std::optional<size_t> part);
+// The part of the mark. Nullopt: there is no mark.
+std::optional<size_t> PartAtFault(const absl::Status& error);
+
 class RecordSource {
  public:
   virtual ~RecordSource() = default;
@@ -109,6 +115,20 @@ class RecordSource {
   virtual const StoredPieces* far_pieces() const { return nullptr; }
   // How many bytes far_bytes() has; 0 if it is null.
   uint64_t far_size() const;
+
+  // A record of another source.
+  struct Part {
+    const RecordSource* source = nullptr;
+    int64_t record = 0;
+  };
+  // The records of other sources of which a record is joined. far_bytes(), far_pieces(), span() and
+  // unread_index() are questions to the parts. Any other record is its own only part.
+  virtual size_t num_parts() const { return 1; }
+  // REQUIRES: part < num_parts(), and `record` as for span().
+  virtual Part PartOf(int64_t record, size_t /*part*/) const { return {this, record}; }
+  // Whether a part has far_bytes(), so that blocks can be read ahead for ReadFetched().
+  virtual bool is_far() const { return far_bytes() != nullptr; }
+
   // The sizes of all payloads, without reading them: exact if the format says how large each is,
   // otherwise bounds. 0 to 0 if there are no records.
   virtual PayloadRange payload_bytes() const = 0;
@@ -162,13 +182,16 @@ class RecordSource {
   // Whether the record is larger than ShardOptions.max_record_bytes, so that it is never read.
   // REQUIRES: 0 <= record < num_records().
   virtual bool IsTooLarge(int64_t record) const = 0;
-  // The bytes of a stretch of far_bytes(), or the error of reading them. The stretch is the span()
-  // of a record, or one of far_pieces(). A view stays valid until ReadFetched() returns.
-  using FetchedBytes = absl::FunctionRef<absl::StatusOr<absl::string_view>(RecordSpan span)>;
+  // The bytes of a stretch of `far`, the far_bytes() of a part, or the error of reading them. The
+  // stretch is the span() of a record, or one of far_pieces(). A view stays valid until
+  // ReadFetched() returns.
+  using FetchedBytes = absl::FunctionRef<absl::StatusOr<absl::string_view>(const ByteSource& far,
+                                                                           const RecordSpan& span)>;
   // ReadRecords() for records whose bytes were read before. Reads the storage only to find the
   // cause if a record is damaged or too large. A payload lies in the fetched bytes or in `scratch`.
   // If unread_index() could not be read, `fetched` returns that error for any span.
-  // REQUIRES: far_bytes() is not null.
+  // Parts without far_bytes() are read as ReadRecords() reads them, with kInPlace. If their file
+  // has changed, ReadFetched() itself returns the error of CheckUnchanged(). REQUIRES: is_far().
   virtual absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
                                    AlignedBuffer& scratch, RecordCallback callback) const;
 

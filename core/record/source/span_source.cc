@@ -264,7 +264,7 @@ absl::StatusOr<absl::string_view> SpanSource::MakeSpans(int64_t first, int64_t l
   SYSTOLE_RETURN_IF_ERROR(GrowScratch(bytes, scratch));
   const absl::Span<char> out(reinterpret_cast<char*>(scratch.data()), bytes);
   const absl::Status made = far_pieces()->Make(begin, out, [&](const ByteStretch& place) {
-    return fetched({.offset = place.begin, .size = place.end - place.begin});
+    return fetched(*far_bytes(), {.offset = place.begin, .size = place.end - place.begin});
   });
   outage = IsOutage(made);  // As in ReadSpans(), the storage's own code decides.
   if (!made.ok()) return ReadFailure(made);
@@ -282,7 +282,7 @@ absl::Status SpanSource::ReadFetched(absl::Span<const int64_t> records, FetchedB
   }
   const auto find = [&](int64_t first, int64_t /*last*/,
                         bool& outage) -> absl::StatusOr<absl::string_view> {
-    absl::StatusOr<absl::string_view> frame = fetched(span(first));
+    absl::StatusOr<absl::string_view> frame = fetched(*far_bytes(), span(first));
     outage = IsOutage(frame.status());
     if (!frame.ok()) return ReadFailure(frame.status());
     return frame;

@@ -78,7 +78,7 @@ std::string Window(int64_t block, int64_t window) {
 const char kInOrder[] = "dataset: 'test' global_batch: 64 shuffle { mode: NONE }";
 const char kGlobal[] = "dataset: 'test' global_batch: 64 shuffle { mode: GLOBAL }";
 
-using BlockKey = std::tuple<int64_t, uint64_t, uint64_t>;
+using BlockKey = std::tuple<const RecordSource*, uint64_t, uint64_t>;
 BlockKey KeyOf(const ReadBlock& block) { return {block.shard, block.offset, block.size}; }
 
 // The blocks of a feed that are at hand. The memory has the blocks whose records are still needed
@@ -141,7 +141,7 @@ std::vector<Fetched> GoThrough(const FeedPlan& plan, const ReadRoom& room, int64
   const Order& order = plan.order();
   const bool keeps_all = static_cast<int64_t>(dataset.far_bytes()) <= room.kept_bytes();
   const bool in_memory = static_cast<int64_t>(dataset.far_bytes()) <= room.memory_bytes;
-  const ReadBlocks blocks(order, dataset, in_memory);
+  const ReadBlocks blocks(order, in_memory);
   // The rest of the memory is for blocks that are under way.
   int64_t under_way = 64 * int64_t{ReadBlocks::kRunBytes};
   if (order.spec().mode == ShuffleMode::kGlobal) under_way = 64 * dataset.mean_record_bytes();
@@ -158,8 +158,9 @@ std::vector<Fetched> GoThrough(const FeedPlan& plan, const ReadRoom& room, int64
                         i % order.spec().global_batch);
       if (!place.record.has_value()) continue;
       const ShardPlace in_shard = dataset.map().Find(*place.record);
-      if (dataset.shards()[static_cast<size_t>(in_shard.shard)]->far_bytes() == nullptr) continue;
-      for (const ReadBlock& block : blocks.BlocksOf(in_shard, *place.record)) {
+      const RecordSource& shard = *dataset.shards()[static_cast<size_t>(in_shard.shard)];
+      if (shard.far_bytes() == nullptr) continue;
+      for (const ReadBlock& block : blocks.BlocksOf(shard, in_shard.index, *place.record)) {
         if (!needed.empty() && needed.back().second == block) continue;
         needed.emplace_back(place.pass, block);
         ++uses[{place.pass, KeyOf(block)}];

@@ -56,13 +56,13 @@ Order OrderOf(const Dataset& dataset, ShuffleMode mode, int64_t block_records = 
 std::vector<ReadBlock> AllBlocks(const Dataset& dataset, const ReadBlocks& blocks) {
   std::vector<ReadBlock> all;
   int64_t record = 0;
-  for (int64_t s = 0; s < std::ssize(dataset.shards()); ++s) {
-    const RecordSource& shard = *dataset.shards()[static_cast<size_t>(s)];
+  for (const auto& of_dataset : dataset.shards()) {
+    const RecordSource& shard = *of_dataset;
     for (int64_t i = 0; i < shard.num_records(); ++i, ++record) {
-      const ReadBlocks::Blocks own = blocks.BlocksOf({.shard = s, .index = i}, record);
+      const ReadBlocks::Blocks own = blocks.BlocksOf(shard, i, record);
       EXPECT_EQ(own.size(), 1);
       const ReadBlock block = own.front();
-      EXPECT_EQ(block.shard, s);
+      EXPECT_EQ(block.shard, &shard);
       EXPECT_LE(block.first, i);
       EXPECT_GE(block.last, i);
       EXPECT_EQ(block.offset, shard.span(block.first).offset);
@@ -83,7 +83,7 @@ TEST(ReadBlocksTest, BlocksOfEachOrderPartitionTheRecordsOfEachShard) {
     for (const int64_t block : {1, 7, 100, 100'000}) {
       for (const bool keeps_all : {false, true}) {
         const Order order = OrderOf(*dataset, mode, block);
-        AllBlocks(*dataset, ReadBlocks(order, *dataset, keeps_all));
+        AllBlocks(*dataset, ReadBlocks(order, keeps_all));
       }
     }
   }
@@ -92,15 +92,15 @@ TEST(ReadBlocksTest, BlocksOfEachOrderPartitionTheRecordsOfEachShard) {
 TEST(ReadBlocksTest, ARunIsAboutAsLongAsItShouldBeAndHasAtMostOneRecordMore) {
   const auto dataset = FarDataset();
   const Order in_order = OrderOf(*dataset, ShuffleMode::kNone);
-  for (const ReadBlock& block : AllBlocks(*dataset, ReadBlocks(in_order, *dataset, false))) {
-    const RecordSpan last = dataset->shards()[static_cast<size_t>(block.shard)]->span(block.last);
+  for (const ReadBlock& block : AllBlocks(*dataset, ReadBlocks(in_order, false))) {
+    const RecordSpan last = block.shard->span(block.last);
     EXPECT_LT(block.size - last.size, ReadBlocks::kRunBytes);
   }
   const Order global = OrderOf(*dataset, ShuffleMode::kGlobal);
-  const auto kept = AllBlocks(*dataset, ReadBlocks(global, *dataset, /*keeps_all=*/true));
+  const auto kept = AllBlocks(*dataset, ReadBlocks(global, /*keeps_all=*/true));
   EXPECT_GT(std::ssize(kept), std::ssize(dataset->shards()));
   for (const ReadBlock& block : kept) {
-    const RecordSpan last = dataset->shards()[static_cast<size_t>(block.shard)]->span(block.last);
+    const RecordSpan last = block.shard->span(block.last);
     EXPECT_LT(block.size - last.size, ReadBlocks::kKeptRunBytes);
   }
 }
@@ -108,10 +108,8 @@ TEST(ReadBlocksTest, ARunIsAboutAsLongAsItShouldBeAndHasAtMostOneRecordMore) {
 TEST(ReadBlocksTest, GlobalReadsEachRecordByItselfUnlessEverythingIsKept) {
   const auto dataset = FarDataset();
   const Order order = OrderOf(*dataset, ShuffleMode::kGlobal);
-  EXPECT_EQ(std::ssize(AllBlocks(*dataset, ReadBlocks(order, *dataset, false))),
-            dataset->num_records());
-  EXPECT_LT(std::ssize(AllBlocks(*dataset, ReadBlocks(order, *dataset, true))),
-            dataset->num_records() / 2);
+  EXPECT_EQ(std::ssize(AllBlocks(*dataset, ReadBlocks(order, false))), dataset->num_records());
+  EXPECT_LT(std::ssize(AllBlocks(*dataset, ReadBlocks(order, true))), dataset->num_records() / 2);
 }
 
 TEST(ReadBlocksTest, ARunNeverCrossesTheBorderOfABlockOfWindow) {
@@ -119,10 +117,10 @@ TEST(ReadBlocksTest, ARunNeverCrossesTheBorderOfABlockOfWindow) {
   constexpr int64_t kBlock = 64;
   const Order order = OrderOf(*dataset, ShuffleMode::kWindow, kBlock);
   int64_t before = 0;  // Records of the shards before.
-  int64_t shard = 0;
-  for (const ReadBlock& block : AllBlocks(*dataset, ReadBlocks(order, *dataset, false))) {
-    for (; shard < block.shard; ++shard) {
-      before += dataset->records_per_shard()[static_cast<size_t>(shard)];
+  size_t shard = 0;
+  for (const ReadBlock& block : AllBlocks(*dataset, ReadBlocks(order, false))) {
+    for (; dataset->shards()[shard].get() != block.shard; ++shard) {
+      before += dataset->records_per_shard()[shard];
     }
     EXPECT_EQ((before + block.first) / kBlock, (before + block.last) / kBlock);
   }
@@ -139,7 +137,7 @@ std::map<std::pair<int64_t, uint64_t>, ReadBlock> CompressedBlocks(const Dataset
     const RecordSource& shard = *dataset.shards()[static_cast<size_t>(s)];
     const StoredPieces& pieces = *shard.far_pieces();
     for (int64_t i = 0; i < shard.num_records(); ++i, ++record) {
-      const ReadBlocks::Blocks own = blocks.BlocksOf({.shard = s, .index = i}, record);
+      const ReadBlocks::Blocks own = blocks.BlocksOf(shard, i, record);
       for (const ReadBlock& block : own) {
         EXPECT_LE(block.first, i);
         EXPECT_GE(block.last, i);
@@ -178,7 +176,7 @@ TEST(ReadBlocksTest, BlocksOfCompressedShardsHaveWholePiecesAndInOrderEachPieceO
       const ShuffleMode mode = keeps_all ? ShuffleMode::kGlobal : ShuffleMode::kNone;
       const Order order = OrderOf(*dataset, mode);
       uint64_t bytes = 0;
-      const auto blocks = CompressedBlocks(*dataset, ReadBlocks(order, *dataset, keeps_all));
+      const auto blocks = CompressedBlocks(*dataset, ReadBlocks(order, keeps_all));
       for (const auto& [key, block] : blocks) bytes += block.size;
       // Pieces of deflate share a byte.
       EXPECT_GE(bytes, dataset->far_bytes());
@@ -198,12 +196,12 @@ TEST(ReadBlocksTest, OfACompressedShardEachRecordHasWhatItNeedsInEveryOrder) {
     const RecordSource& shard = *dataset->shards()[0];
     for (const ShuffleMode mode : {ShuffleMode::kGlobal, ShuffleMode::kWindow}) {
       const Order order = OrderOf(*dataset, mode, /*block_records=*/7);
-      const ReadBlocks blocks(order, *dataset, /*keeps_all=*/false);
+      const ReadBlocks blocks(order, /*keeps_all=*/false);
       for (int64_t i = 0; i < shard.num_records(); ++i) {
         const RecordSpan span = shard.span(i);
         const PieceRange needed =
             shard.far_pieces()->PiecesOf({.begin = span.offset, .end = span.offset + span.size})[0];
-        const ReadBlocks::Blocks own = blocks.BlocksOf({.shard = 0, .index = i}, i);
+        const ReadBlocks::Blocks own = blocks.BlocksOf(shard, i, i);
         EXPECT_LE(own.front().offset, shard.far_pieces()->PlaceOf(needed.begin).begin);
         EXPECT_GE(own.back().offset + own.back().size,
                   shard.far_pieces()->PlaceOf(needed.end - 1).end);
@@ -231,7 +229,7 @@ TEST(ReadBlocksTest, RecordsThatAreFilesAreReadAlone) {
   ASSERT_THAT(dataset, IsOk());
   for (const ShuffleMode mode : {ShuffleMode::kNone, ShuffleMode::kGlobal, ShuffleMode::kWindow}) {
     const Order order = OrderOf(**dataset, mode, /*block_records=*/4);
-    EXPECT_EQ(std::ssize(AllBlocks(**dataset, ReadBlocks(order, **dataset, true))), 9);
+    EXPECT_EQ(std::ssize(AllBlocks(**dataset, ReadBlocks(order, true))), 9);
   }
 }
 

@@ -271,7 +271,7 @@ TEST(OrderSpecOfTest, AnErrorNamesTheMember) {
     EXPECT_EQ(order.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(order.status().message());
   };
-  EXPECT_THAT(refusal(""), HasSubstr("0 of dataset, mixture and concatenation, want exactly one"));
+  EXPECT_THAT(refusal(""), HasSubstr("0 of dataset, mixture, concatenation and zip, want"));
   EXPECT_THAT(refusal("dataset: 'a' mixture { dataset: 'b' }"), HasSubstr("the spec has 2 of"));
   EXPECT_THAT(refusal("mixture { dataset: 'a' weight: 1 } mixture { weight: 1 }"),
               HasSubstr("mixture[1].dataset names no dataset"));
@@ -291,6 +291,52 @@ TEST(OrderSpecOfTest, AnErrorNamesTheMember) {
   std::string many;
   for (int i = 0; i < 65; ++i) many += "mixture { dataset: 'a' weight: 1 } ";
   EXPECT_THAT(refusal(many), HasSubstr("mixture has 65 members, want at most 64"));
+  EXPECT_THAT(refusal("mixture { dataset: 'a' weight: 1 } mixture { dataset: 'b' prefix: 'x' }"),
+              HasSubstr("mixture[1].prefix is set, want none"));
+}
+
+constexpr char kZip[] = "zip { dataset: 'a' } zip { dataset: 'b' prefix: 'b/' } ";
+
+TEST(OrderSpecOfTest, AZipIsOneDataset) {
+  const std::string rest =
+      "shuffle { mode: GLOBAL } seed: 3 select { skip: 1 } select { shard { count: 2 } } "
+      "select { auto_shard { policy: OFF } } global_batch: 1";
+  EXPECT_EQ(FirstRecords(kZip + rest, {{20, {}}}, 30),
+            FirstRecords("dataset: 'a' " + rest, {{20, {}}}, 30));
+  EXPECT_TRUE(MembersOf(Parsed(kZip)).empty());
+  EXPECT_THAT(DatasetsOf(Parsed(kZip)), ElementsAre("a", "b"));
+  EXPECT_EQ(DatasetNames(Parsed(kZip)), "a & b");
+}
+
+TEST(OrderSpecOfTest, WhatDoesNotGoWithAZipIsRefused) {
+  const auto refusal = [&](const std::string& text) {
+    const absl::StatusOr<OrderSpec> order = OrderSpecOf(Parsed(text), {{4, {}}});
+    EXPECT_EQ(order.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(order.status().message());
+  };
+  const auto zipped = [&](const std::string& more) { return refusal(kZip + more); };
+  for (const std::string other :
+       {"dataset: 'c'", "mixture { dataset: 'c' weight: 1 }", "concatenation { dataset: 'c' }"}) {
+    EXPECT_THAT(zipped(other), HasSubstr("the spec has 2 of dataset, mixture"));
+  }
+  EXPECT_THAT(refusal("zip { dataset: 'a' }"), HasSubstr("zip has 1 members, want 2 to 8"));
+  std::string many;
+  for (int i = 0; i < 9; ++i) many += "zip { dataset: 'a' } ";
+  EXPECT_THAT(refusal(many), HasSubstr("zip has 9 members"));
+  EXPECT_THAT(zipped("zip {}"), HasSubstr("zip[2].dataset names no dataset"));
+  EXPECT_THAT(zipped("zip { dataset: 'c' weight: 2 }"), HasSubstr("zip[2].weight is 2, want none"));
+  EXPECT_THAT(zipped("zip { dataset: 'c' select { skip: 1 } }"),
+              HasSubstr("zip[2].select is set, but record i of every member belongs together; set "
+                        "select of the spec"));
+  EXPECT_THAT(zipped(absl::StrCat("zip { dataset: 'c' prefix: '", std::string(65, 'x'), "' }")),
+              HasSubstr("zip[2].prefix has 65 bytes, want at most 64"));
+  EXPECT_THAT(zipped("select { skip: 1 } select { interleave { cycle_length: 2 } }"),
+              HasSubstr("select[1].interleave takes turns among files"));
+  EXPECT_THAT(zipped("select { auto_shard { policy: FILE count: 2 } }"),
+              HasSubstr("select[0].auto_shard takes whole files, but the members of a zip have "
+                        "different files; want policy: DATA"));
+  EXPECT_THAT(zipped("weights { from_step: 1 weights: [1, 1] }"),
+              HasSubstr("weights is set, but the spec has no mixture"));
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ std::vector<std::string> ReadAhead(const RecordSource& shard) {
   shard
       .ReadFetched(
           all,
-          [&](const RecordSpan& span) -> absl::StatusOr<absl::string_view> {
+          [&](const ByteSource& /*far*/,
+              const RecordSpan& span) -> absl::StatusOr<absl::string_view> {
             if (!read.ok()) return read;
             return absl::string_view(bytes).substr(span.offset, span.size);
           },

@@ -43,7 +43,7 @@ Fetching Fetch(const RecordSource& shard, const std::vector<int64_t>& records,
   AlignedBuffer scratch;
   fetching.status = shard.ReadFetched(
       records,
-      [&](const RecordSpan& place) -> absl::StatusOr<absl::string_view> {
+      [&](const ByteSource& /*far*/, const RecordSpan& place) -> absl::StatusOr<absl::string_view> {
         ++fetching.asked[place.offset];
         const auto error = errors.find(place.offset);
         if (error != errors.end()) return error->second;

@@ -1,0 +1,132 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/dataset/dataset.h"
+#include "core/dataset/zip_features.h"
+#include "core/record/zip/zip_names.h"
+#include "core/record/zip/zip_shards.h"
+#include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
+
+namespace systole {
+namespace {
+
+std::vector<FeaturesOfMember> FeaturesOfMembers(absl::Span<const ZippedMember> members) {
+  std::vector<FeaturesOfMember> features;
+  for (const auto& [dataset, prefix] : members) {
+    features.push_back(
+        {.dataset = dataset->name(), .prefix = prefix, .features = dataset->features()});
+  }
+  return features;
+}
+
+absl::Status CheckLengths(absl::Span<const ZippedMember> members) {
+  const Dataset& first = *members[0].dataset;
+  for (size_t i = 1; i < members.size(); ++i) {
+    const Dataset& other = *members[i].dataset;
+    if (other.num_records() == first.num_records()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "zip[", i, "] ('", ForeignName(other.name()), "') has ", other.num_records(),
+        " records and zip[0] ('", ForeignName(first.name()), "') has ", first.num_records(),
+        "; want equally many, so that record i of each belongs together; pack the shards of the "
+        "longer one anew without the records that have no partner"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::shared_ptr<const RecordSource>> ShardsOf(absl::Span<const ZippedMember> members) {
+  std::vector<ZipNamesOfMember> names;
+  std::vector<ZipShards> shards;
+  for (const auto& [dataset, prefix] : members) {
+    ZipNamesOfMember& member = names.emplace_back();
+    member.dataset = dataset->name();
+    member.prefix = prefix;
+    for (const FeatureDescription& feature : dataset->features()) {
+      member.features.push_back(feature.name);
+    }
+    shards.push_back(dataset->shards());
+  }
+  return ZippedShards(shards, std::make_shared<const ZipNames>(std::move(names)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Zip(std::vector<ZippedMember> members) {
+  SYSTOLE_RETURN_IF_ERROR(CheckLengths(members));
+  SYSTOLE_RETURN_IF_ERROR(CheckZipNames(FeaturesOfMembers(members)));
+  std::string name;
+  for (const ZippedMember& member : members) {
+    absl::StrAppend(&name, name.empty() ? "" : " & ", member.dataset->name());
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<Dataset> dataset,
+                           Of(std::move(name), ShardsOf(members)));
+  std::vector<DatasetSample::Member> samples;
+  for (size_t i = 0; i < members.size(); ++i) {
+    const Dataset& member = *members[i].dataset;
+    samples.push_back({.sample = &member.sample(), .prefix = members[i].prefix});
+    dataset->min_payload_bytes_ += member.min_payload_bytes();
+    dataset->max_payload_bytes_ += member.max_payload_bytes();
+    // The bytes of a member that is named twice are fetched once.
+    const bool again = std::any_of(
+        members.begin(), members.begin() + static_cast<ptrdiff_t>(i),
+        [&](const ZippedMember& earlier) { return earlier.dataset == members[i].dataset; });
+    if (!again) dataset->far_bytes_ += member.far_bytes();
+  }
+  dataset->sample_ = DatasetSample::OfZip(samples);
+  dataset->zipped_ = std::move(members);
+  return dataset;
+}
+
+std::optional<size_t> Dataset::PartOfFeature(absl::string_view feature) const {
+  const std::optional<ZipFeature> found = FindZipFeature(FeaturesOfMembers(zipped_), feature);
+  return found.has_value() ? std::optional(found->member) : std::nullopt;
+}
+
+std::string Dataset::WhereInZip(int64_t record, std::optional<size_t> part) const {
+  std::string where;
+  for (size_t i = 0; i < zipped_.size(); ++i) {
+    if (part.value_or(i) != i) continue;
+    const Dataset& member = *zipped_[i].dataset;
+    absl::StrAppend(&where, where.empty() ? "" : " and ", "dataset '", member.name(), "', ",
+                    member.Where(record));
+  }
+  return where;
+}
+
+absl::StatusOr<std::string> Dataset::NoteColumnsOfZip(
+    const std::vector<std::string>& features) const {
+  const std::vector<FeaturesOfMember> members = FeaturesOfMembers(zipped_);
+  std::map<size_t, std::vector<std::string>> features_of;
+  for (const std::string& feature : features) {
+    const std::optional<ZipFeature> found = FindZipFeature(members, feature);
+    // Without a member, the condition will be refused.
+    if (found.has_value()) features_of[found->member].emplace_back(found->name);
+  }
+  std::string note;
+  for (const auto& [member, own] : features_of) {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::string noted, zipped_[member].dataset->NoteColumns(own));
+    if (note.empty()) note = noted;
+  }
+  return note;
+}
+
+absl::StatusOr<std::vector<uint64_t>> Dataset::RecordsOfZip(const Condition& condition) const {
+  return RecordsOfZipThatMeet(condition, FeaturesOfMembers(zipped_),
+                              [this](size_t member, const Condition& own) {
+                                return zipped_[member].dataset->RecordsThatMeet(own);
+                              });
+}
+
+}  // namespace systole

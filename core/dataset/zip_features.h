@@ -1,0 +1,58 @@
+// Which member of a zip has a feature. A feature of a zip is named by the member's prefix, followed
+// by the name in the member's records.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_DATASET_ZIP_FEATURES_H_
+#define SYSTOLE_CORE_DATASET_ZIP_FEATURES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/column/condition.h"
+#include "core/example/example_parser.h"
+
+namespace systole {
+
+// A member, as far as names of features need it.
+struct FeaturesOfMember {
+  std::string dataset;  // For messages.
+  std::string prefix;
+  absl::Span<const FeatureDescription> features;  // Those of its first record.
+};
+
+// InvalidArgument if features of two members would have one name. The message has the field and the
+// remedy. Only features of the first records are known.
+absl::Status CheckZipNames(absl::Span<const FeaturesOfMember> members);
+
+// A feature of a member.
+struct ZipFeature {
+  size_t member = 0;
+  absl::string_view name;  // In the member's records.
+};
+// The feature that is named `name` in the zip. If no member's first record has it: that of the
+// member with the longest prefix of `name`. Nullopt: `name` begins with no member's prefix.
+std::optional<ZipFeature> FindZipFeature(absl::Span<const FeaturesOfMember> members,
+                                         absl::string_view name);
+
+// Which records of a zip meet the condition, as bits (RecordsThatMeet() in core/column). `ask`
+// answers conditions on features of one member, under the names that they have there. Conditions on
+// several members are put together. So a record that one member cannot read may meet an `any` by
+// another member.
+//   FailedPrecondition  no member has such a feature.
+// Also the errors of `ask`.
+using AskMember = absl::FunctionRef<absl::StatusOr<std::vector<uint64_t>>(
+    size_t member, const Condition& condition)>;
+absl::StatusOr<std::vector<uint64_t>> RecordsOfZipThatMeet(
+    const Condition& condition, absl::Span<const FeaturesOfMember> members, AskMember ask);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_DATASET_ZIP_FEATURES_H_

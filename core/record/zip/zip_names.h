@@ -1,0 +1,57 @@
+// The names that the features of joined records have: the member's prefix, followed by the name in
+// the member's record.
+//
+// Thread-compatible: immutable. MadeText takes the names that are not known.
+#ifndef SYSTOLE_CORE_RECORD_ZIP_ZIP_NAMES_H_
+#define SYSTOLE_CORE_RECORD_ZIP_ZIP_NAMES_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "core/example/example_format.h"
+
+namespace systole {
+
+// A member, as its records' joined names need it.
+struct ZipNamesOfMember {
+  std::string dataset;  // For messages.
+  std::string prefix;
+  // Names in the member's records, as far as they are known. Their joined names are made once.
+  std::vector<std::string> features = {};
+};
+
+class ZipNames {
+ public:
+  // The most bytes of names that are made for a record, because they were not known. Without a
+  // limit, a record of a million tiny features would take a hundred times its size.
+  static constexpr size_t kMaxMadeBytes = size_t{4} << 20;
+
+  explicit ZipNames(std::vector<ZipNamesOfMember> members);
+
+  size_t num_members() const { return members_.size(); }
+  const std::string& dataset(size_t member) const { return members_[member].dataset; }
+  const std::string& prefix(size_t member) const { return members_[member].prefix; }
+
+  // The joined name of the feature `name` of a member. The view is valid as long as `name`, `made`
+  // and this object. `left` is what remains of kMaxMadeBytes; nullopt if it does not suffice.
+  std::optional<absl::string_view> NameOf(size_t member, absl::string_view name, MadeText& made,
+                                          size_t& left) const;
+
+ private:
+  struct Member {
+    std::string dataset;
+    std::string prefix;
+    absl::flat_hash_map<std::string, std::string>
+        names;  // Joined names by names. Not if no prefix.
+  };
+
+  std::vector<Member> members_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_ZIP_ZIP_NAMES_H_

@@ -1,0 +1,103 @@
+// A stretch of records that are joined of records of other sources. Record i is made of record
+// `first + i` of each part, so that in a stretch no part changes its source. The parts are copied
+// once, one after the other.
+//
+// Thread-compatible: immutable, so any number of threads may read. Reading takes memory for the
+// joined record and, if a part cannot be read in place, for this part. Both are counted
+// (ScratchUse::kReads).
+#ifndef SYSTOLE_CORE_RECORD_ZIP_ZIP_SOURCE_H_
+#define SYSTOLE_CORE_RECORD_ZIP_ZIP_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/example/example_format.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/record/source/record_source.h"
+#include "core/record/zip/zip_format.h"
+
+namespace systole {
+
+// The records of a source from `first` on.
+struct ZipPart {
+  std::shared_ptr<const RecordSource> source;
+  int64_t first = 0;
+};
+
+// The most bytes of a joined record. A peer may zip any datasets, so this is the limit of a single
+// record. The limit of each member holds for its own record.
+inline constexpr int64_t kMaxZipRecordBytes = kDefaultMaxRecordBytes;
+
+class ZipSource final : public RecordSource {
+ public:
+  // REQUIRES: each part has `num_records` records, `format` has the formats of the parts, and no
+  // part is a ZipSource.
+  ZipSource(std::vector<ZipPart> parts, int64_t num_records,
+            std::shared_ptr<const ZipFormat> format);
+
+  absl::string_view path() const override { return "zip"; }
+  // The parts have the indexes.
+  std::string indexed_path() const override { return ""; }
+  // The parts' shares, as if all records of a source were of one size.
+  uint64_t file_bytes() const override { return file_bytes_; }
+  uint64_t size_bytes() const override { return size_bytes_; }
+  const std::string& note() const override;
+  const ExampleFormat& examples() const override { return *format_; }
+  int64_t num_records() const override { return num_records_; }
+  // A joined record lies in no file.
+  RecordSpan span(int64_t /*record*/) const override { return {}; }
+  size_t num_parts() const override { return parts_.size(); }
+  Part PartOf(int64_t record, size_t part) const override {
+    return {parts_[part].source.get(), parts_[part].first + record};
+  }
+  bool is_far() const override;
+  PayloadRange payload_bytes() const override;
+  // Hash of the parts' hashes and ranges, and of the prefixes.
+  uint64_t content_hash() const override { return content_hash_; }
+  // What is known to be damaged is asked of the parts.
+  int64_t num_damaged() const override { return 0; }
+  const std::vector<DamagedRecord>& damaged() const override;
+
+  // Errors are those of the parts, in the order of the parts, and marked (MarkedAsOfPart()).
+  // ResourceExhausted also if the joined record is larger than kMaxZipRecordBytes.
+  absl::StatusOr<absl::string_view> ReadRecord(int64_t record,
+                                               AlignedBuffer& scratch) const override;
+  // Payloads are always copies. Each part is read by itself.
+  absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
+                           int64_t max_read_bytes, AlignedBuffer& scratch,
+                           RecordCallback callback) const override;
+  bool IsTooLarge(int64_t record) const override;
+  absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
+                           AlignedBuffer& scratch, RecordCallback callback) const override;
+  void PrefetchSpan(int64_t record) const override;
+  void Prefetch(int64_t record) const override;
+  absl::Status CheckUnchanged() const override;
+  absl::Status CheckHoldsRecords() const override { return absl::OkStatus(); }
+
+ private:
+  class Joining;
+
+  absl::Status CheckNumber(int64_t record) const;
+  // `fetched`: null if nothing was read ahead.
+  absl::Status ReadAll(absl::Span<const int64_t> records, int64_t max_read_bytes,
+                       const FetchedBytes* fetched, AlignedBuffer& scratch,
+                       RecordCallback callback) const;
+
+  const std::vector<ZipPart> parts_;
+  const int64_t num_records_;
+  const std::shared_ptr<const ZipFormat> format_;
+  uint64_t file_bytes_ = 0;
+  uint64_t size_bytes_ = 0;
+  uint64_t content_hash_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_ZIP_ZIP_SOURCE_H_

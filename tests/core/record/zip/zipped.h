@@ -1,0 +1,78 @@
+// Sources in memory, and a zip of them.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_TESTS_CORE_RECORD_ZIP_ZIPPED_H_
+#define SYSTOLE_TESTS_CORE_RECORD_ZIP_ZIPPED_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "core/example/example_builder.h"
+#include "core/record/source/record_source.h"
+#include "core/record/source/shard_format.h"
+#include "core/record/tfrecord/tfrecord_shard.h"
+#include "core/record/zip/zip_names.h"
+#include "core/record/zip/zip_shards.h"
+#include "core/status/check.h"
+#include "core/storage/memory_source.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
+
+namespace systole {
+
+using Sources = std::vector<std::shared_ptr<const RecordSource>>;
+
+// A record with the int64 `number` and some bytes `text`, whose size depends on the number.
+inline std::string NumberedRecord(int64_t number) {
+  return ExampleBuilder()
+      .AddInt64s("number", {number})
+      .AddBytes("text", std::string(static_cast<size_t>(number % 7) * 11, 'a'))
+      .Serialize();
+}
+
+inline std::shared_ptr<const RecordSource> ShardOfBytes(std::string bytes, const std::string& name,
+                                                        const ShardOptions& options = {}) {
+  absl::StatusOr<TfRecordShard> shard = TfRecordShard::Create(
+      std::make_unique<MemorySource>(std::move(bytes), absl::StrCat("/data/", name)), options);
+  SYSTOLE_CHECK(shard.ok());
+  return std::make_shared<const TfRecordShard>(*std::move(shard));
+}
+
+inline std::string NumberedBytes(int64_t first, int64_t records) {
+  ShardBuilder builder;
+  for (int64_t i = first; i < first + records; ++i) builder.Add(NumberedRecord(i));
+  return builder.Build();
+}
+
+// Shards name-0, name-1 .. of as many records as `sizes` says, numbered from `first` on.
+inline Sources NumberedShards(const std::vector<int64_t>& sizes, int64_t first,
+                              const std::string& name) {
+  Sources shards;
+  for (const int64_t size : sizes) {
+    shards.push_back(ShardOfBytes(NumberedBytes(first, size),
+                                  absl::StrCat(name, "-", shards.size(), ".tfrecord")));
+    first += size;
+  }
+  return shards;
+}
+
+// A zip of members m0, m1 .. with these shards and prefixes.
+inline Sources Zipped(const std::vector<Sources>& members,
+                      const std::vector<std::string>& prefixes) {
+  std::vector<ZipNamesOfMember> names;
+  std::vector<ZipShards> shards;
+  for (size_t i = 0; i < members.size(); ++i) {
+    names.push_back(
+        {.dataset = absl::StrCat("m", i), .prefix = prefixes[i], .features = {"number"}});
+    shards.emplace_back(members[i]);
+  }
+  return ZippedShards(shards, std::make_shared<const ZipNames>(std::move(names)));
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CORE_RECORD_ZIP_ZIPPED_H_
