@@ -13,7 +13,7 @@ namespace systole {
 absl::StatusOr<std::optional<FetchReport>> ReportFetches(
     const v1::FeedSpec& spec, std::vector<std::unique_ptr<const RecordSource>> shards,
     const ReadRoom& room) {
-  if (!MembersOf(spec).empty()) {
+  if (!MembersOf(spec).empty() || !spec.zip().empty()) {
     return absl::InvalidArgumentError(
         "--spec: the spec names several datasets, and the shards here are one; inspect them one by "
         "one, with a spec that names one `dataset`");

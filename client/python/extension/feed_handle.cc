@@ -153,6 +153,16 @@ std::shared_ptr<Dataset> JoinDatasets(const std::vector<std::shared_ptr<Dataset>
   return ValueOrRaise(Dataset::Join({members.begin(), members.end()}));
 }
 
+std::shared_ptr<Dataset> ZipDatasets(
+    const std::vector<std::pair<std::shared_ptr<Dataset>, std::string>>& members) {
+  if (members.empty()) RaiseIfError(absl::InvalidArgumentError("there are no datasets to zip"));
+  std::vector<ZippedMember> zipped;
+  for (const auto& [dataset, prefix] : members) {
+    zipped.push_back({.dataset = dataset, .prefix = prefix});
+  }
+  return ValueOrRaise(Dataset::Zip(std::move(zipped)));
+}
+
 // Remarks on the shards' indexes. Each begins with the shard's path or address. A remark on the
 // index of the folder comes first.
 std::vector<std::string> IndexNotesOf(const Dataset& dataset) {
@@ -343,6 +353,7 @@ void DeclareFeeds(nb::module_& module) {
                   nb::arg("compression") = "detect", nb::arg("expect_records") = 0,
                   nb::arg("expect_bytes") = 0)
       .def_static("join", &JoinDatasets, nb::arg("members"))
+      .def_static("zip", &ZipDatasets, nb::arg("members"))
       .def_prop_ro("name", [](const Dataset& dataset) { return dataset.name(); })
       .def_prop_ro("num_records", &Dataset::num_records)
       .def_prop_ro("index_notes", &IndexNotesOf,

@@ -65,12 +65,22 @@ def expected(
     return wanted
 
 
-def check_shapes(datasets: Datasets, names: list[str], outputs: list[dict[str, Any]]) -> None:
-    """Raises if an output lacks the shape of its array's rows."""
-    for name in names:
+def check_shapes(
+    datasets: Datasets, names: list[str], outputs: list[dict[str, Any]], prefixes: list[str]
+) -> None:
+    """Raises if an output lacks the shape of its array's rows. `prefixes`: those of a zip's members,
+    in the order of `names`; empty for other specs.
+    """
+    for name, prefix in zip(names, prefixes or [""] * len(names)):
         found = datasets.get(name) if isinstance(datasets, Mapping) else datasets
         if isinstance(found, Arrays):
-            found.check_outputs(outputs)
+            found.check_outputs(
+                [
+                    {**output, "feature": output["feature"].removeprefix(prefix)}
+                    for output in outputs
+                    if output["feature"].startswith(prefix)
+                ]
+            )
 
 
 def open_dataset(

@@ -188,9 +188,11 @@ class LocalFeed(BaseFeed):
         fields = spec_fields(serialized)
         num_cores = fields["num_cores"]
         share, said_by = share_of_cores(num_cores, cores, process_index, process_count)
+        zipped = fields["zip"]
         members = fields["mixture"] or fields["concatenation"]
-        names = [member["dataset"] for member in members] or [fields["dataset"]]
-        check_shapes(datasets, names, fields["outputs"])
+        names = [member["dataset"] for member in zipped or members] or [fields["dataset"]]
+        prefixes = [member["prefix"] for member in zipped]
+        check_shapes(datasets, names, fields["outputs"], prefixes)
         if threads is not None:
             threads = whole_number("threads", threads)
         ahead = count_of_bytes("prefetch_bytes", prefetch_bytes)
@@ -216,6 +218,8 @@ class LocalFeed(BaseFeed):
         dataset = opened[names[0]]
         if members:
             dataset = _systole.Dataset.join([opened[name] for name in names])
+        elif zipped:
+            dataset = _systole.Dataset.zip([(opened[n], p) for n, p in zip(names, prefixes)])
         self._dataset = dataset
         cache = _systole.ValueCache.make(kept, cache_folder, kept_on_disk)
         self._cache = cache

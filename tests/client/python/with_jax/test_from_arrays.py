@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import pickle
@@ -175,6 +176,53 @@ def test_arrays_and_shards_mix_in_one_feed(shard, tmp_path):
         {"data": systole.from_arrays(ARRAYS), "more": systole.from_arrays(more)},
     ):
         assert digests(systole.LocalFeed(datasets, spec)) == want
+
+
+def test_arrays_and_shards_are_zipped_in_one_feed(shard, tmp_path):
+    outputs = dict(OUTPUTS)
+    for name, output in OUTPUTS.items():
+        if output.feature != "record_id":
+            outputs[f"more/{name}"] = copy.deepcopy(output)
+            outputs[f"more/{name}"].feature = f"more/{output.feature}"
+    spec = spec_of(
+        dataset="",
+        zip=[systole.Member("data"), systole.Member("more", prefix="more/")],
+        shuffle=systole.Shuffle("global"),
+        outputs=outputs,
+    )
+    more = {name: array[::-1] for name, array in ARRAYS.items()}
+    more_shard = systole.write(tmp_path / "more", rows_of(more)).shards[0]
+    shards = {"data": shard, "more": more_shard}
+    want = digests(systole.LocalFeed(shards, spec))
+    data, others = systole.from_arrays(ARRAYS), systole.from_arrays(more)
+    for datasets in (
+        {"data": data, "more": more_shard},
+        {"data": [shard], "more": others},
+        {"data": data, "more": others},
+    ):
+        assert digests(systole.LocalFeed(datasets, spec)) == want
+    with systole.serve({"data": data, "more": more_shard}) as server:
+        assert digests(systole.Feed(server, spec)) == want
+    with systole.LocalFeed({"data": data, "more": others}, spec) as feed:
+        batch = next(feed)
+    np.testing.assert_array_equal(batch["more/label"], more["label"][batch["record"]])
+    np.testing.assert_array_equal(batch["more/pixels"], more["image"][batch["record"]])
+
+
+def test_a_zip_that_does_not_fit_says_why(shard):
+    def refusal(members, error=systole.InvalidSpec, **data):
+        spec = spec_of(dataset="", zip=members, outputs={"label": OUTPUTS["label"]})
+        with pytest.raises(error) as refused:
+            systole.LocalFeed(data, spec)
+        return str(refused.value)
+
+    data = systole.from_arrays(ARRAYS)
+    fewer = systole.from_arrays({name: array[1:] for name, array in ARRAYS.items()})
+    a, b = systole.Member("a"), systole.Member("b", prefix="b/")
+    assert f"zip[1] ('b') has {ROWS - 1} records" in refusal([a, b], a=data, b=fewer)
+    assert "both have a feature 'image'" in refusal([a, systole.Member("b")], a=data, b=shard)
+    assert "zip has 1 members, want 2 to 8" in refusal([a], a=data)
+    assert "'b'" in refusal([a, b], systole.NotFound, a=data)
 
 
 def test_conditions_on_arrays_are_answered_in_memory(tmp_path, monkeypatch):

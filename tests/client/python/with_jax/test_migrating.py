@@ -76,6 +76,12 @@ def test_a_filter_leaves_records_out(labels):
     assert 0 <= len(wanted) - len(found) < 60 and (found == wanted[: len(found)]).all()
 
 
+def test_a_zip_has_record_i_of_each_member():
+    found = epoch("11. Zip")
+    assert found["rank/label"].tolist() == list(range(120))
+    assert (found["label"] == epoch("2. Raw values: `decode_raw`")["label"]).all()
+
+
 def test_skip_take_and_shard_count_records(labels):
     assert (epoch("12. Take, skip, shard")["label"] == labels[40:280][1::2]).all()
 
