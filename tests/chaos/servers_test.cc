@@ -13,10 +13,12 @@
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/example/example_builder.h"
 #include "core/order/resume_token.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/chaos/chaos_feed.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -49,6 +51,22 @@ class ServersTest : public ChaosTest {
     }
     absl::SleepFor(absl::Milliseconds(300));
     for (int i = 0; i < victims; ++i) Restart((first + i) % num_servers());
+  }
+
+  // Kills servers while a feed of spec_path_ runs. It must print what it prints undisturbed.
+  void ExpectSameWhileServersAreKilled(int steps) {
+    const Finished undisturbed = RunSystole({"feed", "--server", address(0), "--spec", spec_path_,
+                                             "--digest=example", "--steps", absl::StrCat(steps)});
+    ASSERT_EQ(undisturbed.exit_code, 0) << undisturbed.err;
+    SetAll({.bytes_per_second = 60 << 20});
+    Process feed(FeedArgs(steps, kFewAhead), {.stdout_pipe_bytes = 4096});
+    std::string printed;
+    for (int i = 0; i < 3; ++i) {
+      for (int line = 0; line < steps / 4 * kChaosRecords; ++line) printed += feed.ReadLine();
+      Kill(1);
+    }
+    printed += feed.Wait().out;
+    EXPECT_TRUE(printed == undisturbed.out);
   }
 
   // The command line of `systole feed` over `steps` steps (0: without end) from `first_step` on,
@@ -96,19 +114,31 @@ TEST_F(ServersTest, WeightsChangeAtTheirStepsWhileServersAreKilled) {
                                          "mixture { dataset: 'raw' weight: 3 select { skip: 8 } } "
                                          "weights { from_step: 30 weights: [0, 1] } "
                                          "weights { from_step: 60 weights: [5, 2] }"}}));
-  const int steps = Times(90, 300);
-  const Finished undisturbed = RunSystole({"feed", "--server", address(0), "--spec", spec_path_,
-                                           "--digest=example", "--steps", absl::StrCat(steps)});
-  ASSERT_EQ(undisturbed.exit_code, 0) << undisturbed.err;
-  SetAll({.bytes_per_second = 60 << 20});
-  Process feed(FeedArgs(steps, kFewAhead), {.stdout_pipe_bytes = 4096});
-  std::string printed;
-  for (int i = 0; i < 3; ++i) {
-    for (int line = 0; line < steps / 4 * kChaosRecords; ++line) printed += feed.ReadLine();
-    Kill(1);
+  ExpectSameWhileServersAreKilled(Times(90, 300));
+}
+
+TEST_F(ServersTest, RecordsOfAZipStayTogetherWhileServersAreKilled) {
+  std::vector<std::string> datasets;
+  for (const std::string name : {"left", "right"}) {
+    ShardBuilder shard;
+    for (int i = 0; i < kChaosRecords; ++i) {
+      const auto fill = static_cast<char>(name[0] + i);
+      shard.Add(ExampleBuilder().AddBytes("raw", std::string(kChaosRecordBytes, fill)).Serialize());
+    }
+    datasets.insert(datasets.end(),
+                    {"--dataset", absl::StrCat(name, "=", folder_.Write(name, shard.Build()))});
   }
-  printed += feed.Wait().out;
-  EXPECT_TRUE(printed == undisturbed.out);
+  for (int i = 0; i < 3; ++i) AddServer(datasets);
+  spec_path_ = folder_.Write(
+      "zip.textproto",
+      absl::StrCat(absl::StrReplaceAll(ChaosSpec(), {{"dataset: \"raw\"",
+                                                      "zip { dataset: 'left' prefix: 'l/' } "
+                                                      "zip { dataset: 'right' prefix: 'r/' }"},
+                                                     {"\"record\"", "\"l/raw\""}}),
+                   "outputs { name: 'right' feature: 'r/raw' transforms { decode_raw {} } "
+                   "  dtype: UINT8 shape: ",
+                   kChaosRecordBytes, " }"));
+  ExpectSameWhileServersAreKilled(Times(45, 150));
 }
 
 TEST_F(ServersTest, TwoOfThreeAreKilledAgainAndAgain) {

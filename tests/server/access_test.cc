@@ -226,6 +226,23 @@ TEST_F(AccessTest, AMixtureNeedsAllOfItsMembers) {
   EXPECT_EQ(Resolve(spec, token_).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
+TEST_F(AccessTest, AZipNeedsAllOfItsMembers) {
+  StartForA();
+  const auto zipped = [&](const std::string& other) {
+    v1::FeedSpec spec = Endless("").spec();
+    spec.add_zip()->set_dataset("cats");
+    v1::Member& member = *spec.add_zip();
+    member.set_dataset(other);
+    member.set_prefix("other/");
+    return Resolve(spec, token_);
+  };
+  EXPECT_NE(zipped("cats").error_code(), grpc::StatusCode::NOT_FOUND);
+  const grpc::Status dogs = zipped("dogs");
+  EXPECT_EQ(dogs.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(dogs.error_message(), "no dataset 'dogs'; this server has 'cats'");
+  EXPECT_EQ(zipped("none").error_message(), "no dataset 'none'; this server has 'cats'");
+}
+
 TEST_F(AccessTest, ATokenTakenAwayEndsAStreamWhoseClientDoesNotRead) {
   StartForA();
   const std::string second = *AddToken(tokens_, "a", std::nullopt);
