@@ -11,17 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
-#include "core/column/column_file.h"
 #include "core/column/shard_columns.h"
 #include "core/dataset/dataset_columns.h"
 #include "core/example/tensorflow_example.h"
 #include "core/order/order.h"
 #include "core/order/record_list.h"
 #include "core/record/source/deferred_shard.h"
-#include "core/record/source/index_path.h"
 #include "core/status/check.h"
 #include "core/storage/memory_source.h"
-#include "core/storage/stores/stored_file.h"
 
 namespace systole {
 namespace {
@@ -42,10 +39,9 @@ class Shards {
           std::make_unique<MemorySource>("", absl::StrCat("/", i)),
           ShardFacts{.identity = "x", .records = kRecordsPerShard, .content_hash = hash},
           TensorFlowExample(), nullptr));
-      const std::string path = ColumnsPath(IndexPath(shards_.back()->indexed_path(), folder_));
-      SYSTOLE_CHECK(PutStored(path, ColumnFileText({.hash = hash, .num_records = kRecordsPerShard},
-                                                   Columns(i * kRecordsPerShard)))
-                        .ok());
+      for (const Column& column : Columns(i * kRecordsPerShard)) {
+        SYSTOLE_CHECK(KeepColumn(*shards_.back(), column, folder_, /*write_index=*/false).ok());
+      }
     }
   }
   ~Shards() {

@@ -23,7 +23,7 @@
 #include "core/order/feed_position.h"
 #include "core/plan/content_version.h"
 #include "core/plan/feed_plan.h"
-#include "core/plan/where_plan.h"
+#include "core/plan/note_columns.h"
 #include "core/spec/transform_runs.h"
 #include "core/status/status_macros.h"
 

@@ -69,7 +69,7 @@ Column ColumnBuilder::Build() && {
   Column column = std::move(column_);
   if (!column.lengths.empty() && IsUniform(column.lengths)) {
     column.length = column.lengths.front();
-    column.lengths.clear();
+    column.lengths = {};
   }
   if (column.facts.has_values() && column.facts.first_float >= 0) {
     column.floats.reserve(column.int64s.size());
@@ -77,7 +77,7 @@ Column ColumnBuilder::Build() && {
       column.floats.push_back(std::bit_cast<float>(static_cast<int32_t>(bits)));
     }
   }
-  if (!column.facts.has_values() || column.facts.first_int64 < 0) column.int64s.clear();
+  if (!column.facts.has_values() || column.facts.first_int64 < 0) column.int64s = {};
   return column;
 }
 

@@ -1,16 +1,18 @@
-// The file of a shard's columns. It begins with text:
-//   systole-columns-1 <content hash of the shard, 16 hex> <records> <columns> <XXH3-64 of the
-//   lines that follow, 16 hex>\n
-// and for each column, sorted by feature by bytes, a line
-//   <first bytes> <first float> <first int64> <first long> <length> <XXH3-64 of its numbers, 16
-//   hex> <size of the name> <name>\n
+// The file of one column of a shard. It begins with two lines of text:
+//   systole-column-1 <content hash of the shard, 16 hex> <records> <XXH3-64 of the second line, 16
+//   hex>\n
+//   <first bytes> <first float> <first int64> <first long> <length> <XXH3-64 of the numbers, 16
+//   hex> <size of the name> <name of the feature>\n
 // The first four are ColumnFacts, each plus 1. The length is that of every record's list, or `each`
-// if they differ. Then the numbers of each column follow: if they differ, the lengths, 4 bytes
-// each; then the values, 8 bytes each for int64s and 4 for floats, least significant byte first.
+// if they differ. Then the numbers follow: if they differ, the lengths, 4 bytes each; then the
+// values, 8 bytes each for int64s and 4 for floats, least significant byte first.
 //
 // The file is tied to the content of the shard, not to the state of a file. So it holds for every
 // copy of the shard, and for shards that are not open yet. An index tells from the state of a file
 // which content the file has.
+//
+// Each column has a file of its own, so that processes that note different columns of a shard at
+// once replace no file of each other. Two that note the same column write the same bytes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_COLUMN_COLUMN_FILE_H_
@@ -18,11 +20,9 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "core/column/column.h"
 #include "core/storage/byte_source.h"
 
@@ -34,19 +34,18 @@ struct ShardContent {
   int64_t num_records = 0;
 };
 
-// REQUIRES: at most kMaxColumns columns of content.num_records records, sorted by feature, each
-// once; names of 1 to kMaxColumnNameBytes bytes.
-std::string ColumnFileText(const ShardContent& content, absl::Span<const Column> columns);
+// REQUIRES: a name of 1 to kMaxColumnNameBytes bytes. Takes memory for the file: at most 12 bytes
+// for each record, and the lines.
+std::string ColumnFileText(uint64_t content_hash, const Column& column);
 
-// Reads the columns of `features` from such a file, in this order; a feature that the file does not
-// have is left out. Reads the numbers of no other column. Null: all columns.
-//   FailedPrecondition  the columns are those of another content.
-//   InvalidArgument     the file is malformed or damaged. The message says what is wrong.
-// Also the errors of reading. Takes memory only for bytes that have come, and no more than 12 bytes
-// for each record and feature.
-absl::StatusOr<std::vector<Column>> ReadColumnFile(const ByteSource& file,
-                                                   const ShardContent& content,
-                                                   const std::vector<std::string>* features);
+// Reads the column of `feature` from such a file. Empty `feature`: of whichever it has.
+//   FailedPrecondition  the column is that of another content.
+//   InvalidArgument     the file is malformed or damaged, or has another feature. The message says
+//                       what is wrong.
+// Also the errors of reading. Takes memory only for bytes that have come, and no more than 24 bytes
+// for each record.
+absl::StatusOr<Column> ReadColumnFile(const ByteSource& file, const ShardContent& content,
+                                      absl::string_view feature);
 
 }  // namespace systole
 

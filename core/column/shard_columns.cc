@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/checksum/xxh3.h"
 #include "core/column/column_file.h"
 #include "core/example/example_parser.h"
 #include "core/interrupt/interrupt.h"
@@ -16,7 +18,7 @@
 #include "core/record/source/index_path.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
-#include "core/storage/memory_source.h"
+#include "core/storage/stores/list_shards.h"
 #include "core/storage/stores/stored_file.h"
 #include "core/text/foreign_text.h"
 
@@ -30,40 +32,30 @@ ShardContent ContentOf(const RecordSource& shard) {
   return {.hash = shard.content_hash(), .num_records = shard.num_records()};
 }
 
-// The path of the shard's columns. Empty: the shard lies in memory, and so do its columns.
-std::string PathOf(const RecordSource& shard, absl::string_view index_dir) {
-  const std::string indexed = shard.indexed_path();
-  return indexed.empty() ? "" : ColumnsPath(IndexPath(indexed, index_dir));
-}
-
-// Columns of the shard's file or, if it is not null, of `unkept`. Null `features`: all. NotFound:
-// there is no file.
-absl::StatusOr<std::vector<Column>> ReadFile(const RecordSource& shard, const std::string& path,
-                                             const ByteSource* unkept,
-                                             const std::vector<std::string>* features) {
-  if (unkept != nullptr) return ReadColumnFile(*unkept, ContentOf(shard), features);
-  if (path.empty()) return absl::NotFoundError("there are no columns in memory");
-  const absl::StatusOr<std::unique_ptr<ByteSource>> file = OpenStored(path);
-  if (IsAbsent(file.status(), path)) return absl::NotFoundError("there is no file of columns");
-  SYSTOLE_RETURN_IF_ERROR(file.status());
-  return ReadColumnFile(**file, ContentOf(shard), features);
-}
-
-bool Has(absl::Span<const Column> columns, absl::string_view feature) {
-  return std::any_of(columns.begin(), columns.end(),
-                     [feature](const Column& column) { return column.feature == feature; });
-}
-
 // Whether the error of reading a record says that the record is damaged. Any other error may be
 // gone at the next read.
 bool IsDamage(const absl::Status& error) {
   return absl::IsDataLoss(error) || absl::IsResourceExhausted(error);
 }
 
-// Whether the error of reading a file of columns may be gone at the next try. Then the file is not
-// replaced.
+// Whether the error of reading a file may be gone at the next try. Then the file is not replaced.
 bool MayPass(const absl::Status& error) {
   return absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) || absl::IsCancelled(error);
+}
+
+// The column of `feature` from the shard's file.
+absl::StatusOr<Column> ReadFile(const RecordSource& shard, absl::string_view index_dir,
+                                const std::string& feature) {
+  const absl::Status none =
+      absl::NotFoundError(absl::StrCat("there is no column of '", ForeignName(feature), "'"));
+  const std::string indexed = shard.indexed_path();
+  if (indexed.empty()) return none;
+  const std::string path = ColumnPath(IndexPath(indexed, index_dir), feature);
+  const absl::StatusOr<std::unique_ptr<ByteSource>> file = OpenStored(path);
+  if (file.ok()) return ReadColumnFile(**file, ContentOf(shard), feature);
+  if (IsAbsent(file.status(), path)) return none;
+  return MayPass(file.status()) ? file.status()
+                                : absl::PermissionDeniedError(file.status().message());
 }
 
 class Pass {
@@ -86,6 +78,9 @@ class Pass {
           [this](size_t /*place*/, absl::StatusOr<absl::string_view> payload) {
             return Add(payload);
           }));
+      if (begin > 0) continue;
+      // Before it was read, an index of its folder alone may have said how many records it has.
+      for (ColumnBuilder& builder : builders_) builder.Reserve(shard_.num_records());
     }
     SYSTOLE_RETURN_IF_ERROR(shard_.CheckUnchanged());
     std::vector<Column> columns;
@@ -121,19 +116,21 @@ class Pass {
   std::vector<ColumnBuilder> builders_;
 };
 
-// Adds `made` to `columns`, sorted, in place of columns of the same features.
-void Merge(std::vector<Column> made, std::vector<Column>& columns) {
-  columns.erase(std::remove_if(columns.begin(), columns.end(),
-                               [&made](const Column& old) { return Has(made, old.feature); }),
-                columns.end());
-  for (Column& column : made) columns.push_back(std::move(column));
-  std::sort(columns.begin(), columns.end(),
-            [](const Column& a, const Column& b) { return a.feature < b.feature; });
+ColumnCounts CountsOf(const Column& column) {
+  return {.present = column.CountPresent(), .damaged = column.CountOf(kDamagedRecord)};
 }
 
 }  // namespace
 
-std::string ColumnsPath(absl::string_view index_path) { return WithEnding(index_path, ".columns"); }
+std::string ColumnPath(absl::string_view index_path, absl::string_view feature) {
+  // Long enough to tell the columns of a shard apart for a person. The hash does it for us.
+  std::string shown(feature.substr(0, 24));
+  for (char& letter : shown) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(letter))) letter = '_';
+  }
+  return WithEnding(index_path,
+                    absl::StrFormat(".%s-%016x%s", shown, Xxh3(feature), kColumnSuffix));
+}
 
 absl::StatusOr<std::vector<std::string>> CheckColumnNames(std::vector<std::string> features) {
   std::sort(features.begin(), features.end());
@@ -155,82 +152,49 @@ absl::StatusOr<std::vector<std::string>> CheckColumnNames(std::vector<std::strin
   return features;
 }
 
-absl::StatusOr<NotedColumns> NoteColumns(const RecordSource& shard,
-                                         const std::vector<std::string>& features,
-                                         const NoteColumnsOptions& options) {
-  const std::string path = PathOf(shard, options.index_dir);
-  const ByteSource* const unkept = options.unkept.get();
-  NotedColumns noted;
-  if (!options.rebuild) {
-    absl::StatusOr<std::vector<Column>> stored = ReadFile(shard, path, unkept, &features);
-    if (stored.ok() && stored->size() == features.size()) {
-      noted.columns = *std::move(stored);
-      return noted;
+absl::StatusOr<MadeColumns> MakeColumns(const RecordSource& shard,
+                                        const std::vector<std::string>& features,
+                                        const MakeColumnsOptions& options) {
+  MadeColumns made;
+  made.counts.resize(features.size());
+  std::vector<std::string> lacking;
+  std::vector<size_t> places;  // Of `lacking` among `features`.
+  for (size_t i = 0; i < features.size(); ++i) {
+    if (!options.rebuild) {
+      const absl::StatusOr<Column> stored =
+          ReadShardColumn(shard, options.index_dir, options.in_memory, features[i]);
+      if (stored.ok()) {
+        made.counts[i] = CountsOf(*stored);
+        continue;
+      }
+      if (MayPass(stored.status())) return stored.status();
+      if (!absl::IsNotFound(stored.status()) && made.note.empty()) {
+        made.note = absl::StrCat("column '", ForeignName(features[i]),
+                                 "' not used: ", stored.status().message());
+      }
     }
+    lacking.push_back(features[i]);
+    places.push_back(i);
   }
-  // The file is written anew, with the columns that it has.
-  std::vector<Column> columns;
-  absl::StatusOr<std::vector<Column>> stored = ReadFile(shard, path, unkept, nullptr);
-  if (stored.ok()) {
-    columns = *std::move(stored);
-  } else if (MayPass(stored.status())) {
-    return stored.status();
-  } else if (!absl::IsNotFound(stored.status())) {
-    noted.note = absl::StrCat("columns \"", ForeignText(ShownName(path)),
-                              "\" not used: ", stored.status().message());
-  }
-  std::vector<std::string> wanted;
-  for (const std::string& feature : features) {
-    if (options.rebuild || !Has(columns, feature)) wanted.push_back(feature);
-  }
-  SYSTOLE_ASSIGN_OR_RETURN(Pass pass, Pass::Create(shard, wanted));
-  SYSTOLE_ASSIGN_OR_RETURN(std::vector<Column> made, pass.Run());
-  Merge(std::move(made), columns);
-  if (columns.size() > kMaxColumns) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the file of columns would have ", columns.size(), " columns, want at most ",
-                     kMaxColumns, "; remove \"", ForeignText(ShownName(path)), "\" to begin anew"));
-  }
-  std::string text = ColumnFileText(ContentOf(shard), columns);
-  const absl::Status kept =
-      path.empty() ? absl::OkStatus() : KeepStored(path, text, options.write_index);
-  if (path.empty() || !kept.ok()) {
-    noted.unkept = std::make_shared<const MemorySource>(std::move(text));
-  }
-  if (!kept.ok()) {
-    absl::StrAppend(&noted.note, noted.note.empty() ? "" : "; ",
-                    "columns not kept: ", kept.message());
-  }
-  for (const std::string& feature : features) {
-    const auto found = std::find_if(columns.begin(), columns.end(), [&](const Column& column) {
-      return column.feature == feature;
-    });
-    noted.columns.push_back(std::move(*found));
-  }
-  return noted;
+  if (lacking.empty()) return made;
+  SYSTOLE_ASSIGN_OR_RETURN(Pass pass, Pass::Create(shard, lacking));
+  SYSTOLE_ASSIGN_OR_RETURN(made.columns, pass.Run());
+  for (size_t i = 0; i < places.size(); ++i) made.counts[places[i]] = CountsOf(made.columns[i]);
+  return made;
 }
 
-absl::StatusOr<std::vector<Column>> ReadShardColumns(const RecordSource& shard,
-                                                     absl::string_view index_dir,
-                                                     const ByteSource* unkept,
-                                                     const std::vector<std::string>& features) {
-  const std::string path = PathOf(shard, index_dir);
-  absl::StatusOr<std::vector<Column>> columns = ReadFile(shard, path, unkept, &features);
-  if (unkept != nullptr && !path.empty() && columns.ok() && columns->size() < features.size()) {
-    // Somebody else may have noted them since.
-    columns = ReadFile(shard, path, nullptr, &features);
-  }
-  if (absl::IsFailedPrecondition(columns.status()) || absl::IsInvalidArgument(columns.status())) {
-    return absl::NotFoundError(columns.status().message());
-  }
-  SYSTOLE_RETURN_IF_ERROR(columns.status());
-  for (const std::string& feature : features) {
-    if (!Has(*columns, feature)) {
-      return absl::NotFoundError(
-          absl::StrCat("there is no column of '", ForeignName(feature), "'"));
-    }
-  }
-  return columns;
+absl::Status KeepColumn(const RecordSource& shard, const Column& column,
+                        absl::string_view index_dir, bool write_index) {
+  const std::string path = ColumnPath(IndexPath(shard.indexed_path(), index_dir), column.feature);
+  SYSTOLE_RETURN_IF_ERROR(CheckMayKeep(path, write_index));
+  return PutStored(path, ColumnFileText(shard.content_hash(), column));
+}
+
+absl::StatusOr<Column> ReadShardColumn(const RecordSource& shard, absl::string_view index_dir,
+                                       const ColumnsInMemory& in_memory,
+                                       const std::string& feature) {
+  const auto found = in_memory.find(feature);
+  return found != in_memory.end() ? *found->second : ReadFile(shard, index_dir, feature);
 }
 
 }  // namespace systole

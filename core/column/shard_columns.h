@@ -1,44 +1,55 @@
-// Notes the columns of a shard, in a file beside the shard's index, and finds them there.
+// Makes the columns of a shard, keeps them in files beside the shard's index, and finds them there.
 //
-//   shard --one pass over all records--> columns --> <index>.columns --> ReadShardColumns()
+//   shard --one pass over its records--> MakeColumns() --> KeepColumn() --> <index>.<name>.column
+//                                                      ReadShardColumn() <-'
 //
-// Thread-safe: no state. Several processes may use the same files: each write is a rename.
+// Thread-safe: no state. Several processes may use the same files: each column has its own file,
+// and each write replaces a whole file.
 #ifndef SYSTOLE_CORE_COLUMN_SHARD_COLUMNS_H_
 #define SYSTOLE_CORE_COLUMN_SHARD_COLUMNS_H_
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "core/column/column.h"
 #include "core/record/source/record_source.h"
-#include "core/storage/byte_source.h"
 
 namespace systole {
 
-// The path of the columns of a shard, beside its index (IndexPath()).
-std::string ColumnsPath(absl::string_view index_path);
+// The path of the column of `feature`, beside the shard's index (IndexPath()). It has the beginning
+// of the feature's name, for a person, and a hash of the whole name, because names may have any
+// bytes: "a.tfrecord.idx.label-0123456789abcdef.column".
+std::string ColumnPath(absl::string_view index_path, absl::string_view feature);
 
-struct NoteColumnsOptions {
-  // Folder of index files. It must exist. Empty: beside the shard.
+// The columns of a shard that no file has, by feature.
+using ColumnsInMemory = std::map<std::string, std::shared_ptr<const Column>, std::less<>>;
+
+struct MakeColumnsOptions {
+  // Folder of index files. Empty: beside the shard.
   std::string index_dir = {};
-  // Whether to read the records even if the file has the columns.
+  // Whether to make columns that there are, too.
   bool rebuild = false;
-  // ShardOptions::write_index.
-  bool write_index = false;
-  // What an earlier call could not keep. Null: the file is read.
-  std::shared_ptr<const ByteSource> unkept = nullptr;
+  ColumnsInMemory in_memory = {};
 };
 
-struct NotedColumns {
-  // By the order of `features`, numbers included.
+struct ColumnCounts {
+  int64_t present = 0;  // Records that have the feature.
+  int64_t damaged = 0;  // Records that are damaged, or no examples.
+};
+
+struct MadeColumns {
+  // Of those features that had no column, in the order of `features`.
   std::vector<Column> columns;
-  // The whole file, if it was made and could not be kept. `note` says why.
-  std::shared_ptr<const ByteSource> unkept;
-  // For a person; not an error. Empty: there is none.
+  // Of all features, by their order.
+  std::vector<ColumnCounts> counts;
+  // For a person: why a file was not used. Not an error. Empty: there is none.
   std::string note;
 };
 
@@ -46,27 +57,36 @@ struct NotedColumns {
 // InvalidArgument otherwise. Returns them sorted.
 absl::StatusOr<std::vector<std::string>> CheckColumnNames(std::vector<std::string> features);
 
-// Makes those columns of `features`, which passed CheckColumnNames(), that the shard's file does
-// not have, and adds them to the file. Reads each record once, in order, in reads of up to
+// Makes those columns of `features`, which passed CheckColumnNames(), that are neither in a file
+// nor in memory, and keeps none. Reads each record once, in order, in reads of up to
 // kMostFarReadBytes. A record that is damaged, or no example, is marked in each column. Takes
-// memory for one such read, and 24 bytes for each record and column of the file.
-//   ResourceExhausted   the file would have more than kMaxColumns columns.
+// memory for one such read, and for each record 12 bytes for each column that it makes, and 24 for
+// one that is read.
 //   FailedPrecondition  the shard changed meanwhile.
 //   Cancelled           InterruptRequested().
-// Also the errors of reading the shard.
-absl::StatusOr<NotedColumns> NoteColumns(const RecordSource& shard,
-                                         const std::vector<std::string>& features,
-                                         const NoteColumnsOptions& options);
+// Also the errors of reading the shard, and errors of reading a file that may be gone at the next
+// try. A file that is damaged, or of another content, counts as none.
+absl::StatusOr<MadeColumns> MakeColumns(const RecordSource& shard,
+                                        const std::vector<std::string>& features,
+                                        const MakeColumnsOptions& options);
 
-// The columns of `features` from the shard's file, in this order. `unkept` is NotedColumns::unkept;
-// null: the file is read.
-//   NotFound  there is no file for this content of the shard, or it lacks a feature. The message
-//             says why, without the file's folder.
-// Also the errors of reading a file that is there.
-absl::StatusOr<std::vector<Column>> ReadShardColumns(const RecordSource& shard,
-                                                     absl::string_view index_dir,
-                                                     const ByteSource* unkept,
-                                                     const std::vector<std::string>& features);
+// Writes the file of a column of `shard`, and replaces an earlier one. `write_index` as in
+// ShardOptions. Takes up to 12 bytes of memory for each record. REQUIRES: the shard has an
+// indexed_path().
+//   FailedPrecondition  it may not be written there (CheckMayKeep()).
+// Also the errors of writing.
+absl::Status KeepColumn(const RecordSource& shard, const Column& column,
+                        absl::string_view index_dir, bool write_index);
+
+// The column of `feature`, from memory or from its file.
+//   NotFound            it is in neither.
+//   FailedPrecondition  its file is for another content of the shard.
+//   InvalidArgument     its file is damaged.
+//   PermissionDenied    its file cannot be opened.
+// Messages of the first three have no name of a folder. Also the errors of reading.
+absl::StatusOr<Column> ReadShardColumn(const RecordSource& shard, absl::string_view index_dir,
+                                       const ColumnsInMemory& in_memory,
+                                       const std::string& feature);
 
 }  // namespace systole
 

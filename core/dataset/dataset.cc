@@ -341,15 +341,10 @@ void Dataset::AddNote(absl::string_view note) {
   if (!note.empty()) absl::StrAppend(&note_, note_.empty() ? "" : "; ", note);
 }
 
-absl::StatusOr<std::string> Dataset::NoteColumns(const std::vector<std::string>& features) const {
-  if (!zipped_.empty()) return NoteColumnsOfZip(features);
-  if (members_.empty()) return columns_->Note(shards_, features);
-  std::string note;
-  for (const std::shared_ptr<const Dataset>& member : members_) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::string own, member->NoteColumns(features));
-    if (note.empty()) note = own;
-  }
-  return note;
+absl::StatusOr<NotedColumns> Dataset::NoteColumns(const std::vector<std::string>& features,
+                                                  const NoteColumnsOptions& options) const {
+  if (!zipped_.empty()) return NoteColumnsOfZip(features, options);
+  return columns_->Note(shards_, features, options);
 }
 
 absl::StatusOr<std::vector<uint64_t>> Dataset::RecordsThatMeet(const Condition& condition) const {

@@ -134,9 +134,15 @@ class Dataset {
   void AddNote(absl::string_view note);
 
   // Notes columns of these features for conditions on records, where shards have none
-  // (DatasetColumns::Note()). Returns a note for a person, or "". Reads all records of the shards
-  // that lack a column. For joined datasets: of every member. In a zip: of the feature's member.
-  absl::StatusOr<std::string> NoteColumns(const std::vector<std::string>& features) const;
+  // (DatasetColumns::Note()). Reads all records of the shards that lack a column. In a zip: of the
+  // feature's member. REQUIRES: not joined.
+  absl::StatusOr<NotedColumns> NoteColumns(const std::vector<std::string>& features,
+                                           const NoteColumnsOptions& options = {}) const;
+  // Keeps the columns of features that no record has (DatasetColumns::Keep()). REQUIRES: not joined
+  // or zipped.
+  void KeepColumns(const std::vector<std::string>& features) const {
+    columns_->Keep(shards_, features);
+  }
   // Which records meet the condition: bit i % 64 of word i / 64 for record i. Errors are those of
   // DatasetColumns::RecordsThatMeet(), and name the dataset.
   absl::StatusOr<std::vector<uint64_t>> RecordsThatMeet(const Condition& condition) const;
@@ -167,7 +173,8 @@ class Dataset {
       std::string name, std::vector<std::shared_ptr<const RecordSource>> shards);
   // Where(), NoteColumns() and RecordsThatMeet() of a zip.
   std::string WhereInZip(int64_t record, std::optional<size_t> part) const;
-  absl::StatusOr<std::string> NoteColumnsOfZip(const std::vector<std::string>& features) const;
+  absl::StatusOr<NotedColumns> NoteColumnsOfZip(const std::vector<std::string>& features,
+                                                const NoteColumnsOptions& options) const;
   absl::StatusOr<std::vector<uint64_t>> RecordsOfZip(const Condition& condition) const;
 
   const std::string name_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -20,25 +19,30 @@ std::string ShardText(const RecordSource& shard) {
   return absl::StrCat("shard '", ForeignName(shard.base_name()), "'");
 }
 
-// The error of reading a shard's file of columns. Clients see it, and must not learn the folder of
-// the file or its server, which `error` names.
+// The error of reading a shard's column. Clients see it, and must not learn the folder of the file
+// or its server, which `error` names.
 absl::Status CannotRead(const RecordSource& shard, const absl::Status& error) {
   const bool may_pass =
       absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) || absl::IsCancelled(error);
   return absl::Status(may_pass ? error.code() : absl::StatusCode::kFailedPrecondition,
-                      absl::StrCat(ShardText(shard), ": its file of columns cannot be read (",
+                      absl::StrCat(ShardText(shard), ": a column cannot be read (",
                                    absl::StatusCodeToString(error.code()),
                                    "); check who may read it, or note the columns anew"));
 }
 
-// How many shards are looked at at a time, so that their columns take at most some 256 MiB, or are
-// those of one shard. Reading a column takes up to 24 bytes a record.
-int ShardsAtOnce(absl::Span<const std::shared_ptr<const RecordSource>> shards, size_t features) {
-  constexpr int64_t kMostBytes = 256 << 20;
-  int64_t most_records = 1;
-  for (const auto& shard : shards) most_records = std::max(most_records, shard->num_records());
-  const int64_t bytes = 24 * static_cast<int64_t>(std::max<size_t>(features, 1)) * most_records;
-  return static_cast<int>(std::clamp<int64_t>(kMostBytes / bytes, 1, kShardsOpenedAtOnce));
+// What Note() found of a shard.
+struct OfShard {
+  std::vector<ColumnCounts> counts;
+  // Columns without a record that has the feature. They are kept if another shard has it.
+  std::vector<std::shared_ptr<const Column>> empty;
+  std::string note;
+  absl::Status kept;
+};
+
+// The error of reading a column that says that it must be noted anew.
+bool IsLacking(const absl::Status& error) {
+  return absl::IsNotFound(error) || absl::IsFailedPrecondition(error) ||
+         absl::IsInvalidArgument(error);
 }
 
 // `features` as the option of `systole index` takes them.
@@ -48,53 +52,129 @@ std::string OptionText(const std::vector<std::string>& features) {
   });
 }
 
-}  // namespace
-
-std::shared_ptr<const ByteSource> DatasetColumns::UnkeptOf(const RecordSource* shard) const {
-  MutexLock lock(mu_);
-  const auto found = unkept_.find(shard);
-  return found == unkept_.end() ? nullptr : found->second;
+// A shard lacks a column, as `error` says.
+absl::Status Lacking(const RecordSource& shard, const std::vector<std::string>& features,
+                     const absl::Status& error) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      ShardText(shard), ": ", error.message(), "; run `systole index --columns ",
+      OptionText(features),
+      "` over all shards of the dataset, with the --index-dir of the server if it has one. Or name "
+      "the features in `columns` of the server's dataset, and restart the server"));
 }
 
-absl::StatusOr<std::string> DatasetColumns::Note(Shards shards,
-                                                 std::vector<std::string> features) const {
+}  // namespace
+
+int DatasetColumns::ShardsAtOnce(Shards shards, size_t features) {
+  constexpr int64_t kMostBytes = 256 << 20;
+  int64_t most_records = 1;
+  for (const auto& shard : shards) most_records = std::max(most_records, shard->num_records());
+  // Each column takes up to 12 bytes a record, and the one that is being read or written 24 more.
+  const int64_t bytes_per_record = 12 * (static_cast<int64_t>(features) + 2);
+  return static_cast<int>(
+      std::clamp<int64_t>(kMostBytes / bytes_per_record / most_records, 1, kShardsOpenedAtOnce));
+}
+
+ColumnsInMemory DatasetColumns::InMemory(const RecordSource* shard) const {
+  MutexLock lock(mu_);
+  const auto found = in_memory_.find(shard);
+  return found == in_memory_.end() ? ColumnsInMemory() : found->second;
+}
+
+void DatasetColumns::Hold(const RecordSource* shard, std::shared_ptr<const Column> column) const {
+  MutexLock lock(mu_);
+  in_memory_[shard][column->feature] = std::move(column);
+}
+
+absl::Status DatasetColumns::KeepOrHold(const RecordSource& shard,
+                                        std::shared_ptr<const Column> column) const {
+  absl::Status kept;
+  if (!shard.indexed_path().empty()) {
+    kept = KeepColumn(shard, *column, index_dir_, write_index_);
+    if (kept.ok()) {
+      MutexLock lock(mu_);
+      const auto found = in_memory_.find(&shard);
+      if (found != in_memory_.end()) found->second.erase(column->feature);
+      return absl::OkStatus();
+    }
+  }
+  Hold(&shard, std::move(column));
+  return kept;
+}
+
+absl::StatusOr<NotedColumns> DatasetColumns::Note(Shards shards, std::vector<std::string> features,
+                                                  const NoteColumnsOptions& options) const {
   SYSTOLE_ASSIGN_OR_RETURN(features, CheckColumnNames(std::move(features)));
-  if (features.empty()) return "";
-  std::vector<std::string> notes(shards.size());
-  std::vector<int64_t> damaged(shards.size());
+  NotedColumns noted;
+  if (features.empty()) return noted;
+  std::vector<OfShard> found(shards.size());
   SYSTOLE_RETURN_IF_ERROR(ForEachShard(
-      static_cast<int64_t>(shards.size()), kShardsOpenedAtOnce,
+      static_cast<int64_t>(shards.size()),
+      std::min(options.at_once, ShardsAtOnce(shards, features.size())),
       [&](int64_t number) -> absl::Status {
-        const auto i = static_cast<size_t>(number);
-        const std::shared_ptr<const ByteSource> unkept = UnkeptOf(shards[i].get());
-        absl::StatusOr<NotedColumns> made =
-            NoteColumns(*shards[i], features,
-                        {.index_dir = index_dir_, .write_index = write_index_, .unkept = unkept});
+        const RecordSource& shard = *shards[static_cast<size_t>(number)];
+        OfShard& of = found[static_cast<size_t>(number)];
+        absl::StatusOr<MadeColumns> made = MakeColumns(
+            shard, features,
+            {.index_dir = index_dir_, .rebuild = options.rebuild, .in_memory = InMemory(&shard)});
         if (!made.ok()) {
           return WithLogAsReason(
-              made.status(),
-              absl::StrCat("the columns of ", ShardText(*shards[i]), " cannot be made"));
+              made.status(), absl::StrCat("the columns of ", ShardText(shard), " cannot be made"));
         }
-        NotedColumns noted = *std::move(made);
-        notes[i] = std::move(noted.note);
-        if (!noted.columns.empty()) damaged[i] = noted.columns[0].CountOf(kDamagedRecord);
-        if (noted.unkept == nullptr) return absl::OkStatus();
-        MutexLock lock(mu_);
-        unkept_[shards[i].get()] = std::move(noted.unkept);
+        of.counts = std::move(made->counts);
+        of.note = std::move(made->note);
+        for (Column& each : made->columns) {
+          auto column = std::make_shared<const Column>(std::move(each));
+          if (column->CountPresent() == 0) {
+            of.empty.push_back(std::move(column));
+          } else {
+            of.kept.Update(KeepOrHold(shard, std::move(column)));
+          }
+        }
+        if (options.shard_done != nullptr) options.shard_done();
         return absl::OkStatus();
       }));
-  std::string note;
+  for (size_t f = 0; f < features.size(); ++f) {
+    int64_t records = 0;
+    for (const OfShard& of : found) records += of.counts[f].present;
+    if (records == 0) noted.absent.push_back(features[f]);
+    noted.features.push_back({.name = features[f], .records = records});
+  }
   for (size_t i = 0; i < shards.size(); ++i) {
-    if (damaged[i] > 0) {
-      absl::StrAppend(&notes[i], notes[i].empty() ? "" : "; ", damaged[i],
+    OfShard& of = found[i];
+    for (std::shared_ptr<const Column>& column : of.empty) {
+      if (std::binary_search(noted.absent.begin(), noted.absent.end(), column->feature)) {
+        Hold(shards[i].get(), std::move(column));
+      } else {
+        of.kept.Update(KeepOrHold(*shards[i], std::move(column)));
+      }
+    }
+    if (!of.kept.ok()) {
+      noted.kept = false;
+      absl::StrAppend(&of.note, of.note.empty() ? "" : "; ",
+                      "columns not kept: ", of.kept.message());
+    }
+    if (const int64_t damaged = of.counts[0].damaged; damaged > 0) {
+      noted.damaged += damaged;
+      absl::StrAppend(&of.note, of.note.empty() ? "" : "; ", damaged,
                       " damaged, which no `where` selects");
     }
     // One shard is told for all, because they mostly have the same note.
-    if (note.empty() && !notes[i].empty()) {
-      note = absl::StrCat(ShardText(*shards[i]), ": ", notes[i]);
+    if (noted.note.empty() && !of.note.empty()) {
+      noted.note = absl::StrCat(ShardText(*shards[i]), ": ", of.note);
     }
   }
-  return note;
+  return noted;
+}
+
+void DatasetColumns::Keep(Shards shards, const std::vector<std::string>& features) const {
+  for (const std::shared_ptr<const RecordSource>& shard : shards) {
+    ColumnsInMemory held = InMemory(shard.get());
+    for (const std::string& feature : features) {
+      const auto found = held.find(feature);
+      // A column that cannot be kept stays in memory, as it does when it is noted.
+      if (found != held.end()) KeepOrHold(*shard, found->second).IgnoreError();
+    }
+  }
 }
 
 absl::StatusOr<std::vector<std::vector<uint64_t>>> DatasetColumns::RecordsThatMeet(
@@ -104,30 +184,27 @@ absl::StatusOr<std::vector<std::vector<uint64_t>>> DatasetColumns::RecordsThatMe
   // facts[f][i] are those of feature f in shard i.
   std::vector<std::vector<ShardColumnFacts>> facts(features.size());
   for (std::vector<ShardColumnFacts>& of_feature : facts) of_feature.resize(shards.size());
-  SYSTOLE_RETURN_IF_ERROR(
-      ForEachShard(static_cast<int64_t>(shards.size()), ShardsAtOnce(shards, features.size()),
-                   [&](int64_t number) -> absl::Status {
-                     const auto i = static_cast<size_t>(number);
-                     const RecordSource& shard = *shards[i];
-                     const std::shared_ptr<const ByteSource> unkept = UnkeptOf(&shard);
-                     const absl::StatusOr<std::vector<Column>> columns =
-                         ReadShardColumns(shard, index_dir_, unkept.get(), features);
-                     if (absl::IsNotFound(columns.status())) {
-                       return absl::FailedPreconditionError(absl::StrCat(
-                           ShardText(shard), ": ", columns.status().message(),
-                           "; run `systole index --columns ", OptionText(features),
-                           "` over all shards of the dataset, with the --index-dir of the "
-                           "server if it has one. Or name the features in `columns` of the "
-                           "server's dataset, and "
-                           "restart the server"));
-                     }
-                     if (!columns.ok()) return CannotRead(shard, columns.status());
-                     for (size_t f = 0; f < features.size(); ++f) {
-                       facts[f][i] = {.shard = ShardText(shard), .facts = (*columns)[f].facts};
-                     }
-                     bits[i] = systole::RecordsThatMeet(condition, *columns, shard.num_records());
-                     return absl::OkStatus();
-                   }));
+  SYSTOLE_RETURN_IF_ERROR(ForEachShard(
+      static_cast<int64_t>(shards.size()), ShardsAtOnce(shards, features.size()),
+      [&](int64_t number) -> absl::Status {
+        const auto i = static_cast<size_t>(number);
+        const RecordSource& shard = *shards[i];
+        const ColumnsInMemory in_memory = InMemory(&shard);
+        std::vector<Column> columns;
+        for (const std::string& feature : features) {
+          absl::StatusOr<Column> column = ReadShardColumn(shard, index_dir_, in_memory, feature);
+          if (IsLacking(column.status())) {
+            return Lacking(shard, features, column.status());
+          }
+          if (!column.ok()) return CannotRead(shard, column.status());
+          columns.push_back(*std::move(column));
+        }
+        for (size_t f = 0; f < features.size(); ++f) {
+          facts[f][i] = {.shard = ShardText(shard), .facts = columns[f].facts};
+        }
+        bits[i] = systole::RecordsThatMeet(condition, columns, shard.num_records());
+        return absl::OkStatus();
+      }));
   for (size_t f = 0; f < features.size(); ++f) {
     SYSTOLE_RETURN_IF_ERROR(CheckComparable(condition, features[f], facts[f]));
   }

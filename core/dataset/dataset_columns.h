@@ -4,7 +4,9 @@
 #ifndef SYSTOLE_CORE_DATASET_DATASET_COLUMNS_H_
 #define SYSTOLE_CORE_DATASET_DATASET_COLUMNS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,14 +14,43 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/column/condition.h"
+#include "core/column/shard_columns.h"
 #include "core/concurrency/mutex.h"
+#include "core/record/each_shard.h"
 #include "core/record/source/record_source.h"
-#include "core/storage/byte_source.h"
 
 namespace systole {
+
+struct NoteColumnsOptions {
+  // Whether to make columns that there are, too.
+  bool rebuild = false;
+  // The most shards that are read at a time.
+  int at_once = kShardsOpenedAtOnce;
+  // Called when a shard is done, from any thread. May be null.
+  std::function<void()> shard_done = {};
+};
+
+struct NotedColumns {
+  struct Feature {
+    std::string name;
+    int64_t records = 0;  // That have the feature.
+  };
+  std::vector<Feature> features;  // Sorted by name.
+  // Features that no record of the dataset has. Probably their names are misspelt. Their columns
+  // are in memory only, and DatasetColumns::Keep() writes them.
+  std::vector<std::string> absent;
+  // Records that are damaged, or no examples. No condition selects them.
+  int64_t damaged = 0;
+  // Whether all columns are in files, except those of `absent`. If not, `note` says why.
+  bool kept = true;
+  // For a person: why columns are not kept, and what damage was met. Not an error. Empty: there is
+  // none.
+  std::string note;
+};
 
 class DatasetColumns {
  public:
@@ -29,33 +60,46 @@ class DatasetColumns {
   DatasetColumns(std::string index_dir, bool write_index)
       : index_dir_(std::move(index_dir)), write_index_(write_index) {}
 
-  // Makes those columns of `features` that the shards do not have (NoteColumns()), up to
-  // kShardsOpenedAtOnce shards at a time. Columns that cannot be kept in a file are kept in memory.
-  // Returns a note for a person, or "": why columns are not kept, and what damage was met.
+  // Makes those columns of `features` that the shards do not have (MakeColumns()), several shards
+  // at a time, and keeps them in files. Columns that cannot be kept there are kept in memory. Where
+  // no record of a shard has a feature, its column is kept once all shards are done and another
+  // shard has the feature. Takes up to 256 MiB of memory for columns, or what one shard's columns
+  // take, if that is more: 12 bytes for each record and column, and as much for two columns more.
+  // Also up to kMostFarReadBytes for each shard that is read.
   //   InvalidArgument  the errors of CheckColumnNames().
-  // Also the errors of NoteColumns().
-  absl::StatusOr<std::string> Note(Shards shards, std::vector<std::string> features) const
+  // Also the errors of MakeColumns().
+  absl::StatusOr<NotedColumns> Note(Shards shards, std::vector<std::string> features,
+                                    const NoteColumnsOptions& options = {}) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Writes the columns of `features` that are in memory into files, as far as that is possible.
+  void Keep(Shards shards, const std::vector<std::string>& features) const ABSL_LOCKS_EXCLUDED(mu_);
+
   // For each shard, which of its records meet the condition (RecordsThatMeet()). Reads the files of
-  // columns, up to kShardsOpenedAtOnce at a time, and no record.
-  //   FailedPrecondition  a shard has no column of a feature. The message has the command that notes
-  //                       it.
+  // columns, several shards at a time with the bound of Note(), and no record.
+  //   FailedPrecondition  a shard has no column of a feature. The message has the command that
+  //                       notes one.
   //   InvalidArgument     the errors of CheckComparable().
   // Also the errors of reading files of columns.
   absl::StatusOr<std::vector<std::vector<uint64_t>>> RecordsThatMeet(
       Shards shards, const Condition& condition) const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // How many shards are looked at at a time for columns of so many features, at most
+  // kShardsOpenedAtOnce: as many as keep the bound of Note().
+  static int ShardsAtOnce(Shards shards, size_t features);
+
  private:
-  std::shared_ptr<const ByteSource> UnkeptOf(const RecordSource* shard) const
+  ColumnsInMemory InMemory(const RecordSource* shard) const ABSL_LOCKS_EXCLUDED(mu_);
+  void Hold(const RecordSource* shard, std::shared_ptr<const Column> column) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Writes a column into its file. If that fails, the column stays in memory.
+  absl::Status KeepOrHold(const RecordSource& shard, std::shared_ptr<const Column> column) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::string index_dir_;
   const bool write_index_;
   mutable Mutex mu_;
-  // Files of columns that could not be kept.
-  mutable std::map<const RecordSource*, std::shared_ptr<const ByteSource>> unkept_
-      ABSL_GUARDED_BY(mu_);
+  mutable std::map<const RecordSource*, ColumnsInMemory> in_memory_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace systole

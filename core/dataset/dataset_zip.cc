@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/dataset/dataset.h"
+#include "core/dataset/dataset_columns.h"
 #include "core/dataset/zip_features.h"
 #include "core/record/zip/zip_names.h"
 #include "core/record/zip/zip_shards.h"
@@ -105,21 +106,33 @@ std::string Dataset::WhereInZip(int64_t record, std::optional<size_t> part) cons
   return where;
 }
 
-absl::StatusOr<std::string> Dataset::NoteColumnsOfZip(
-    const std::vector<std::string>& features) const {
+absl::StatusOr<NotedColumns> Dataset::NoteColumnsOfZip(const std::vector<std::string>& features,
+                                                       const NoteColumnsOptions& options) const {
   const std::vector<FeaturesOfMember> members = FeaturesOfMembers(zipped_);
+  NotedColumns all;
   std::map<size_t, std::vector<std::string>> features_of;
   for (const std::string& feature : features) {
     const std::optional<ZipFeature> found = FindZipFeature(members, feature);
-    // Without a member, the condition will be refused.
-    if (found.has_value()) features_of[found->member].emplace_back(found->name);
+    if (found.has_value()) {
+      features_of[found->member].emplace_back(found->name);
+    } else {
+      all.absent.push_back(feature);
+    }
   }
-  std::string note;
   for (const auto& [member, own] : features_of) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::string noted, zipped_[member].dataset->NoteColumns(own));
-    if (note.empty()) note = noted;
+    const auto& [dataset, prefix] = zipped_[member];
+    SYSTOLE_ASSIGN_OR_RETURN(const NotedColumns noted, dataset->NoteColumns(own, options));
+    for (const auto& [name, records] : noted.features) {
+      all.features.push_back({.name = prefix + name, .records = records});
+    }
+    for (const std::string& name : noted.absent) all.absent.push_back(prefix + name);
+    all.damaged += noted.damaged;
+    all.kept = all.kept && noted.kept;
+    if (all.note.empty()) all.note = noted.note;
   }
-  return note;
+  std::sort(all.features.begin(), all.features.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return all;
 }
 
 absl::StatusOr<std::vector<uint64_t>> Dataset::RecordsOfZip(const Condition& condition) const {

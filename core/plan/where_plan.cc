@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -201,23 +200,6 @@ absl::StatusOr<RecordList> MakeList(const Condition& condition, const Dataset& d
   return RecordList(std::move(chosen), positions);
 }
 
-absl::Status AddFeatures(const Selects& selects, const std::string& prefix,
-                         std::set<std::string>& features) {
-  for (int i = 0; i < selects.size(); ++i) {
-    if (!selects[i].has_where()) continue;
-    SYSTOLE_ASSIGN_OR_RETURN(
-        const Condition condition,
-        ConditionOf(selects[i].where(), absl::StrCat(prefix, "select[", i, "].where")));
-    for (std::string& feature : FeaturesOf(condition)) features.insert(std::move(feature));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status NoteIn(const Dataset& dataset, const std::set<std::string>& features) {
-  if (features.empty()) return absl::OkStatus();
-  return dataset.NoteColumns({features.begin(), features.end()}).status();
-}
-
 }  // namespace
 
 absl::StatusOr<Condition> ConditionOf(const v1::Where& where, absl::string_view field) {
@@ -258,22 +240,6 @@ absl::StatusOr<std::shared_ptr<const RecordList>> ListOf(const v1::FeedSpec& spe
       step.member == kOwnSelect ? dataset : *dataset.members()[static_cast<size_t>(step.member)];
   return lists.Find(KeyOf(spec, dataset, step),
                     [&] { return MakeList(condition, of, step.before); });
-}
-
-absl::Status NoteColumnsFor(const v1::FeedSpec& spec, const Dataset& dataset) {
-  std::set<std::string> own;
-  SYSTOLE_RETURN_IF_ERROR(AddFeatures(spec.select(), "", own));
-  const auto& members = MembersOf(spec);
-  // Datasets that FeedPlan will refuse need no columns.
-  if (static_cast<size_t>(members.size()) != dataset.members().size()) return absl::OkStatus();
-  if (members.empty()) return NoteIn(dataset, own);
-  for (int i = 0; i < members.size(); ++i) {
-    std::set<std::string> features = own;
-    SYSTOLE_RETURN_IF_ERROR(
-        AddFeatures(members[i].select(), absl::StrCat("member ", i, ": "), features));
-    SYSTOLE_RETURN_IF_ERROR(NoteIn(*dataset.members()[static_cast<size_t>(i)], features));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace systole

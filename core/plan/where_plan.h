@@ -44,10 +44,6 @@ absl::StatusOr<std::shared_ptr<const RecordList>> ListOf(const v1::FeedSpec& spe
                                                          const Dataset& dataset,
                                                          const WhereStep& step, RecordLists& lists);
 
-// Notes the columns that the `where` steps of `spec` need and the shards of `dataset` do not have.
-// Without a `where` it does nothing. Errors are those of ConditionOf() and Dataset::NoteColumns().
-absl::Status NoteColumnsFor(const v1::FeedSpec& spec, const Dataset& dataset);
-
 }  // namespace systole
 
 #endif  // SYSTOLE_CORE_PLAN_WHERE_PLAN_H_

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "core/compression/compression.h"
 #include "core/interrupt/interrupt.h"
+#include "core/plan/note_columns.h"
 #include "core/record/source/client_reason.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
@@ -95,12 +96,12 @@ absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
         Dataset::Open(entry.name(), patterns, own,
                       {.records = entry.expect_records(), .bytes = entry.expect_bytes()});
     if (dataset.ok() && !entry.columns().empty()) {
-      const absl::StatusOr<std::string> note =
-          (*dataset)->NoteColumns({entry.columns().begin(), entry.columns().end()});
-      if (note.ok()) {
-        (*dataset)->AddNote(*note);
+      const absl::StatusOr<NotedColumns> noted =
+          NoteColumnsOf(**dataset, {entry.columns().begin(), entry.columns().end()});
+      if (noted.ok()) {
+        (*dataset)->AddNote(noted->note);
       } else {
-        dataset = note.status();
+        dataset = noted.status();
       }
     }
     if (InterruptRequested()) return Interrupted(entry);

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "client/local/local_feed.h"
 #include "client/step/step.h"
+#include "core/column/shard_columns.h"
 #include "core/dataset/dataset.h"
 #include "core/example/example_builder.h"
 #include "core/textproto/message_text.h"
@@ -28,8 +29,11 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::Each;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr int kRecords = 300;
 constexpr int kShards = 3;
@@ -51,6 +55,10 @@ std::string Spec(const std::string& where) {
                       "num_cores: 2 tail: PAD on_corrupt: MASK select { where { ", where,
                       " } } outputs { name: 'id' feature: 'record_id' } ",
                       "outputs { name: 'label' feature: 'label' }");
+}
+
+bool IsColumn(const std::string& name) {
+  return std::filesystem::path(name).extension() == ".column";
 }
 
 class WhereTest : public testing::Test {
@@ -121,7 +129,8 @@ TEST_F(WhereTest, AFeedWithoutAServerNotesTheColumnsItselfAndIsTheSame) {
       local.push_back(absl::StrCat((*step)->number(), " ", core, " ", StepDigest(**step, core)));
     }
   }
-  EXPECT_THAT(folder_.List(), Contains("d-2.tfrecord.idx.columns"));
+  EXPECT_THAT(folder_.List(),
+              Contains(AllOf(StartsWith("d-2.tfrecord.idx.label-"), EndsWith(".column"))));
   const Finished served = Feed(Serve()->address(), {"--digest"});
   EXPECT_EQ(served.exit_code, 0) << served.err;
   EXPECT_EQ(Lines(SortedByStepAndCore(served.out)), local);
@@ -149,7 +158,7 @@ TEST_F(WhereTest, AServerNotesTheColumnsOfItsConfiguration) {
   EXPECT_EQ(fed.exit_code, 0) << fed.err;
   int kept = 0;
   for (const std::string& name : indexes.List()) {
-    kept += std::filesystem::path(name).extension() == ".columns" ? 1 : 0;
+    kept += IsColumn(name) ? 1 : 0;
   }
   EXPECT_EQ(kept, kShards);
 }
@@ -182,16 +191,36 @@ TEST_F(WhereTest, ARecordDamagedLaterKeepsItsPlaceAndADamagedOneIsInNoList) {
 
 TEST_F(WhereTest, ColumnsThatAreDamagedAreRefusedAndMadeAnew) {
   ASSERT_EQ(RunSystole({"index", glob(), "--columns", "label"}).exit_code, 0);
-  std::string columns = ReadWholeFile(folder_ / "d-0.tfrecord.idx.columns");
-  columns.back() = static_cast<char>(columns.back() ^ 1);
-  folder_.Write("d-0.tfrecord.idx.columns", columns);
+  std::string column = ReadWholeFile(ColumnPath(folder_ / "d-0.tfrecord.idx", "label"));
+  column.back() = static_cast<char>(column.back() ^ 1);
+  folder_.Write(ColumnPath("d-0.tfrecord.idx", "label"), column);
   const std::unique_ptr<ServerProcess> server = Serve();
   EXPECT_THAT(Feed(server->address(), {"--digest"}).err,
-              AllOf(HasSubstr("d-0.tfrecord"), HasSubstr("is damaged"), HasSubstr("--columns")));
+              AllOf(HasSubstr("d-0.tfrecord"), HasSubstr("is damaged"), HasSubstr("--columns"),
+                    Not(HasSubstr(folder_.path()))));
   const Finished again = RunSystole({"index", glob(), "--columns", "label"});
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_THAT(again.err, HasSubstr("not used"));
   EXPECT_EQ(Feed(server->address(), {"--digest"}).exit_code, 0);
+}
+
+TEST_F(WhereTest, AMisspeltFeatureIsRefusedEverywhereAndNothingIsKept) {
+  const auto wanted =
+      AllOf(HasSubstr("no record has the feature 'lable'"), HasSubstr("did you mean 'label'?"));
+  const Finished indexed = RunSystole({"index", glob(), "--columns", "lable"});
+  EXPECT_NE(indexed.exit_code, 0);
+  EXPECT_THAT(indexed.err, wanted);
+  const std::string config =
+      folder_.Write("server.textproto",
+                    absl::StrCat("datasets { name: 'd' shards: '", glob(), "' columns: 'lable' }"));
+  EXPECT_THAT(ServerProcess::Start({"--config", config}), StatusIs(testing::_, wanted));
+  const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open("d", {glob()});
+  ASSERT_THAT(dataset, IsOk());
+  v1::FeedSpec spec;
+  ASSERT_THAT(ParseTextproto(Spec("feature: 'lable' present: false"), "spec", spec), IsOk());
+  EXPECT_THAT(LocalFeed::Create(spec, *dataset, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, wanted));
+  EXPECT_THAT(folder_.List(), Each(Not(EndsWith(".column"))));
 }
 
 }  // namespace

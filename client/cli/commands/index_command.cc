@@ -18,8 +18,11 @@
 #include "client/cli/console/thread_count.h"
 #include "client/cli/shards/indexer.h"
 #include "core/column/shard_columns.h"
+#include "core/dataset/dataset.h"
+#include "core/dataset/dataset_columns.h"
 #include "core/interrupt/interrupt.h"
 #include "core/json/json_writer.h"
+#include "core/plan/note_columns.h"
 #include "core/record/each_shard.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
@@ -32,19 +35,17 @@ namespace {
 struct Totals {
   int64_t records = 0;
   int64_t damaged = 0;
-  int64_t unlisted = 0;               // With columns.
-  std::vector<int64_t> with_feature;  // By column.
 };
 
 std::string ReportAsJson(const std::vector<IndexedShard>& shards, const Totals& totals,
-                         const std::vector<std::string>& columns) {
+                         const NotedColumns& columns) {
   JsonWriter json;
   json.BeginObject().Field("records", totals.records).Field("damaged", totals.damaged);
-  if (!columns.empty()) {
-    json.Field("unlisted", totals.unlisted).Key("columns").BeginArray();
-    for (size_t i = 0; i < columns.size(); ++i) {
-      json.BeginObject().Field("feature", ForeignName(columns[i]));
-      json.Field("records", totals.with_feature[i]).EndObject();
+  if (!columns.features.empty()) {
+    json.Field("unlisted", columns.damaged).Key("columns").BeginArray();
+    for (const NotedColumns::Feature& feature : columns.features) {
+      json.BeginObject().Field("feature", ForeignName(feature.name));
+      json.Field("records", feature.records).EndObject();
     }
     json.EndArray();
   }
@@ -113,29 +114,51 @@ class IndexCommand final : public Command {
     }
     SYSTOLE_RETURN_IF_ERROR(shards.status());
     SYSTOLE_RETURN_IF_ERROR(IndexFolders(*listed, *shards, index_dir_));
-    Totals totals = {.with_feature = std::vector<int64_t>(columns.size())};
+    NotedColumns noted;
+    if (!columns.empty()) {
+      SYSTOLE_ASSIGN_OR_RETURN(noted, NoteColumns(console, columns, threads));
+      if (!noted.note.empty()) console.err << noted.note << "\n";
+    }
+    Totals totals;
     for (const IndexedShard& shard : *shards) {
       if (!shard.note.empty()) console.err << shard.path << ": " << shard.note << "\n";
       totals.records += shard.records;
       totals.damaged += shard.damaged;
-      totals.unlisted += shard.unlisted;
-      for (size_t i = 0; i < columns.size(); ++i) totals.with_feature[i] += shard.with_feature[i];
     }
-    Print(console, *shards, totals, columns);
+    Print(console, *shards, totals, noted);
     if (totals.damaged > 0) {
       return absl::DataLossError(absl::StrCat(
           totals.damaged, totals.damaged == 1 ? " damaged stretch" : " damaged stretches",
           " found; `systole verify` checks the payloads too"));
     }
-    if (totals.unlisted == 0) return absl::OkStatus();
+    if (noted.damaged == 0) return absl::OkStatus();
     return absl::DataLossError(absl::StrCat(
-        totals.unlisted, totals.unlisted == 1 ? " record is" : " records are",
+        noted.damaged, noted.damaged == 1 ? " record is" : " records are",
         " damaged or no example, and no `where` selects them; `systole verify` names them"));
   }
 
  private:
+  // Notes the columns of all shards together, because a feature may be in few of them. A server
+  // that cannot keep a column goes on with it in memory. Here that is an error.
+  absl::StatusOr<NotedColumns> NoteColumns(const Console& console,
+                                           const std::vector<std::string>& columns,
+                                           int threads) const {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<Dataset> dataset,
+                             Dataset::Open(ForeignName(ShownName(globs_.front())), globs_,
+                                           {.index_dir = index_dir_, .write_index = true}));
+    ProgressBar bar(console, {.label = "noting columns",
+                              .total = static_cast<int64_t>(dataset->shards().size())});
+    SYSTOLE_ASSIGN_OR_RETURN(
+        NotedColumns noted,
+        NoteColumnsOf(
+            *dataset, columns,
+            {.rebuild = rebuild_, .at_once = threads, .shard_done = [&bar] { bar.Add(1); }}));
+    if (!noted.kept) return absl::PermissionDeniedError(noted.note);
+    return noted;
+  }
+
   static void Print(const Console& console, const std::vector<IndexedShard>& shards,
-                    const Totals& totals, const std::vector<std::string>& columns) {
+                    const Totals& totals, const NotedColumns& columns) {
     if (console.json) {
       console.out << ReportAsJson(shards, totals, columns) << "\n";
       return;
@@ -149,8 +172,8 @@ class IndexCommand final : public Command {
       if (unlisted > 0) console.out << shard.path << ": " << unlisted << " more are damaged\n";
     }
     console.out << shards.size() << " shards, " << totals.records << " records\n";
-    for (size_t i = 0; i < columns.size(); ++i) {
-      console.out << "column " << ForeignName(columns[i]) << ": in " << totals.with_feature[i]
+    for (const NotedColumns::Feature& feature : columns.features) {
+      console.out << "column " << ForeignName(feature.name) << ": in " << feature.records
                   << " records\n";
     }
   }

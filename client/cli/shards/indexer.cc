@@ -21,32 +21,14 @@ namespace systole {
 namespace {
 
 // Removes the unfinished index files of a killed run.
-void RemoveLeftoversOf(const std::vector<NamedShard>& shards, const std::string& index_dir) {
+void RemoveLeftoversOf(const std::vector<NamedShard>& shards, const IndexerOptions& options) {
   std::vector<std::string> names;
   for (const NamedShard& each : shards) {
-    const std::string index = IndexPathOf(each, index_dir);
-    names.insert(names.end(), {index, ColumnsPath(index), RestartPath(index)});
+    const std::string index = IndexPathOf(each, options.index_dir);
+    names.insert(names.end(), {index, RestartPath(index)});
+    for (const std::string& column : options.columns) names.push_back(ColumnPath(index, column));
   }
   RemoveLeftovers(names);
-}
-
-absl::Status IndexColumns(const RecordSource& shard, const IndexerOptions& options,
-                          IndexedShard& indexed) {
-  if (options.columns.empty()) return absl::OkStatus();
-  SYSTOLE_ASSIGN_OR_RETURN(const NotedColumns noted, NoteColumns(shard, options.columns,
-                                                                 {.index_dir = options.index_dir,
-                                                                  .rebuild = options.rebuild,
-                                                                  .write_index = true}));
-  if (noted.unkept != nullptr) return absl::PermissionDeniedError(noted.note);
-  if (!noted.note.empty()) {
-    absl::StrAppend(&indexed.note, indexed.note.empty() ? "" : "; ", noted.note);
-  }
-  for (const Column& column : noted.columns) {
-    indexed.unlisted = column.CountOf(kDamagedRecord);
-    indexed.with_feature.push_back(column.num_records - indexed.unlisted -
-                                   column.CountOf(kAbsentFeature));
-  }
-  return absl::OkStatus();
 }
 
 // A server that cannot write an index file logs a note and goes on. Here that is an error, because
@@ -78,16 +60,14 @@ absl::StatusOr<IndexedShard> IndexShard(NamedShard each, const IndexerOptions& o
   SYSTOLE_RETURN_IF_ERROR(opened.status());
   const std::unique_ptr<RecordSource> shard = *std::move(opened);
   SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
-  IndexedShard indexed = {.path = shown,
-                          .index_path = index_path,
-                          .records = shard->num_records(),
-                          .bytes = shard->size_bytes(),
-                          .damaged = shard->num_damaged(),
-                          .first_damaged = FirstDamaged(*shard, kMaxDamagedListed),
-                          .note = shard->note(),
-                          .known = KnownShardOf(*shard)};
-  SYSTOLE_RETURN_IF_ERROR(IndexColumns(*shard, options, indexed));
-  return indexed;
+  return IndexedShard{.path = shown,
+                      .index_path = index_path,
+                      .records = shard->num_records(),
+                      .bytes = shard->size_bytes(),
+                      .damaged = shard->num_damaged(),
+                      .first_damaged = FirstDamaged(*shard, kMaxDamagedListed),
+                      .note = shard->note(),
+                      .known = KnownShardOf(*shard)};
 }
 
 }  // namespace
@@ -97,7 +77,7 @@ absl::StatusOr<std::vector<IndexedShard>> IndexShards(
     absl::FunctionRef<void(int64_t files)> progress) {
   if (options.threads < 1) return absl::InvalidArgumentError("want at least 1 thread");
   SYSTOLE_ASSIGN_OR_RETURN(std::vector<NamedShard> shards, GroupShards(std::move(paths)));
-  RemoveLeftoversOf(shards, options.index_dir);
+  RemoveLeftoversOf(shards, options);
   std::vector<IndexedShard> indexed(shards.size());
   std::atomic<int64_t> finished = 0;
   const absl::Status status = ForEachShard(

@@ -27,8 +27,8 @@ struct IndexerOptions {
   // How many shards are read at a time. For a group of images, how many files are read at a time.
   // Each far shard takes up to 8 MiB of memory, and 8 bytes for each of its records.
   int threads = 1;
-  // Features whose columns are noted beside the indexes (NoteColumns()). They passed
-  // CheckColumnNames().
+  // Features whose columns will be noted beside the indexes. Only their unfinished files are
+  // removed here.
   std::vector<std::string> columns = {};
   // The list that the shards come from. Shards and images that are as it says are not asked for
   // their state. It must outlive the call. Null: each is asked.
@@ -42,11 +42,7 @@ struct IndexedShard {
   uint64_t bytes = 0;
   int64_t damaged = 0;
   std::vector<PlacedDamage> first_damaged;
-  std::string note;  // See RecordSource, and NotedColumns.
-  // With columns: how many records are damaged or no examples, and how many have each feature, in
-  // the order of IndexerOptions::columns.
-  int64_t unlisted = 0;
-  std::vector<int64_t> with_feature;
+  std::string note;  // See RecordSource.
   std::optional<KnownShard> known;
 };
 

@@ -28,7 +28,7 @@
 #include "core/dataset/dataset.h"
 #include "core/metrics/metric.h"
 #include "core/order/resume_token.h"
-#include "core/plan/where_plan.h"
+#include "core/plan/note_columns.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/tensor/dtype.h"

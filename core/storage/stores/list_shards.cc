@@ -26,7 +26,7 @@ namespace {
 bool LiesBesideShards(absl::string_view path) {
   const absl::string_view name = BaseName(path);  // Without the query of an address.
   return absl::EndsWith(name, ".idx") || absl::EndsWith(name, ".idx.hash") ||
-         absl::EndsWith(name, ".idx.restart") || absl::EndsWith(name, ".idx.columns") ||
+         absl::EndsWith(name, ".idx.restart") || absl::EndsWith(name, kColumnSuffix) ||
          absl::EndsWith(name, kLabelsFileName) || absl::EndsWith(name, kManifestSuffix) ||
          absl::EndsWith(name, ".json");
 }

@@ -19,11 +19,13 @@ inline constexpr char kLabelsFileName[] = "labels.txt";
 // The ending of a manifest's name. A manifest lists the shards in its folder
 // (core/dataset/manifest.h).
 inline constexpr char kManifestSuffix[] = ".manifest";
+// The ending of the name of a shard's column (core/column/shard_columns.h).
+inline constexpr char kColumnSuffix[] = ".column";
 
 // The files that `patterns` (see Store::List) name, each once. Sorted by name, and by path if names
 // are the same. They are sorted by bytes, not by locale, because the order of shards decides the
 // numbers of their records. Hidden files are left out, and so are files that belong to shards:
-// index files (`*.idx`, `*.idx.hash`, `*.idx.restart`, `*.idx.columns`), names that end in
+// index files (`*.idx`, `*.idx.hash`, `*.idx.restart`), names that end in kColumnSuffix,
 // kLabelsFileName or kManifestSuffix, and `*.json`.
 //   NotFound           a pattern names nothing, or only files that are left out.
 //   InvalidArgument    no pattern, a pattern of an unknown store, or a pattern that matches a

@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "core/column/column.h"
 #include "core/example/feature_view.h"
 #include "core/storage/memory_source.h"
@@ -45,31 +43,33 @@ std::vector<Column> Columns() {
           std::move(weight).Build()};
 }
 
-absl::StatusOr<std::vector<Column>> Read(const std::string& text,
-                                         const ShardContent& content = kContent) {
-  return ReadColumnFile(MemorySource(text), content, nullptr);
+absl::StatusOr<Column> Read(const std::string& text, const ShardContent& content = kContent) {
+  return ReadColumnFile(MemorySource(text), content, "");
 }
 
-TEST(ColumnFileTest, ColumnsAreReadAsTheyWereWritten) {
+TEST(ColumnFileTest, AColumnIsReadAsItWasWritten) {
   const std::vector<Column> columns = Columns();
   EXPECT_THAT(columns[1].lengths, IsEmpty());
   EXPECT_THAT(columns[1].int64s, ElementsAre(-1, 0, 1));
   EXPECT_THAT(columns[2].lengths, ElementsAre(kAbsentFeature, kDamagedRecord, 1));
+  EXPECT_EQ(columns[2].CountPresent(), 1);
   EXPECT_THAT(columns[3].floats, ElementsAre(0, 0.5F, 1));
-  const std::string text = ColumnFileText(kContent, columns);
-  EXPECT_THAT(Read(text), IsOkAndHolds(columns));
-  EXPECT_THAT(Read(ColumnFileText({}, {}), {}), IsOkAndHolds(IsEmpty()));
+  for (const Column& column : columns) {
+    EXPECT_THAT(Read(ColumnFileText(kContent.hash, column)), IsOkAndHolds(column));
+  }
+  const Column empty = {.feature = "n"};
+  EXPECT_THAT(Read(ColumnFileText(0, empty), {}), IsOkAndHolds(empty));
 }
 
-TEST(ColumnFileTest, WantedColumnsComeInTheirOrderAndOthersAreLeftOut) {
-  const std::vector<Column> columns = Columns();
-  const std::vector<std::string> wanted = {"weight", "none", "label"};
-  EXPECT_THAT(ReadColumnFile(MemorySource(ColumnFileText(kContent, columns)), kContent, &wanted),
-              IsOkAndHolds(ElementsAre(columns[3], columns[1])));
+TEST(ColumnFileTest, AColumnOfAnotherFeatureIsRefused) {
+  const MemorySource file(ColumnFileText(kContent.hash, Columns()[1]));
+  EXPECT_THAT(ReadColumnFile(file, kContent, "label"), IsOk());
+  EXPECT_THAT(ReadColumnFile(file, kContent, "labels"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("another feature")));
 }
 
-TEST(ColumnFileTest, ColumnsOfAnotherContentAreRefused) {
-  const std::string text = ColumnFileText(kContent, Columns());
+TEST(ColumnFileTest, AColumnOfAnotherContentIsRefused) {
+  const std::string text = ColumnFileText(kContent.hash, Columns()[1]);
   for (const ShardContent& other : {ShardContent{.hash = 0xabd, .num_records = 3},
                                     ShardContent{.hash = 0xabc, .num_records = 4}}) {
     EXPECT_THAT(Read(text, other),
@@ -78,17 +78,19 @@ TEST(ColumnFileTest, ColumnsOfAnotherContentAreRefused) {
 }
 
 TEST(ColumnFileTest, EveryFlippedBitAndEveryCutIsNoticed) {
-  const std::string good = ColumnFileText(kContent, Columns());
-  for (size_t i = 0; i < good.size(); ++i) {
-    for (int bit = 0; bit < 8; ++bit) {
-      std::string bad = good;
-      bad[i] = static_cast<char>(bad[i] ^ (1 << bit));
-      EXPECT_FALSE(Read(bad).ok()) << i;
+  for (const Column& column : Columns()) {
+    const std::string good = ColumnFileText(kContent.hash, column);
+    for (size_t i = 0; i < good.size(); ++i) {
+      for (int bit = 0; bit < 8; ++bit) {
+        std::string bad = good;
+        bad[i] = static_cast<char>(bad[i] ^ (1 << bit));
+        EXPECT_FALSE(Read(bad).ok()) << i;
+      }
+      EXPECT_FALSE(Read(good.substr(0, i)).ok()) << i;
     }
-    EXPECT_FALSE(Read(good.substr(0, i)).ok()) << i;
+    EXPECT_THAT(Read(good + "x"),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("bytes, want")));
   }
-  EXPECT_THAT(Read(good + "x"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("bytes, want")));
 }
 
 // A source that claims more bytes than it has.
@@ -116,10 +118,10 @@ TEST(ColumnFileTest, NoMemoryIsTakenForBytesThatHaveNotCome) {
   const ShardContent content = {.hash = 1, .num_records = kRecords};
   Column column = {.feature = "n", .num_records = kRecords, .facts = {.first_int64 = 0}};
   column.length = 1;
-  const std::string head = ColumnFileText(content, {column});
+  const std::string head = ColumnFileText(content.hash, column);
   // Enough bytes for the reader to take the lines for whole, so that only the numbers lack.
   const Boasting file(head + std::string(200'000, 'x'), head.size() + uint64_t{8} * kRecords);
-  EXPECT_FALSE(ReadColumnFile(file, content, nullptr).ok());
+  EXPECT_FALSE(ReadColumnFile(file, content, "").ok());
   EXPECT_LE(file.most(), size_t{1} << 20);
 }
 

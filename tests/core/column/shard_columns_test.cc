@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,35 +48,102 @@ std::unique_ptr<RecordSource> Open(const std::string& path, const ShardOptions& 
 
 const std::vector<std::string> kFeatures = {"boxes", "label"};
 
-TEST(ShardColumnsTest, ColumnsLieBesideTheIndexAndAreMadeOnce) {
-  const TempFolder folder;
-  const std::unique_ptr<RecordSource> shard = Open(folder.Write("a.tfrecord", Shard(9)));
-  const absl::StatusOr<NotedColumns> noted = NoteColumns(*shard, kFeatures, {});
-  ASSERT_THAT(noted, IsOk());
-  EXPECT_EQ(noted->note, "");
-  EXPECT_EQ(noted->unkept, nullptr);
-  EXPECT_THAT(noted->columns[0].lengths, ElementsAre(0, kAbsentFeature, 2, kAbsentFeature, 4,
-                                                     kAbsentFeature, 0, kAbsentFeature, 2));
-  EXPECT_EQ(noted->columns[0].facts.first_long, 2);
-  EXPECT_THAT(noted->columns[0].int64s, IsEmpty());
-  EXPECT_THAT(noted->columns[1].int64s, ElementsAre(0, 1, 2, 3, 0, 1, 2, 3, 0));
-  EXPECT_THAT(folder.List(), ElementsAre("a.tfrecord", "a.tfrecord.idx", "a.tfrecord.idx.columns",
-                                         "a.tfrecord.idx.hash"));
-  EXPECT_THAT(ReadShardColumns(*shard, "", nullptr, kFeatures), IsOkAndHolds(noted->columns));
-  ShiftMtime(folder / "a.tfrecord.idx.columns", -100);
-  const auto before = std::filesystem::last_write_time(folder / "a.tfrecord.idx.columns");
-  ASSERT_THAT(NoteColumns(*shard, kFeatures, {}), IsOk());
-  EXPECT_EQ(std::filesystem::last_write_time(folder / "a.tfrecord.idx.columns"), before);
+std::string PathOf(const std::string& shard, const std::string& feature) {
+  return ColumnPath(shard + ".idx", feature);
 }
 
-TEST(ShardColumnsTest, AnotherColumnIsAddedToTheFile) {
+// Makes the columns that the shard lacks, and keeps them. Returns those of `features`.
+std::vector<Column> Note(const RecordSource& shard, const std::vector<std::string>& features,
+                         bool write_index = false) {
+  const absl::StatusOr<MadeColumns> made = MakeColumns(shard, features, {});
+  EXPECT_THAT(made, IsOk());
+  for (const Column& column : made->columns) {
+    EXPECT_THAT(KeepColumn(shard, column, "", write_index), IsOk());
+  }
+  std::vector<Column> columns;
+  for (const std::string& feature : features) {
+    absl::StatusOr<Column> column = ReadShardColumn(shard, "", {}, feature);
+    EXPECT_THAT(column, IsOk());
+    columns.push_back(*std::move(column));
+  }
+  return columns;
+}
+
+TEST(ShardColumnsTest, ColumnsLieBesideTheIndexAndAreMadeOnce) {
   const TempFolder folder;
-  const std::unique_ptr<RecordSource> shard = Open(folder.Write("a.tfrecord", Shard(5)));
-  ASSERT_THAT(NoteColumns(*shard, {"label"}, {}), IsOk());
-  EXPECT_THAT(ReadShardColumns(*shard, "", nullptr, kFeatures),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no column of 'boxes'")));
-  ASSERT_THAT(NoteColumns(*shard, {"boxes"}, {}), IsOk());
-  EXPECT_THAT(ReadShardColumns(*shard, "", nullptr, kFeatures), IsOkAndHolds(SizeIs(2)));
+  const std::string path = folder.Write("a.tfrecord", Shard(9));
+  const std::unique_ptr<RecordSource> shard = Open(path);
+  const std::vector<Column> columns = Note(*shard, kFeatures);
+  EXPECT_THAT(columns[0].lengths, ElementsAre(0, kAbsentFeature, 2, kAbsentFeature, 4,
+                                              kAbsentFeature, 0, kAbsentFeature, 2));
+  EXPECT_EQ(columns[0].facts.first_long, 2);
+  EXPECT_THAT(columns[0].int64s, IsEmpty());
+  EXPECT_THAT(columns[1].int64s, ElementsAre(0, 1, 2, 3, 0, 1, 2, 3, 0));
+  EXPECT_THAT(folder.List(),
+              ElementsAre("a.tfrecord", "a.tfrecord.idx",
+                          std::filesystem::path(PathOf(path, "boxes")).filename().string(),
+                          "a.tfrecord.idx.hash",
+                          std::filesystem::path(PathOf(path, "label")).filename().string()));
+  const absl::StatusOr<MadeColumns> again = MakeColumns(*shard, {"boxes", "label", "none"}, {});
+  ASSERT_THAT(again, IsOk());
+  ASSERT_THAT(again->columns, SizeIs(1));
+  EXPECT_EQ(again->columns[0].feature, "none");
+  EXPECT_EQ(again->note, "");
+  EXPECT_EQ(again->counts[0].present, 5);
+  EXPECT_EQ(again->counts[1].present, 9);
+  EXPECT_EQ(again->counts[2].present, 0);
+  const absl::StatusOr<MadeColumns> rebuilt = MakeColumns(*shard, kFeatures, {.rebuild = true});
+  ASSERT_THAT(rebuilt, IsOk());
+  EXPECT_EQ(rebuilt->columns, columns);
+}
+
+// Each of the two has looked for columns before the other keeps its own.
+TEST(ShardColumnsTest, OfTwoThatNoteColumnsAtOnceNeitherLosesOne) {
+  const TempFolder folder;
+  StubBucket& bucket = UnsignedBucketOfProcess();
+  bucket.Put("at-once/a.tfrecord", Shard(5));
+  for (const std::string& path :
+       {folder.Write("a.tfrecord", Shard(5)), bucket.Name("at-once/a.tfrecord")}) {
+    const std::unique_ptr<RecordSource> one = Open(path);
+    const std::unique_ptr<RecordSource> two = Open(path);
+    const absl::StatusOr<MadeColumns> of_one = MakeColumns(*one, {"label"}, {});
+    const absl::StatusOr<MadeColumns> of_two = MakeColumns(*two, kFeatures, {});
+    ASSERT_THAT(of_one, IsOk());
+    ASSERT_THAT(of_two, IsOk());
+    ASSERT_THAT(of_two->columns, SizeIs(2));
+    for (const Column& column : of_two->columns) {
+      ASSERT_THAT(KeepColumn(*two, column, "", /*write_index=*/true), IsOk());
+    }
+    ASSERT_THAT(KeepColumn(*one, of_one->columns[0], "", /*write_index=*/true), IsOk());
+    for (size_t i = 0; i < kFeatures.size(); ++i) {
+      EXPECT_THAT(ReadShardColumn(*one, "", {}, kFeatures[i]), IsOkAndHolds(of_two->columns[i]))
+          << path;
+    }
+  }
+}
+
+TEST(ShardColumnsTest, TheFilesOfFeaturesWithAnyNamesAreDistinctAndHaveShortNames) {
+  const std::string index = "/x/a.tfrecord.idx";
+  EXPECT_THAT(ColumnPath(index, "label"),
+              testing::MatchesRegex("/x/a\\.tfrecord\\.idx\\.label-[0-9a-f]{16}\\.column"));
+  EXPECT_THAT(ColumnPath("https://host/a.tfrecord.idx?v=1", "label"),
+              testing::MatchesRegex("https://host/a.*\\.column\\?v=1"));
+  const std::vector<std::string> odd = {"a/b",
+                                        "a_b",
+                                        "a%b",
+                                        "..",
+                                        std::string(1, '\0'),
+                                        "A/b",
+                                        std::string(kMaxColumnNameBytes, 'n'),
+                                        std::string(kMaxColumnNameBytes - 1, 'n')};
+  std::set<std::string> names;
+  for (const std::string& feature : odd) {
+    const std::string path = ColumnPath(index, feature);
+    EXPECT_THAT(path, testing::MatchesRegex("/x/a\\.tfrecord\\.idx\\.[A-Za-z0-9_.-]+"));
+    EXPECT_LT(path.size(), index.size() + 60);
+    names.insert(path);
+  }
+  EXPECT_EQ(names.size(), odd.size());
 }
 
 TEST(ShardColumnsTest, DamagedRecordsAndThoseThatAreNoExamplesAreMarked) {
@@ -85,44 +153,54 @@ TEST(ShardColumnsTest, DamagedRecordsAndThoseThatAreNoExamplesAreMarked) {
   bytes += Shard(2);
   bytes[damaged] ^= 1;
   const std::unique_ptr<RecordSource> shard = Open(folder.Write("a.tfrecord", bytes));
-  const absl::StatusOr<NotedColumns> noted = NoteColumns(*shard, {"label"}, {});
-  ASSERT_THAT(noted, IsOk());
-  EXPECT_THAT(noted->columns[0].lengths, ElementsAre(1, kDamagedRecord, kDamagedRecord, 1));
-  EXPECT_EQ(noted->columns[0].CountOf(kDamagedRecord), 2);
+  const absl::StatusOr<MadeColumns> made = MakeColumns(*shard, {"label"}, {});
+  ASSERT_THAT(made, IsOk());
+  EXPECT_THAT(made->columns[0].lengths, ElementsAre(1, kDamagedRecord, kDamagedRecord, 1));
+  EXPECT_EQ(made->counts[0].damaged, 2);
+  EXPECT_EQ(made->counts[0].present, 2);
 }
 
 TEST(ShardColumnsTest, ColumnsOfAnOlderContentAreMadeAnewAndTheNoteSaysSo) {
   const TempFolder folder;
   const std::string path = folder.Write("a.tfrecord", Shard(5));
-  ASSERT_THAT(NoteColumns(*Open(path), kFeatures, {}), IsOk());
+  Note(*Open(path), kFeatures);
   // A copy of the shard has the same columns: the time of the file does not count.
   ShiftMtime(path, 100);
-  EXPECT_THAT(ReadShardColumns(*Open(path), "", nullptr, kFeatures), IsOk());
+  EXPECT_THAT(ReadShardColumn(*Open(path), "", {}, "label"), IsOk());
   folder.Write("a.tfrecord", Shard(6));
   const std::unique_ptr<RecordSource> shard = Open(path);
-  EXPECT_THAT(ReadShardColumns(*shard, "", nullptr, kFeatures),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("another content")));
-  const absl::StatusOr<NotedColumns> noted = NoteColumns(*shard, kFeatures, {});
-  ASSERT_THAT(noted, IsOk());
-  EXPECT_THAT(noted->note, HasSubstr("another content"));
-  EXPECT_EQ(noted->columns[0].num_records, 6);
+  EXPECT_THAT(ReadShardColumn(*shard, "", {}, "label"),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another content")));
+  const absl::StatusOr<MadeColumns> made = MakeColumns(*shard, kFeatures, {});
+  ASSERT_THAT(made, IsOk());
+  EXPECT_THAT(made->note, HasSubstr("another content"));
+  EXPECT_EQ(made->columns[0].num_records, 6);
 }
 
-TEST(ShardColumnsTest, WhatCannotBeKeptIsReturnedAndServesAsTheFile) {
+TEST(ShardColumnsTest, ColumnsInMemoryServeAsTheFiles) {
   const TempFolder folder;
-  const std::unique_ptr<RecordSource> shard =
-      Open(folder.Write("a.tfrecord", Shard(5)), {.index_use = IndexUse::kIgnore});
-  const std::string nowhere = folder / "nowhere";
-  const absl::StatusOr<NotedColumns> noted = NoteColumns(*shard, kFeatures, {.index_dir = nowhere});
-  ASSERT_THAT(noted, IsOk());
-  EXPECT_THAT(noted->note, HasSubstr("columns not kept"));
-  ASSERT_NE(noted->unkept, nullptr);
-  EXPECT_THAT(ReadShardColumns(*shard, nowhere, noted->unkept.get(), kFeatures),
-              IsOkAndHolds(noted->columns));
-  const absl::StatusOr<NotedColumns> again =
-      NoteColumns(*shard, kFeatures, {.index_dir = nowhere, .unkept = noted->unkept});
+  const std::unique_ptr<RecordSource> shard = Open(folder.Write("a.tfrecord", Shard(5)));
+  const absl::StatusOr<MadeColumns> made = MakeColumns(*shard, {"label"}, {});
+  ASSERT_THAT(made, IsOk());
+  const ColumnsInMemory in_memory = {
+      {"label", std::make_shared<const Column>(made->columns.front())}};
+  EXPECT_THAT(ReadShardColumn(*shard, "", in_memory, "label"), IsOkAndHolds(made->columns.front()));
+  EXPECT_THAT(ReadShardColumn(*shard, "", in_memory, "boxes"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no column of 'boxes'")));
+  const absl::StatusOr<MadeColumns> again =
+      MakeColumns(*shard, {"label"}, {.in_memory = in_memory});
   ASSERT_THAT(again, IsOk());
-  EXPECT_EQ(again->note, "");
+  EXPECT_THAT(again->columns, IsEmpty());
+  EXPECT_EQ(again->counts[0].present, 5);
+}
+
+// Clients see the message of a column that lacks, and must not learn the server's folders.
+TEST(ShardColumnsTest, WhatIsNoFileIsNoMissingColumn) {
+  const TempFolder folder;
+  const std::string path = folder.Write("a.tfrecord", Shard(5));
+  std::filesystem::create_directory(PathOf(path, "label"));
+  EXPECT_THAT(ReadShardColumn(*Open(path), "", {}, "label"),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("a.tfrecord.idx.label")));
 }
 
 TEST(ShardColumnsTest, AShardInABucketIsReadInOnePassOfFewRequests) {
@@ -131,15 +209,14 @@ TEST(ShardColumnsTest, AShardInABucketIsReadInOnePassOfFewRequests) {
   const std::string name = bucket.Name("columns/a.tfrecord");
   const std::unique_ptr<RecordSource> shard = Open(name);
   const size_t before = bucket.server().requests().size();
-  const absl::StatusOr<NotedColumns> unkept = NoteColumns(*shard, kFeatures, {});
-  ASSERT_THAT(unkept, IsOk());
-  EXPECT_THAT(unkept->note, HasSubstr("columns not kept"));
-  EXPECT_NE(unkept->unkept, nullptr);
+  const absl::StatusOr<MadeColumns> made = MakeColumns(*shard, kFeatures, {});
+  ASSERT_THAT(made, IsOk());
   // One read of all records, and looks for columns and for changes.
   EXPECT_LE(bucket.server().requests().size() - before, 6u);
-  ASSERT_THAT(NoteColumns(*shard, kFeatures, {.write_index = true}), IsOk());
-  EXPECT_TRUE(bucket.Get("columns/a.tfrecord.idx.columns").has_value());
-  EXPECT_THAT(ReadShardColumns(*shard, "", nullptr, kFeatures), IsOkAndHolds(unkept->columns));
+  EXPECT_THAT(KeepColumn(*shard, made->columns[1], "", /*write_index=*/false),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--write-index")));
+  EXPECT_EQ(Note(*shard, kFeatures, /*write_index=*/true), made->columns);
+  EXPECT_TRUE(bucket.Get(PathOf("columns/a.tfrecord", "label")).has_value());
 }
 
 TEST(ShardColumnsTest, NamesOfColumnsAreBounded) {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/example/example_builder.h"
 #include "core/plan/feed_plan.h"
+#include "core/plan/note_columns.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/dataset/test_dataset.h"

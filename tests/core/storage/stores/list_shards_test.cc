@@ -78,7 +78,7 @@ TEST(ListShardsTest, PatternThatMatchesIndexFilesOnlyIsNotFound) {
 TEST(ListShardsTest, ANamedFolderStandsForItsFiles) {
   const TempFolder folder;
   for (const char* name :
-       {"b", "a", "a.idx", "a.idx.hash", "a.idx.restart", "a.idx.columns", ".a.tmp"}) {
+       {"b", "a", "a.idx", "a.idx.hash", "a.idx.restart", "a.idx.x-0.column", ".a.tmp"}) {
     folder.Write(name, "");
   }
   for (const std::string& named : {folder.path(), folder.path() + "/"}) {

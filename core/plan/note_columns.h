@@ -1,0 +1,34 @@
+// Notes the columns from which conditions are answered, and refuses features that no record of the
+// dataset has: their names are misspelt, or it is the wrong dataset. A feature that only some
+// records have is none of these.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_PLAN_NOTE_COLUMNS_H_
+#define SYSTOLE_CORE_PLAN_NOTE_COLUMNS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/dataset/dataset.h"
+#include "core/dataset/dataset_columns.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// Dataset::NoteColumns() of a dataset that is not joined.
+//   InvalidArgument  no record has one of the features. The message names it, and the feature of
+//                    the first record whose name is nearest. Nothing is kept of it in a file.
+absl::StatusOr<NotedColumns> NoteColumnsOf(const Dataset& dataset,
+                                           const std::vector<std::string>& features,
+                                           const NoteColumnsOptions& options = {});
+
+// NoteColumnsOf() for the `where` steps of `spec`. A feature that all members test may be in the
+// records of one member only. Without a `where` it does nothing. Errors are those of ConditionOf()
+// and NoteColumnsOf().
+absl::Status NoteColumnsFor(const v1::FeedSpec& spec, const Dataset& dataset);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PLAN_NOTE_COLUMNS_H_

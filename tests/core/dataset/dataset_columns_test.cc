@@ -1,0 +1,136 @@
+#include "core/dataset/dataset_columns.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/example/example_builder.h"
+#include "core/example/tensorflow_example.h"
+#include "core/record/shard_formats.h"
+#include "core/record/source/deferred_shard.h"
+#include "core/storage/memory_source.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Each record of shard s has label s; only those of shard 1 have a width.
+std::vector<std::shared_ptr<const RecordSource>> Shards(const TempFolder& folder) {
+  std::vector<std::shared_ptr<const RecordSource>> shards;
+  for (int s = 0; s < 3; ++s) {
+    ShardBuilder builder;
+    for (int i = 0; i < 4; ++i) {
+      ExampleBuilder example;
+      example.AddInt64s("label", {s});
+      if (s == 1) example.AddFloats("width", {static_cast<float>(i)});
+      builder.Add(example.Serialize());
+    }
+    absl::StatusOr<std::unique_ptr<RecordSource>> shard =
+        OpenShard(folder.Write(absl::StrCat("d-", s, ".tfrecord"), builder.Build()), {});
+    EXPECT_THAT(shard, IsOk());
+    shards.push_back(*std::move(shard));
+  }
+  return shards;
+}
+
+// How many files of columns of the feature there are.
+int64_t FilesOf(const TempFolder& folder, const std::string& feature) {
+  const std::vector<std::string> names = folder.List();
+  return std::count_if(names.begin(), names.end(), [&](const std::string& name) {
+    return absl::StrContains(name, absl::StrCat(".idx.", feature, "-"));
+  });
+}
+
+Condition IsPresent(const std::string& feature, bool present = true) {
+  return {.field = "where", .feature = feature, .present = present};
+}
+
+TEST(DatasetColumnsTest, AFeatureOfFewShardsIsKeptForAll) {
+  const TempFolder folder;
+  const auto shards = Shards(folder);
+  const DatasetColumns columns("", false);
+  int done = 0;
+  const absl::StatusOr<NotedColumns> noted =
+      columns.Note(shards, {"width", "label"}, {.at_once = 1, .shard_done = [&done] { ++done; }});
+  ASSERT_THAT(noted, IsOk());
+  EXPECT_EQ(done, 3);
+  EXPECT_EQ(noted->note, "");
+  EXPECT_TRUE(noted->kept);
+  EXPECT_THAT(noted->absent, IsEmpty());
+  ASSERT_EQ(noted->features.size(), 2u);
+  EXPECT_EQ(noted->features[0].name, "label");
+  EXPECT_EQ(noted->features[0].records, 12);
+  EXPECT_EQ(noted->features[1].records, 4);
+  EXPECT_EQ(FilesOf(folder, "label"), 3);
+  EXPECT_EQ(FilesOf(folder, "width"), 3);
+  EXPECT_THAT(DatasetColumns("", false).RecordsThatMeet(shards, IsPresent("width", false)),
+              IsOkAndHolds(ElementsAre(ElementsAre(15), ElementsAre(0), ElementsAre(15))));
+}
+
+TEST(DatasetColumnsTest, AFeatureThatNoRecordHasIsKeptInMemoryUntilTheCallerKeepsIt) {
+  const TempFolder folder;
+  const auto shards = Shards(folder);
+  const DatasetColumns columns("", false);
+  const absl::StatusOr<NotedColumns> noted = columns.Note(shards, {"label", "wide"});
+  ASSERT_THAT(noted, IsOk());
+  EXPECT_THAT(noted->absent, ElementsAre("wide"));
+  EXPECT_EQ(FilesOf(folder, "label"), 3);
+  EXPECT_EQ(FilesOf(folder, "wide"), 0);
+  EXPECT_THAT(columns.RecordsThatMeet(shards, IsPresent("wide", false)), IsOk());
+  columns.Keep(shards, {"wide"});
+  EXPECT_EQ(FilesOf(folder, "wide"), 3);
+  EXPECT_THAT(DatasetColumns("", false).RecordsThatMeet(shards, IsPresent("wide")), IsOk());
+  // It is found absent again, whatever files there are.
+  EXPECT_THAT(DatasetColumns("", false).Note(shards, {"wide"})->absent, ElementsAre("wide"));
+}
+
+TEST(DatasetColumnsTest, ColumnsThatCannotBeKeptStayInMemoryBesideEarlierOnes) {
+  const TempFolder folder;
+  const auto shards = Shards(folder);
+  const DatasetColumns columns(folder / "nowhere", false);
+  const absl::StatusOr<NotedColumns> noted = columns.Note(shards, {"label"});
+  ASSERT_THAT(noted, IsOk());
+  EXPECT_FALSE(noted->kept);
+  EXPECT_THAT(noted->note, AllOf(HasSubstr("shard 'd-0.tfrecord'"), HasSubstr("columns not kept")));
+  ASSERT_THAT(columns.Note(shards, {"width"}), IsOk());
+  EXPECT_THAT(columns.RecordsThatMeet(shards, IsPresent("label")), IsOk());
+  EXPECT_THAT(columns.RecordsThatMeet(shards, IsPresent("width")), IsOk());
+  // They are not made again.
+  const absl::StatusOr<NotedColumns> again = columns.Note(shards, {"label", "width"});
+  ASSERT_THAT(again, IsOk());
+  EXPECT_EQ(again->note, "");
+}
+
+TEST(DatasetColumnsTest, LargeShardsAreLookedAtOneAtATime) {
+  const auto shards = [](int64_t records) {
+    return std::vector<std::shared_ptr<const RecordSource>>{std::make_shared<DeferredShard>(
+        std::make_unique<MemorySource>("", "/a"),
+        ShardFacts{.identity = "x", .records = records, .content_hash = 1}, TensorFlowExample(),
+        nullptr)};
+  };
+  EXPECT_EQ(DatasetColumns::ShardsAtOnce(shards(1000), 2), kShardsOpenedAtOnce);
+  for (const auto& [records, features] :
+       std::vector<std::pair<int64_t, size_t>>{{1'000'000, 2}, {100'000, 64}, {2'000'000, 1}}) {
+    const int at_once = DatasetColumns::ShardsAtOnce(shards(records), features);
+    EXPECT_LE(at_once * records * 12 * static_cast<int64_t>(features + 2), 256 << 20);
+    EXPECT_GT(at_once, 1);
+  }
+  EXPECT_EQ(DatasetColumns::ShardsAtOnce(shards(int64_t{1} << 61), 64), 1);
+}
+
+}  // namespace
+}  // namespace systole

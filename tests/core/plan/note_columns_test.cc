@@ -1,0 +1,101 @@
+#include "core/plan/note_columns.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/example/example_builder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/dataset/test_dataset.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Two shards. Each record has a label; the last one also has `rare`.
+std::shared_ptr<Dataset> Open(const TempFolder& folder, const std::string& name, bool has_rare) {
+  for (int shard = 0; shard < 2; ++shard) {
+    ShardBuilder builder;
+    for (int i = 0; i < 40; ++i) {
+      ExampleBuilder example;
+      example.AddInt64s("label", {i}).AddInt64s("other", {i});
+      if (has_rare && shard == 1 && i == 39) example.AddInt64s("rare", {7});
+      builder.Add(example.Serialize());
+    }
+    folder.Write(absl::StrCat(name, "-", shard, ".tfrecord"), builder.Build());
+  }
+  absl::StatusOr<std::shared_ptr<Dataset>> dataset =
+      Dataset::Open(name, {absl::StrCat(folder.path(), "/", name, "-*")});
+  EXPECT_THAT(dataset, IsOk());
+  return *dataset;
+}
+
+int64_t ColumnFiles(const TempFolder& folder) {
+  const std::vector<std::string> names = folder.List();
+  return std::count_if(names.begin(), names.end(),
+                       [](const std::string& name) { return absl::EndsWith(name, ".column"); });
+}
+
+TEST(NoteColumnsTest, AMisspeltFeatureIsRefusedWithTheNearestNameAndNothingIsKept) {
+  const TempFolder folder;
+  const std::shared_ptr<Dataset> dataset = Open(folder, "d", false);
+  for (const char* const where :
+       {"feature: 'lable' less: 3", "feature: 'lable' present: false",
+        "any { feature: 'lable' present: true } any { feature: 'lable' in: 1 }"}) {
+    const v1::FeedSpec spec =
+        SpecFromText(absl::StrCat("dataset: 'd' select { where { ", where, " } }"));
+    EXPECT_THAT(NoteColumnsFor(spec, *dataset),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("dataset 'd': no record has the feature 'lable'"),
+                               HasSubstr("did you mean 'label'?"), Not(HasSubstr(folder.path())))))
+        << where;
+  }
+  // No name is near.
+  EXPECT_THAT(NoteColumnsOf(*dataset, {"something"}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has label, other")));
+  EXPECT_EQ(ColumnFiles(folder), 0);
+}
+
+TEST(NoteColumnsTest, AFeatureOfASingleRecordThatNoSampleHasSeenIsNoted) {
+  const TempFolder folder;
+  const std::shared_ptr<Dataset> dataset = Open(folder, "d", true);
+  const absl::StatusOr<NotedColumns> noted = NoteColumnsOf(*dataset, {"rare"});
+  ASSERT_THAT(noted, IsOk());
+  EXPECT_EQ(noted->features[0].records, 1);
+  EXPECT_EQ(ColumnFiles(folder), 2);
+}
+
+TEST(NoteColumnsTest, AFeatureThatAllMembersTestMayBeInOneOfThemOnly) {
+  const TempFolder folder;
+  const std::shared_ptr<Dataset> with = Open(folder, "a", true);
+  const std::shared_ptr<Dataset> without = Open(folder, "b", false);
+  const std::shared_ptr<Dataset> both = *Dataset::Join({with, without});
+  const auto note = [&](const std::string& of_b, const std::string& of_all) {
+    return NoteColumnsFor(
+        SpecFromText(absl::StrCat("concatenation { dataset: 'a' } concatenation { dataset: 'b' ",
+                                  of_b, " } ", of_all)),
+        *both);
+  };
+  EXPECT_THAT(note("", "select { where { feature: 'raer' present: true } }"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("feature 'raer'")));
+  EXPECT_THAT(note("select { where { feature: 'rare' present: true } }", ""),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("dataset 'b': no record has the feature 'rare'")));
+  EXPECT_EQ(ColumnFiles(folder), 0);
+  EXPECT_THAT(note("", "select { where { feature: 'rare' present: false } }"), IsOk());
+  EXPECT_EQ(ColumnFiles(folder), 4);
+}
+
+}  // namespace
+}  // namespace systole
