@@ -55,6 +55,16 @@ ResumeToken TokenOf(const FeedPlan& plan, const FeedPosition& position) {
   return token;
 }
 
+// The plan of `spec`. Columns that its `where` needs and that shards lack are noted first.
+absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(
+    const v1::FeedSpec& spec, const std::shared_ptr<const Dataset>& dataset,
+    const std::shared_ptr<RecordLists>& lists) {
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(spec, dataset, lists);
+  if (!absl::IsFailedPrecondition(plan.status())) return plan;
+  SYSTOLE_RETURN_IF_ERROR(NoteColumnsFor(spec, *dataset));
+  return FeedPlan::Create(spec, dataset, lists);
+}
+
 // A plan of the same feed with fewer, larger cores. One of these cores has the examples of all the
 // cores wanted, so its slice is the whole step. Null if there is no such plan.
 std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepShape& shape,
@@ -297,8 +307,8 @@ absl::StatusOr<std::unique_ptr<LocalFeed>> LocalFeed::Make(const v1::FeedSpec& s
                                                            LocalFeedOptions options) {
   if (token != nullptr) options.wanted.first_step = 0;  // Known once there is a plan.
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
-  SYSTOLE_RETURN_IF_ERROR(NoteColumnsFor(spec, *dataset));
-  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, FeedPlan::Create(spec, dataset));
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan,
+                           PlanOf(spec, dataset, options.lists));
   SYSTOLE_RETURN_IF_ERROR(
       CheckWantedCores(options.core_begin, options.core_end, plan->num_cores()));
   if (token != nullptr) {

@@ -21,6 +21,7 @@
 #include "client/step/feed_range.h"
 #include "core/cache/value_cache.h"
 #include "core/dataset/dataset.h"
+#include "core/dataset/record_lists.h"
 #include "core/log/event_log.h"
 #include "core/order/resume_token.h"
 #include "systole/v1/feed.pb.h"
@@ -38,6 +39,9 @@ struct LocalFeedOptions {
   // returned do not count.
   int64_t prefetch_bytes = int64_t{256} << 20;
 
+  // The lists of records that meet a `where`. A feed that is opened while another feed of the same
+  // lists, dataset and `where` lives reads no columns. Null: the feed has lists of its own.
+  std::shared_ptr<RecordLists> lists = nullptr;
   // Where the feed keeps values of the outputs that the spec marks with `cache`. Feeds may share
   // one. Null: nowhere.
   std::shared_ptr<ValueCache> cache = nullptr;
@@ -58,8 +62,10 @@ class LocalFeed final : public Feed {
   // Steps have placement kTensorMajor. They are made in place, without a copy, on two conditions.
   // The wanted cores are an aligned part of all cores: their number divides num_cores and
   // core_begin. And no output has the examples in its last dimension. Otherwise each slice is
-  // copied once. For a `where`, first notes the columns that shards lack: reads all their records.
-  //   InvalidArgument    an option is out of range, or the spec is wrong; names the field.
+  // copied once. For a `where`, first notes the columns that shards lack: reads all their records,
+  // with the memory of DatasetColumns::Note().
+  //   InvalidArgument    an option is out of range, or the spec is wrong; names the field. Or no
+  //                      record has a feature of a `where`.
   //   NotFound           the spec names another dataset.
   //   ResourceExhausted  a step is larger than the budget of options.engine.
   static absl::StatusOr<std::unique_ptr<LocalFeed>> Create(const v1::FeedSpec& spec,

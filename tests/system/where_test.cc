@@ -15,6 +15,7 @@
 #include "client/step/step.h"
 #include "core/column/shard_columns.h"
 #include "core/dataset/dataset.h"
+#include "core/dataset/record_lists.h"
 #include "core/example/example_builder.h"
 #include "core/textproto/message_text.h"
 #include "gmock/gmock.h"
@@ -221,6 +222,25 @@ TEST_F(WhereTest, AMisspeltFeatureIsRefusedEverywhereAndNothingIsKept) {
   EXPECT_THAT(LocalFeed::Create(spec, *dataset, {}),
               StatusIs(absl::StatusCode::kInvalidArgument, wanted));
   EXPECT_THAT(folder_.List(), Each(Not(EndsWith(".column"))));
+}
+
+TEST_F(WhereTest, AFeedOfTheSameListsReadsNoColumns) {
+  const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open("d", {glob()});
+  ASSERT_THAT(dataset, IsOk());
+  v1::FeedSpec spec;
+  ASSERT_THAT(ParseTextproto(Spec("feature: 'label' not_in: [3]"), "spec", spec), IsOk());
+  const LocalFeedOptions options = {.lists = std::make_shared<RecordLists>()};
+  const absl::StatusOr<std::unique_ptr<LocalFeed>> feed =
+      LocalFeed::Create(spec, *dataset, options);
+  ASSERT_THAT(feed, IsOk());
+  for (const std::string& name : folder_.List()) {
+    if (IsColumn(name)) std::filesystem::remove(folder_ / name);
+  }
+  // Columns that were read would be noted again.
+  EXPECT_THAT(LocalFeed::Resume(spec, *dataset, (*feed)->TokenAt(5), options), IsOk());
+  EXPECT_THAT(folder_.List(), Each(Not(EndsWith(".column"))));
+  EXPECT_THAT(LocalFeed::Resume(spec, *dataset, (*feed)->TokenAt(5), {}), IsOk());
+  EXPECT_THAT(folder_.List(), Contains(EndsWith(".column")));
 }
 
 }  // namespace

@@ -26,10 +26,9 @@
 #include "core/cache/cache_metrics.h"
 #include "core/concurrency/mutex.h"
 #include "core/dataset/dataset.h"
+#include "core/dataset/record_lists.h"
 #include "core/metrics/metric.h"
 #include "core/order/resume_token.h"
-#include "core/plan/note_columns.h"
-#include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/tensor/dtype.h"
 #include "core/text/foreign_text.h"
@@ -84,29 +83,24 @@ std::unique_ptr<FeedHandle> OpenClient(const nb::bytes& serialized,
   return std::make_unique<FeedHandle>(ValueOrRaise(std::move(client)), spec, std::move(lines));
 }
 
-std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
-                                      const std::shared_ptr<Dataset>& dataset,
-                                      const std::optional<std::string>& token,
-                                      std::pair<int, int> cores, std::optional<int> threads,
-                                      int processors, int64_t prefetch_bytes,
-                                      const std::shared_ptr<ValueCache>& cache,
-                                      bool allow_mixed_content) {
+std::unique_ptr<FeedHandle> OpenLocal(
+    const nb::bytes& serialized, const std::shared_ptr<Dataset>& dataset,
+    const std::shared_ptr<RecordLists>& lists, const std::optional<std::string>& token,
+    std::pair<int, int> cores, std::optional<int> threads, int processors, int64_t prefetch_bytes,
+    const std::shared_ptr<ValueCache>& cache, bool allow_mixed_content) {
   const v1::FeedSpec spec = ParseSpec(serialized);
   const std::optional<ResumeToken> resumed = TokenOf(token);
-  // This may read all records, so Ctrl-C must be able to end it. LocalFeed then finds the columns.
-  ValueOrRaise(Interruptibly([&]() -> absl::StatusOr<bool> {
-    SYSTOLE_RETURN_IF_ERROR(NoteColumnsFor(spec, *dataset));
-    return true;
-  }));
   auto lines = std::make_shared<LogLines>();
   LocalFeedOptions options = {.engine = EngineForFeed(threads, processors),
                               .prefetch_bytes = prefetch_bytes,
+                              .lists = lists,
                               .cache = cache,
                               .core_begin = cores.first,
                               .core_end = cores.second,
                               .allow_mixed_content = allow_mixed_content,
                               .log = LogInto(lines)};
-  auto feed = WithoutGil([&] {
+  // This may read all records, to note columns, so Ctrl-C must be able to end it.
+  auto feed = Interruptibly([&] {
     // `own` is destroyed before the GIL is taken again. It may be the last owner of the engine, and
     // then its destructor joins the engine's threads.
     const LocalFeedOptions own = std::move(options);
@@ -363,13 +357,15 @@ void DeclareFeeds(nb::module_& module) {
       .def_static("make", &MakeCache, nb::arg("memory_bytes"), nb::arg("disk_folder"),
                   nb::arg("disk_bytes"))
       .def("stats", &CacheStats);
+  nb::class_<RecordLists>(module, "RecordLists", "The lists of records that meet a `where`.")
+      .def_static("make", [] { return std::make_shared<RecordLists>(); });
   nb::class_<FeedHandle>(module, "FeedHandle", "A feed from servers, or made in this process.")
       .def_static("open_client", &OpenClient, nb::arg("spec"), nb::arg("servers"), nb::kw_only(),
                   nb::arg("token").none(), nb::arg("cores"), nb::arg("options"))
-      .def_static("open_local", &OpenLocal, nb::arg("spec"), nb::arg("dataset"), nb::kw_only(),
-                  nb::arg("token").none(), nb::arg("cores"), nb::arg("threads").none(),
-                  nb::arg("processors"), nb::arg("prefetch_bytes"), nb::arg("cache"),
-                  nb::arg("allow_mixed_content"))
+      .def_static("open_local", &OpenLocal, nb::arg("spec"), nb::arg("dataset"), nb::arg("lists"),
+                  nb::kw_only(), nb::arg("token").none(), nb::arg("cores"),
+                  nb::arg("threads").none(), nb::arg("processors"), nb::arg("prefetch_bytes"),
+                  nb::arg("cache"), nb::arg("allow_mixed_content"))
       .def("first_step", &FeedHandle::first_step)
       .def("start", &FeedHandle::Start)
       .def("next", &FeedHandle::Next)

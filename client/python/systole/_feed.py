@@ -223,11 +223,13 @@ class LocalFeed(BaseFeed):
         self._dataset = dataset
         cache = _systole.ValueCache.make(kept, cache_folder, kept_on_disk)
         self._cache = cache
+        lists = _systole.RecordLists.make()
 
         def open_at(token: str | None) -> _systole.FeedHandle:
             return _systole.FeedHandle.open_local(
                 serialized,
                 dataset,
+                lists,
                 token=token,
                 cores=share,
                 threads=threads,
