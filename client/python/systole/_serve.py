@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
@@ -10,7 +11,12 @@ from systole import _errors
 from systole._arguments import checks_names
 from systole._arrays import Arrays
 from systole._durations import Duration, seconds
-from systole._server_options import arrays_and_others, globs_by_name, server_arguments
+from systole._server_options import (
+    arrays_and_others,
+    columns_by_name,
+    globs_by_name,
+    server_arguments,
+)
 from systole._server_process import ServerProcess
 
 
@@ -39,8 +45,11 @@ class serve:
                    memory_budget
     block_cache:   folder on a local disk for such records, also over restarts
     block_cache_bytes: the most that is kept in that folder
+    columns:       features that a feed's `where` may test, such as ["label"]; for several datasets
+                   {name: list}. The server reads all records of shards without these columns
+                   before it serves, and keeps the columns beside the indexes; default: none
     start_timeout: how long to wait until the server serves, in seconds or as "10m"; to build
-                   indexes of large shards takes longer
+                   indexes of large shards, and columns, takes longer
 
     The server listens on a private Unix socket and shares memory with its clients. It ends with the
     block, or with this process, even if this process is killed. It leaves no file behind. If the
@@ -62,6 +71,7 @@ class serve:
         read_budget: int | None = None,
         block_cache: str | os.PathLike[str] | None = None,
         block_cache_bytes: int = 64 << 30,
+        columns: Mapping[str, Sequence[str]] | Sequence[str] = (),
         start_timeout: Duration = 600,
     ) -> None:
         arrays, others = arrays_and_others(datasets)
@@ -79,6 +89,7 @@ class serve:
             block_cache=block_cache,
             block_cache_bytes=block_cache_bytes,
         )
+        self._columns = columns_by_name(columns, [*arrays, *others])
         self._start_timeout = seconds("start_timeout", start_timeout)
         self._process: ServerProcess | None = None
 
@@ -88,7 +99,7 @@ class serve:
         return f"unix:{self._running().socket}"
 
     def __enter__(self) -> serve:
-        self._process = ServerProcess("", self._arguments, self._write_arrays)
+        self._process = ServerProcess("", self._arguments, self._write_files)
         try:
             self._process.wait_until_it_serves(self._start_timeout)
         except BaseException:
@@ -96,14 +107,20 @@ class serve:
             raise
         return self
 
-    def _write_arrays(self, folder: str) -> list[str]:
-        """Writes the arrays into `folder`, where only this user may read them. Returns the
-        arguments that name the files."""
+    def _write_files(self, folder: str) -> list[str]:
+        """Writes the arrays, and a config with the columns, into `folder`, where only this user may
+        read them. Returns the arguments that name the files."""
         arguments = []
         for number, (name, arrays) in enumerate(self._arrays.items()):
             shard = os.path.join(folder, f"arrays-{number}.tfrecord")
             arrays.write_shard(shard)
             arguments += ["--dataset", f"{name}={shard}"]
+        if self._columns:
+            config = os.path.join(folder, "columns.json")
+            datasets = [{"name": name, "columns": some} for name, some in self._columns.items()]
+            with open(config, "w", encoding="utf-8") as file:
+                json.dump({"datasets": datasets}, file)
+            arguments += ["--config", config]
         return arguments
 
     def log(self) -> str:

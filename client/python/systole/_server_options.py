@@ -51,6 +51,31 @@ def arrays_and_others(
     return arrays, others
 
 
+def columns_by_name(
+    columns: Mapping[str, Sequence[str]] | Sequence[str], names: Sequence[str]
+) -> dict[str, list[str]]:
+    """The argument `columns`, checked. `names`: those of the datasets."""
+    if not isinstance(columns, Mapping):
+        if not isinstance(columns, str) and not columns:
+            return {}
+        if len(names) > 1:
+            raise _errors.InvalidSpec(
+                f"columns is {columns!r}, but there are the datasets {', '.join(names)}; give a "
+                f'list for each, as in {{"{names[0]}": {columns!r}}}'
+            )
+        columns = {name: columns for name in names}
+    for name, features in columns.items():
+        if name not in names:
+            raise _errors.InvalidSpec(
+                f"columns names the dataset {name!r}, but the datasets are {', '.join(names)}"
+            )
+        if isinstance(features, str) or not all(isinstance(one, str) for one in features):
+            raise _errors.WrongType(
+                f'columns of {name!r} is {features!r}; want a list of features, such as ["label"]'
+            )
+    return {name: list(features) for name, features in columns.items() if features}
+
+
 def server_arguments(
     globs: Mapping[str, Sequence[str]],
     *,

@@ -41,7 +41,7 @@ feeds = [
     systole.LocalFeed(arrays, spec),
     systole.LocalFeed({"x": arrays, "y": "y-*", "z": ["z-0", "z-1"]}, spec),
 ]
-with systole.serve({"x": arrays, "y": "y-*"}) as server:
+with systole.serve({"x": arrays, "y": "y-*"}, columns={"x": ["x"]}) as server:
     feed = systole.LocalFeed(arrays, spec)
 written: systole.Written = systole.write("out", ({"x": i} for i in range(3)), shards=2)
 count: int = written.records + written.bytes + len(written.shards[0])
@@ -57,6 +57,7 @@ WRONG = {
     'systole.Feed("a:1", "spec", prefetch="much")': "prefetch",
     'systole.from_arrays({"x": [1, 2]})': "list",
     'systole.write("out", [1])': "int",
+    'systole.serve({"a": "a-*"}, columns={"a": 1})': "int",
 }
 
 
