@@ -199,6 +199,9 @@ TEST_F(WhereTest, ColumnsThatAreDamagedAreRefusedAndMadeAnew) {
   EXPECT_THAT(Feed(server->address(), {"--digest"}).err,
               AllOf(HasSubstr("d-0.tfrecord"), HasSubstr("is damaged"), HasSubstr("--columns"),
                     Not(HasSubstr(folder_.path()))));
+  EXPECT_THAT(RunSystole({"inspect", glob()}).out,
+              AllOf(HasSubstr("label-"), HasSubstr("hash of its numbers does not match"),
+                    HasSubstr("missing in 1 shards")));
   const Finished again = RunSystole({"index", glob(), "--columns", "label"});
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_THAT(again.err, HasSubstr("not used"));
@@ -241,6 +244,28 @@ TEST_F(WhereTest, AFeedOfTheSameListsReadsNoColumns) {
   EXPECT_THAT(folder_.List(), Each(Not(EndsWith(".column"))));
   EXPECT_THAT(LocalFeed::Resume(spec, *dataset, (*feed)->TokenAt(5), {}), IsOk());
   EXPECT_THAT(folder_.List(), Contains(EndsWith(".column")));
+}
+
+TEST_F(WhereTest, InspectShowsTheColumns) {
+  EXPECT_THAT(RunSystole({"inspect", glob()}).out, Not(HasSubstr("columns")));
+  const TempFolder indexes;
+  ASSERT_EQ(RunSystole({"index", glob(), "--columns", "label"}).exit_code, 0);
+  ASSERT_EQ(RunSystole({"index", folder_ / "d-0.tfrecord", "--columns", "width"}).exit_code, 0);
+  ASSERT_EQ(
+      RunSystole({"index", glob(), "--columns", "width", "--index-dir", indexes.path()}).exit_code,
+      0);
+  EXPECT_THAT(RunSystole({"inspect", glob()}).out,
+              AllOf(HasSubstr("columns, for `where`:"),
+                    HasSubstr("  label        int64   in 300 records\n"),
+                    HasSubstr("  width        float   in 83 records  missing in 2 shards\n")));
+  EXPECT_THAT(
+      RunSystole({"inspect", glob(), "--json"}).out,
+      HasSubstr(R"("columns":[{"feature":"label","kinds":["int64"],"lists":false,"shards":3,)"
+                R"("records":300,"damaged":0},{"feature":"width","kinds":["float"],)"
+                R"("lists":false,"shards":1,"records":83,"damaged":0}],"unusable_columns":[])"));
+  EXPECT_THAT(RunSystole({"inspect", glob(), "--index-dir", indexes.path()}).out,
+              AllOf(HasSubstr("  width        float   in 250 records\n"),
+                    Not(HasSubstr("in 300 records"))));
 }
 
 }  // namespace

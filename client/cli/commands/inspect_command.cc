@@ -13,6 +13,7 @@
 #include "client/cli/commands/feed_flags.h"
 #include "client/cli/console/progress_bar.h"
 #include "client/cli/console/thread_count.h"
+#include "client/cli/shards/column_report.h"
 #include "client/cli/shards/fetch_report.h"
 #include "client/cli/shards/shard_differences.h"
 #include "client/cli/shards/shard_inspector.h"
@@ -56,7 +57,8 @@ void AppendFetches(const FetchReport& fetches, JsonWriter& json) {
   json.EndObject();
 }
 
-std::string ReportAsJson(const InspectReport& report, absl::Span<const ShardDifference> differences,
+std::string ReportAsJson(const InspectReport& report, const ColumnReport& columns,
+                         absl::Span<const ShardDifference> differences,
                          const std::optional<FetchReport>& fetches) {
   JsonWriter json;
   json.BeginObject().Field("records", report.records).Field("bytes", report.bytes);
@@ -90,6 +92,7 @@ std::string ReportAsJson(const InspectReport& report, absl::Span<const ShardDiff
     json.EndObject();
   }
   json.EndArray();
+  AppendColumns(columns, json);
   AppendShardDifferences(differences, json);
   if (fetches.has_value()) AppendFetches(*fetches, json);
   return json.EndObject().text();
@@ -170,7 +173,9 @@ class InspectCommand final : public Command {
  public:
   std::string name() const override { return "inspect"; }
   std::string summary() const override {
-    return "Show shards, record counts and features, or one record; or what a feed fetches of them";
+    return "Show shards, record counts, features and columns, or one record; or what a feed "
+           "fetches "
+           "of them";
   }
   std::string example() const override {
     return "systole inspect 's3://bucket/flowers-train-*' --spec feed.textproto --read-budget 4GB";
@@ -180,6 +185,8 @@ class InspectCommand final : public Command {
     options.PositionalList("GLOB", &globs_, "Shards or images: paths or quoted patterns");
     options.Optional("--record", "N", &record_,
                      "Show this record, counted from 0 over all shards in sorted order");
+    options.Optional("--index-dir", "DIR", &index_dir_,
+                     "Folder of the columns; default: beside each shard");
     options.Optional("--spec", "FILE", &spec_,
                      "A feed spec: how many bytes its epochs fetch of shards in buckets and on web "
                      "servers, and which numbers of WINDOW suit them");
@@ -231,6 +238,7 @@ class InspectCommand final : public Command {
     }
     SYSTOLE_RETURN_IF_ERROR(inspected.status());
     const InspectReport& report = *inspected;
+    SYSTOLE_ASSIGN_OR_RETURN(const ColumnReport columns, ReportColumns(report.shards, index_dir_));
     std::optional<FetchReport> fetches;
     if (!spec_.empty()) {
       SYSTOLE_ASSIGN_OR_RETURN(fetches, ReportFetches(spec, std::move(shards), room));
@@ -244,9 +252,9 @@ class InspectCommand final : public Command {
       SYSTOLE_ASSIGN_OR_RETURN(differences, CompareWithManifests(globs_, opened));
     }
     if (console.json) {
-      console.out << ReportAsJson(report, differences, fetches) << "\n";
+      console.out << ReportAsJson(report, columns, differences, fetches) << "\n";
     } else {
-      console.out << ReportAsText(report);
+      console.out << ReportAsText(report) << ColumnsAsText(columns, report.shards.size());
       if (fetches.has_value()) console.out << fetches->text;
       PrintShardDifferences(differences, console.out);
     }
@@ -274,6 +282,7 @@ class InspectCommand final : public Command {
 
   std::vector<std::string> globs_;
   std::optional<int64_t> record_;
+  std::string index_dir_;
   std::string spec_;
   std::string read_budget_;        // Empty: it was not given.
   std::string block_cache_bytes_;  // Empty: it was not given.

@@ -167,7 +167,9 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths,
                              .bytes = shard->size_bytes(),
                              .file_bytes = shard->file_bytes(),
                              .damaged = shard->num_damaged(),
-                             .first_damaged = FirstDamaged(*shard, kMostDamagedShown)});
+                             .first_damaged = FirstDamaged(*shard, kMostDamagedShown),
+                             .content_hash = shard->content_hash(),
+                             .indexed_path = shard->indexed_path()});
     report.records += shard->num_records();
     report.bytes += shard->size_bytes();
     const int64_t sample =

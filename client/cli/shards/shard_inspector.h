@@ -46,6 +46,8 @@ struct ShardSummary {
   // Stretches without a readable header. Each covers one record or more. Payloads are not checked.
   int64_t damaged = 0;
   std::vector<PlacedDamage> first_damaged;  // A few of them.
+  uint64_t content_hash = 0;                // RecordSource::content_hash().
+  std::string indexed_path;                 // RecordSource::indexed_path().
 };
 
 // One feature over all records that were looked at.

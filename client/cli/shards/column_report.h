@@ -1,0 +1,52 @@
+// Which columns the shards of a set have: what `systole inspect` says of them.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_CLI_SHARDS_COLUMN_REPORT_H_
+#define SYSTOLE_CLIENT_CLI_SHARDS_COLUMN_REPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "client/cli/shards/shard_inspector.h"
+#include "core/column/column.h"
+#include "core/json/json_writer.h"
+
+namespace systole {
+
+// The columns of one feature, over all shards.
+struct ColumnSummary {
+  std::string feature;
+  int64_t shards = 0;   // That have the column.
+  int64_t records = 0;  // Of these shards, those that have the feature.
+  int64_t damaged = 0;  // Of these shards, the records that were damaged or no examples.
+  // Which kinds of lists occur.
+  bool bytes = false;
+  bool floats = false;
+  bool int64s = false;
+  bool lists = false;  // Of two values or more.
+};
+
+struct ColumnReport {
+  std::vector<ColumnSummary> columns;  // By feature.
+  // Files that cannot be used, and why: "a.tfrecord: file of a column is damaged: ..".
+  std::vector<std::string> unusable;
+};
+
+// Lists the folders of the index files of `shards`, and reads the columns there, one at a time.
+// Takes 24 bytes of memory a record of the largest shard. Folders that cannot be listed have no
+// columns. Errors are those of listing other folders.
+absl::StatusOr<ColumnReport> ReportColumns(absl::Span<const ShardSummary> shards,
+                                           absl::string_view index_dir);
+
+// A line for each column; "" without columns.
+std::string ColumnsAsText(const ColumnReport& report, size_t num_shards);
+// The fields "columns" and "unusable_columns".
+void AppendColumns(const ColumnReport& report, JsonWriter& json);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_SHARDS_COLUMN_REPORT_H_
