@@ -55,7 +55,8 @@ int64_t Interleave::RecordsIn(const Opened& opened, int64_t round) const {
   return std::min(opened.size - turn * block_length_, block_length_);
 }
 
-Interleave::At Interleave::RecordAt(int64_t position) const {
+template <typename Visit>
+void Interleave::VisitTurns(int64_t position, Visit visit) const {
   SYSTOLE_CHECK(position >= 0 && position < num_records_);
   // The last change with at most `position` records before it. The rate of this change is not 0,
   // because the record at `position` comes after the change.
@@ -64,7 +65,7 @@ Interleave::At Interleave::RecordAt(int64_t position) const {
       [](int64_t wanted, const Change& change) { return wanted < change.records; });
   const Change& change = *std::prev(after);
   const int64_t round = change.round + (position - change.records) / change.rate;
-  int64_t left = (position - change.records) % change.rate;
+  int64_t begin = position - (position - change.records) % change.rate;
   for (const std::vector<Opened>& slot : slots_) {
     const auto later = std::upper_bound(
         slot.begin(), slot.end(), round,
@@ -72,12 +73,36 @@ Interleave::At Interleave::RecordAt(int64_t position) const {
     if (later == slot.begin()) continue;
     const Opened& opened = *std::prev(later);
     const int64_t records = RecordsIn(opened, round);
-    if (left < records) {
-      return {.file = opened.file, .index = (round - opened.round) * block_length_ + left};
-    }
-    left -= records;
+    if (records == 0) continue;
+    const At first = {.file = opened.file, .index = (round - opened.round) * block_length_};
+    if (!visit(begin, records, first)) return;
+    begin += records;
   }
-  SYSTOLE_CHECK(false);
+}
+
+Interleave::At Interleave::RecordAt(int64_t position) const {
+  At found;
+  VisitTurns(position, [&](int64_t begin, int64_t records, const At& first) {
+    found = {.file = first.file, .index = first.index + (position - begin)};
+    return position >= begin + records;
+  });
+  return found;
+}
+
+Interleave::At Interleave::RecordAt(int64_t position, Round& round) const {
+  std::vector<Round::Turn>& turns = round.turns_;
+  if (turns.empty() || position < turns[round.turn_].begin || position >= round.end_) {
+    turns.clear();
+    round.turn_ = 0;
+    VisitTurns(position, [&](int64_t begin, int64_t records, const At& first) {
+      turns.push_back({.begin = begin, .first = first});
+      round.end_ = begin + records;
+      return true;
+    });
+  }
+  while (round.turn_ + 1 < turns.size() && turns[round.turn_ + 1].begin <= position) ++round.turn_;
+  const Round::Turn& turn = turns[round.turn_];
+  return {.file = turn.first.file, .index = turn.first.index + (position - turn.begin)};
 }
 
 }  // namespace systole

@@ -12,6 +12,7 @@
 #ifndef SYSTOLE_CORE_ORDER_INTERLEAVE_H_
 #define SYSTOLE_CORE_ORDER_INTERLEAVE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -40,6 +41,22 @@ class Interleave {
   // num_records() (CHECK).
   At RecordAt(int64_t position) const;
 
+  // The records of a round. They make RecordAt() faster for positions that ascend: O(1) each, where
+  // most slots have a file. A value; begins empty, and is only used with one Interleave.
+  class Round {
+   private:
+    friend class Interleave;
+    struct Turn {
+      int64_t begin = 0;  // The position of its first record.
+      At first;
+    };
+    int64_t end_ = 0;  // The position after the last record.
+    std::vector<Turn> turns_;
+    size_t turn_ = 0;  // Where the last position was found.
+  };
+  // The same, with what an earlier call has left in `round`.
+  At RecordAt(int64_t position, Round& round) const;
+
  private:
   // A file that a slot opens. In each round every slot has one turn.
   struct Opened {
@@ -54,6 +71,11 @@ class Interleave {
     int64_t rate = 0;
   };
 
+  // Calls visit(begin, records, first) for each turn of the round of `position`, in order, while it
+  // returns true: the turn's `records` are at the positions from `begin` on, and `first` is the
+  // first of them.
+  template <typename Visit>
+  void VisitTurns(int64_t position, Visit visit) const;
   // Records that `opened` gives in its turn of `round`.
   int64_t RecordsIn(const Opened& opened, int64_t round) const;
 

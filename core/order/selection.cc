@@ -51,9 +51,9 @@ int64_t SelectedRecords::size() const {
   return selection == nullptr ? num_records : selection->num_records();
 }
 
-int64_t SelectedRecords::RecordAt(int64_t position) const {
+int64_t SelectedRecords::RecordAt(int64_t position, SelectionWalk* walk) const {
   if (selection == nullptr) return begin + position;
-  const int64_t record = selection->RecordAt(position);
+  const int64_t record = selection->RecordAt(position, walk);
   return record == kUnknownRecord ? kUnknownRecord : begin + record;
 }
 
@@ -221,14 +221,14 @@ absl::StatusOr<Selection> Selection::Concatenate(std::vector<SelectedRecords> me
   return selection;
 }
 
-int64_t Selection::RecordAt(int64_t position) const {
+int64_t Selection::RecordAt(int64_t position, SelectionWalk* walk) const {
   SYSTOLE_CHECK(position >= 0 && position < num_records_);
   int64_t at = begin_ + position * stride_;
   for (auto filter = filters_.rbegin(); filter != filters_.rend(); ++filter) {
     if (!filter->list->is_known()) return kUnknownRecord;
     at = filter->begin + filter->list->At(at) * filter->stride;
   }
-  return BaseRecordAt(at);
+  return BaseRecordAt(at, walk);
 }
 
 bool Selection::is_whole() const {
@@ -236,14 +236,18 @@ bool Selection::is_whole() const {
          !members_.has_value() && num_records_ == num_dataset_records_;
 }
 
-int64_t Selection::BaseRecordAt(int64_t at) const {
+int64_t Selection::BaseRecordAt(int64_t at, SelectionWalk* walk) const {
   if (members_.has_value()) {
     const ShardPlace place = members_->map.Find(at);
-    return members_->records[static_cast<size_t>(place.shard)].RecordAt(place.index);
+    const auto member = static_cast<size_t>(place.shard);
+    if (walk != nullptr) walk->members.resize(members_->records.size());
+    return members_->records[member].RecordAt(place.index,
+                                              walk == nullptr ? nullptr : &walk->members[member]);
   }
   if (!files_.has_value()) return at;
   if (files_->interleave.has_value()) {
-    const Interleave::At place = files_->interleave->RecordAt(at);
+    const Interleave::At place = walk == nullptr ? files_->interleave->RecordAt(at)
+                                                 : files_->interleave->RecordAt(at, walk->round);
     return files_->shard_begins[static_cast<size_t>(place.file)] + place.index;
   }
   const ShardPlace place = files_->map->Find(at);

@@ -55,6 +55,13 @@ inline constexpr int kMaxSelectionSteps = 32;
 
 class Selection;
 
+// Makes it cheaper to look up all positions of a selection in ascending order. A value; begins
+// empty, and is only used with one selection.
+struct SelectionWalk {
+  Interleave::Round round;
+  std::vector<SelectionWalk> members;
+};
+
 // The records of a dataset that a member of a mixture or concatenation contributes.
 struct SelectedRecords {
   // The number of the dataset's first record, if the records of all members are counted together.
@@ -65,9 +72,9 @@ struct SelectedRecords {
   std::shared_ptr<const Selection> selection;
 
   int64_t size() const;
-  // The record at `position`, numbered like `begin`, or kUnknownRecord. REQUIRES: 0 <= position <
-  // size().
-  int64_t RecordAt(int64_t position) const;
+  // The record at `position`, numbered like `begin`, or kUnknownRecord. `walk` as in Selection.
+  // REQUIRES: 0 <= position < size().
+  int64_t RecordAt(int64_t position, SelectionWalk* walk = nullptr) const;
   // Adds to the hash everything that decides which records these are, except `begin`.
   void Hash(Xxh3Hasher& hasher) const;
 };
@@ -101,8 +108,9 @@ class Selection {
   bool is_whole() const;
   // The record at `position`, by its number in the dataset. Each record has at most one position.
   // O(1), or O(cycle_length) if shards are interleaved. kUnknownRecord if a list is not known in
-  // this process. REQUIRES: 0 <= position < num_records() (CHECK).
-  int64_t RecordAt(int64_t position) const;
+  // this process. With `walk`, positions that ascend are O(1). REQUIRES: 0 <= position <
+  // num_records() (CHECK).
+  int64_t RecordAt(int64_t position, SelectionWalk* walk = nullptr) const;
 
   // Hash of the steps as they were given. Of a list the hash of its positions counts.
   uint64_t fingerprint() const { return fingerprint_; }
@@ -127,7 +135,7 @@ class Selection {
   };
 
   // The record at a position of `files_` or `members_`, or of the whole dataset.
-  int64_t BaseRecordAt(int64_t at) const;
+  int64_t BaseRecordAt(int64_t at, SelectionWalk* walk) const;
 
   // Position p of the result is position begin_ + p * stride_ of what the last of `filters_` has
   // chosen or, without filters, of the records that `files_` or `members_` give.

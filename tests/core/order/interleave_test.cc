@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -28,8 +29,15 @@ std::vector<int64_t> Records(const std::vector<int64_t>& sizes, int64_t cycle_le
   const Interleave interleave(sizes, cycle_length, block_length);
   EXPECT_EQ(interleave.num_records(), begin);
   std::vector<int64_t> records;
+  std::map<int64_t, Interleave::Round> rounds;  // By stride.
   for (int64_t position = 0; position < begin; ++position) {
     const Interleave::At at = interleave.RecordAt(position);
+    for (const int64_t stride : {1, 2, 7}) {
+      if (position % stride != 0) continue;
+      const Interleave::At walked = interleave.RecordAt(position, rounds[stride]);
+      EXPECT_EQ(walked.file, at.file) << position << " by " << stride;
+      EXPECT_EQ(walked.index, at.index) << position << " by " << stride;
+    }
     records.push_back(begins[static_cast<size_t>(at.file)] + at.index);
   }
   return records;
