@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/status/check.h"
+#include "core/interrupt/interrupt.h"
+#include "core/status/status_macros.h"
 #include "core/text/foreign_text.h"
 
 namespace systole {
@@ -194,14 +196,6 @@ void TestFeature(const Condition& condition, const Column& column, Bits& bits) {
   }
 }
 
-const Column& ColumnOf(absl::string_view feature, absl::Span<const Column> columns) {
-  const auto found = std::find_if(columns.begin(), columns.end(), [feature](const Column& column) {
-    return column.feature == feature;
-  });
-  SYSTOLE_CHECK(found != columns.end());
-  return *found;
-}
-
 // A bit for each record.
 Bits AllRecords(int64_t num_records) {
   Bits bits(static_cast<size_t>((num_records + kWordBits - 1) / kWordBits), ~uint64_t{0});
@@ -209,17 +203,24 @@ Bits AllRecords(int64_t num_records) {
   return bits;
 }
 
-Bits Meeting(const Condition& condition, absl::Span<const Column> columns, int64_t num_records) {
-  if (!condition.feature.empty()) {
-    Bits bits = AllRecords(num_records);
-    TestFeature(condition, ColumnOf(condition.feature, columns), bits);
-    return bits;
+using BitsOfTests = std::map<const Condition*, Bits>;
+
+// Adds the bits of all tests within `condition` that are of the column's feature.
+void AddTests(const Condition& condition, const Column& column, BitsOfTests& tests) {
+  if (condition.feature == column.feature) {
+    Bits& bits = tests.emplace(&condition, AllRecords(column.num_records)).first->second;
+    TestFeature(condition, column, bits);
   }
+  for (const Condition& part : condition.parts) AddTests(part, column, tests);
+}
+
+Bits Joined(const Condition& condition, BitsOfTests& tests) {
+  if (!condition.feature.empty()) return std::move(tests.at(&condition));
   Bits joined;
   for (const Condition& part : condition.parts) {
-    Bits bits = Meeting(part, columns, num_records);
+    const Bits bits = Joined(part, tests);
     if (joined.empty()) {
-      joined = std::move(bits);
+      joined = bits;
       continue;
     }
     for (size_t w = 0; w < joined.size(); ++w) {
@@ -257,9 +258,14 @@ std::vector<std::string> FeaturesOf(const Condition& condition) {
   return {features.begin(), features.end()};
 }
 
-std::vector<uint64_t> RecordsThatMeet(const Condition& condition, absl::Span<const Column> columns,
-                                      int64_t num_records) {
-  return Meeting(condition, columns, num_records);
+absl::StatusOr<std::vector<uint64_t>> RecordsThatMeet(const Condition& condition, GetColumn get) {
+  BitsOfTests tests;
+  for (const std::string& feature : FeaturesOf(condition)) {
+    if (InterruptRequested()) return InterruptedError();
+    SYSTOLE_ASSIGN_OR_RETURN(const Column column, get(feature));
+    AddTests(condition, column, tests);
+  }
+  return Joined(condition, tests);
 }
 
 absl::Status CheckComparable(const Condition& condition, absl::string_view feature,

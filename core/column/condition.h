@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/column/column.h"
@@ -42,11 +44,16 @@ struct Condition {
 // The names of the features that the condition tests, each once, sorted.
 std::vector<std::string> FeaturesOf(const Condition& condition);
 
-// Which of the records meet the condition: bit i % 64 of word i / 64 for record i. REQUIRES:
-// `columns` are of the same records and hold all of FeaturesOf(); a feature whose values are tested
-// has_values().
-std::vector<uint64_t> RecordsThatMeet(const Condition& condition, absl::Span<const Column> columns,
-                                      int64_t num_records);
+// The column of a feature.
+using GetColumn = absl::FunctionRef<absl::StatusOr<Column>(const std::string& feature)>;
+
+// Which of the records meet the condition: bit i % 64 of word i / 64 for record i. Asks for the
+// column of each of FeaturesOf(condition), in order, and has one column at a time. Beside it, takes
+// a bit a record for each test. REQUIRES: the columns are of the same records; a feature whose
+// values are tested has_values(), or else the result is of no use.
+//   Cancelled  InterruptRequested().
+// Also the errors of `get`.
+absl::StatusOr<std::vector<uint64_t>> RecordsThatMeet(const Condition& condition, GetColumn get);
 
 // The facts of a feature in one of several shards.
 struct ShardColumnFacts {

@@ -45,6 +45,33 @@ bool IsLacking(const absl::Status& error) {
          absl::IsInvalidArgument(error);
 }
 
+// The facts of a feature in the shards that decide whether its values can be compared: those with
+// the first list of a kind. So the memory does not grow with the number of shards.
+class DecidingFacts {
+ public:
+  void Add(size_t shard, const ColumnFacts& facts) {
+    for (int64_t ColumnFacts::*const first :
+         {&ColumnFacts::first_bytes, &ColumnFacts::first_float, &ColumnFacts::first_int64,
+          &ColumnFacts::first_long}) {
+      const auto is_known = [&](const auto& one) { return one.second.*first >= 0; };
+      // Those before `shard` are sorted before it.
+      const auto end = facts_.lower_bound(shard);
+      if (facts.*first >= 0 && std::none_of(facts_.begin(), end, is_known)) facts_[shard] = facts;
+    }
+  }
+
+  std::vector<ShardColumnFacts> Of(DatasetColumns::Shards shards) const {
+    std::vector<ShardColumnFacts> facts;
+    for (const auto& [shard, one] : facts_) {
+      facts.push_back({.shard = ShardText(*shards[shard]), .facts = one});
+    }
+    return facts;
+  }
+
+ private:
+  std::map<size_t, ColumnFacts> facts_;  // By shard.
+};
+
 // `features` as the option of `systole index` takes them.
 std::string OptionText(const std::vector<std::string>& features) {
   return absl::StrJoin(features, ",", [](std::string* text, const std::string& feature) {
@@ -181,34 +208,39 @@ absl::StatusOr<std::vector<std::vector<uint64_t>>> DatasetColumns::RecordsThatMe
     Shards shards, const Condition& condition) const {
   const std::vector<std::string> features = FeaturesOf(condition);
   std::vector<std::vector<uint64_t>> bits(shards.size());
-  // facts[f][i] are those of feature f in shard i.
-  std::vector<std::vector<ShardColumnFacts>> facts(features.size());
-  for (std::vector<ShardColumnFacts>& of_feature : facts) of_feature.resize(shards.size());
+  Mutex mu;  // For `facts`.
+  std::map<std::string, DecidingFacts> facts;
+  int64_t most_records = 0;
+  for (const auto& shard : shards) most_records = std::max(most_records, shard->num_records());
   SYSTOLE_RETURN_IF_ERROR(ForEachShard(
-      static_cast<int64_t>(shards.size()), ShardsAtOnce(shards, features.size()),
+      static_cast<int64_t>(shards.size()), ShardsTestedAtOnce(most_records),
       [&](int64_t number) -> absl::Status {
         const auto i = static_cast<size_t>(number);
         const RecordSource& shard = *shards[i];
         const ColumnsInMemory in_memory = InMemory(&shard);
-        std::vector<Column> columns;
-        for (const std::string& feature : features) {
+        const auto get = [&](const std::string& feature) -> absl::StatusOr<Column> {
           absl::StatusOr<Column> column = ReadShardColumn(shard, index_dir_, in_memory, feature);
           if (IsLacking(column.status())) {
             return Lacking(shard, features, column.status());
           }
           if (!column.ok()) return CannotRead(shard, column.status());
-          columns.push_back(*std::move(column));
-        }
-        for (size_t f = 0; f < features.size(); ++f) {
-          facts[f][i] = {.shard = ShardText(shard), .facts = columns[f].facts};
-        }
-        bits[i] = systole::RecordsThatMeet(condition, columns, shard.num_records());
+          MutexLock lock(mu);
+          facts[feature].Add(i, column->facts);
+          return column;
+        };
+        SYSTOLE_ASSIGN_OR_RETURN(bits[i], systole::RecordsThatMeet(condition, get));
         return absl::OkStatus();
       }));
-  for (size_t f = 0; f < features.size(); ++f) {
-    SYSTOLE_RETURN_IF_ERROR(CheckComparable(condition, features[f], facts[f]));
+  for (const auto& [feature, deciding] : facts) {
+    SYSTOLE_RETURN_IF_ERROR(CheckComparable(condition, feature, deciding.Of(shards)));
   }
   return bits;
+}
+
+int ShardsTestedAtOnce(int64_t most_records) {
+  const int64_t shards =
+      kTestedShardsBytes / kTestedRecordBytes / std::max<int64_t>(most_records, 1);
+  return static_cast<int>(std::clamp<int64_t>(shards, 1, kShardsOpenedAtOnce));
 }
 
 }  // namespace systole

@@ -52,6 +52,14 @@ struct NotedColumns {
   std::string note;
 };
 
+// How many shards DatasetColumns::RecordsThatMeet() looks at at a time, if the largest one has so
+// many records: as many as take kTestedShardsBytes, or one. A shard takes kTestedRecordBytes for
+// each record: a column takes 36 while it is read, and 64 tests take a bit each. So neither the
+// number of shards nor that of features counts.
+inline constexpr int64_t kTestedShardsBytes = int64_t{64} << 20;
+inline constexpr int64_t kTestedRecordBytes = 44;
+int ShardsTestedAtOnce(int64_t most_records);
+
 class DatasetColumns {
  public:
   using Shards = absl::Span<const std::shared_ptr<const RecordSource>>;
@@ -76,7 +84,7 @@ class DatasetColumns {
   void Keep(Shards shards, const std::vector<std::string>& features) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // For each shard, which of its records meet the condition (RecordsThatMeet()). Reads the files of
-  // columns, several shards at a time with the bound of Note(), and no record.
+  // columns, of ShardsTestedAtOnce() shards at a time, and no record.
   //   FailedPrecondition  a shard has no column of a feature. The message has the command that
   //                       notes one.
   //   InvalidArgument     the errors of CheckComparable().
@@ -84,8 +92,8 @@ class DatasetColumns {
   absl::StatusOr<std::vector<std::vector<uint64_t>>> RecordsThatMeet(
       Shards shards, const Condition& condition) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // How many shards are looked at at a time for columns of so many features, at most
-  // kShardsOpenedAtOnce: as many as keep the bound of Note().
+  // How many shards Note() reads at a time for so many features: as many as keep its bound, at most
+  // kShardsOpenedAtOnce.
   static int ShardsAtOnce(Shards shards, size_t features);
 
  private:

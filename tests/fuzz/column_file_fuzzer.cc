@@ -27,9 +27,9 @@ void Check(const ShardContent& content, const std::string& text) {
   SYSTOLE_CHECK(!ReadColumnFile(MemorySource(text), content, column->feature + "x").ok());
   const Condition condition = {
       .feature = column->feature, .not_in = {1}, .less = 5, .max_length = 3};
-  const std::vector<uint64_t> bits =
-      RecordsThatMeet(condition, absl::MakeConstSpan(&*column, 1), content.num_records);
-  SYSTOLE_CHECK(bits.size() == static_cast<size_t>((content.num_records + 63) / 64));
+  const auto bits = RecordsThatMeet(
+      condition, [&](const std::string&) -> absl::StatusOr<Column> { return *column; });
+  SYSTOLE_CHECK(bits.ok() && bits->size() == static_cast<size_t>((content.num_records + 63) / 64));
   SYSTOLE_CHECK(column->CountPresent() >= 0 && column->CountPresent() <= content.num_records);
 }
 

@@ -7,8 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "core/column/column.h"
 #include "core/example/feature_view.h"
+#include "core/interrupt/interrupt.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
@@ -43,7 +46,15 @@ Column Floats(const std::vector<float>& values) {
 
 std::vector<int64_t> Meet(const Condition& condition, const std::vector<Column>& columns) {
   const int64_t records = columns[0].num_records;
-  const std::vector<uint64_t> bits = RecordsThatMeet(condition, columns, records);
+  const absl::StatusOr<std::vector<uint64_t>> meeting =
+      RecordsThatMeet(condition, [&](const std::string& feature) -> absl::StatusOr<Column> {
+        for (const Column& column : columns) {
+          if (column.feature == feature) return column;
+        }
+        return absl::NotFoundError(feature);
+      });
+  EXPECT_THAT(meeting, IsOk());
+  const std::vector<uint64_t>& bits = *meeting;
   EXPECT_EQ(bits.size(), static_cast<size_t>((records + 63) / 64));
   std::vector<int64_t> met;
   for (int64_t i = 0; i < static_cast<int64_t>(bits.size()) * 64; ++i) {
@@ -150,6 +161,29 @@ TEST(ConditionTest, ValuesThatAreNoSingleNumbersAreRefusedByTheirRecord) {
   EXPECT_THAT(CheckComparable({.feature = "n", .present = true, .min_length = 2}, "n",
                               {{.shard = "shard 'a'", .facts = {.first_bytes = 0}}}),
               IsOk());
+}
+
+TEST(ConditionTest, EachColumnIsAskedForOnceHoweverManyTestsItHas) {
+  const Condition condition = {
+      .parts = {
+          {.feature = "n", .less = 0},
+          {.all = true, .parts = {{.feature = "m", .present = true}, {.feature = "n", .in = {2}}}},
+          {.feature = "n", .greater = 9}}};
+  std::vector<std::string> asked;
+  const auto get = [&](const std::string& feature) -> absl::StatusOr<Column> {
+    asked.push_back(feature);
+    Column column = Int64s({-1, 2, 3, 10});
+    column.feature = feature;
+    return column;
+  };
+  EXPECT_THAT(RecordsThatMeet(condition, get), IsOkAndHolds(ElementsAre(0b1011)));
+  EXPECT_THAT(asked, ElementsAre("m", "n"));
+  InterruptFlag unwanted;
+  const InterruptScope scope(unwanted);
+  unwanted.Raise();
+  EXPECT_THAT(RecordsThatMeet(condition, get),
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("no longer needed")));
+  EXPECT_EQ(asked.size(), 2u);
 }
 
 }  // namespace

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/dataset/dataset.h"
 #include "core/example/example_builder.h"
 #include "core/example/tensorflow_example.h"
 #include "core/record/shard_formats.h"
@@ -115,7 +118,7 @@ TEST(DatasetColumnsTest, ColumnsThatCannotBeKeptStayInMemoryBesideEarlierOnes) {
   EXPECT_EQ(again->note, "");
 }
 
-TEST(DatasetColumnsTest, LargeShardsAreLookedAtOneAtATime) {
+TEST(DatasetColumnsTest, ColumnsOfLargeShardsAreNotedOneShardAtATime) {
   const auto shards = [](int64_t records) {
     return std::vector<std::shared_ptr<const RecordSource>>{std::make_shared<DeferredShard>(
         std::make_unique<MemorySource>("", "/a"),
@@ -130,6 +133,52 @@ TEST(DatasetColumnsTest, LargeShardsAreLookedAtOneAtATime) {
     EXPECT_GT(at_once, 1);
   }
   EXPECT_EQ(DatasetColumns::ShardsAtOnce(shards(int64_t{1} << 61), 64), 1);
+}
+
+TEST(DatasetColumnsTest, ShardsThatAreLookedAtTogetherTake64MiBOrAreOne) {
+  std::vector<int64_t> sizes = {0, std::numeric_limits<int64_t>::max()};
+  for (int power = 0; power <= 62; ++power) {  // A dataset has at most 2^62 records.
+    const int64_t size = int64_t{1} << power;
+    for (const int64_t records : {size - 1, size, size + size / 3, size + size / 2}) {
+      sizes.push_back(records);
+    }
+  }
+  for (const int64_t records : sizes) {
+    const int shards = ShardsTestedAtOnce(records);
+    EXPECT_GE(shards, 1) << records;
+    EXPECT_LE(shards, 16) << records;
+    // As many as fit, and no more.
+    if (shards > 1) {
+      EXPECT_LE(shards * records * kTestedRecordBytes, kTestedShardsBytes) << records;
+    }
+    if (shards < 16) {
+      EXPECT_GT(records, kTestedShardsBytes / kTestedRecordBytes / (shards + 1)) << records;
+    }
+  }
+}
+
+TEST(DatasetColumnsTest, ValuesOfDifferentKindsAreNamedByTheFirstRecordOfEachInAnyOfManyShards) {
+  const TempFolder folder;
+  const int kShards = 40;
+  for (int shard = 0; shard < kShards; ++shard) {
+    ShardBuilder builder;
+    for (int i = 0; i < 5; ++i) {
+      ExampleBuilder example;
+      if (shard >= 3 && i == 2) example.AddInt64s("n", {i});
+      if (shard >= 30 && i == 4) example.AddFloats("n", {0});
+      builder.Add(example.Serialize());
+    }
+    folder.Write(absl::StrCat("d-", shard + 10, ".tfrecord"), builder.Build());
+  }
+  const auto dataset = Dataset::Open("d", {folder / "d-*"});
+  ASSERT_THAT(dataset, IsOk());
+  ASSERT_THAT((*dataset)->NoteColumns({"n"}), IsOk());
+  EXPECT_THAT((*dataset)->RecordsThatMeet({.field = "where", .feature = "n", .less = 1}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("a float in record 4 of shard 'd-40.tfrecord'"),
+                             HasSubstr("an int64 in record 2 of shard 'd-13.tfrecord'"))));
+  EXPECT_THAT((*dataset)->RecordsThatMeet({.field = "where", .feature = "n", .present = true}),
+              IsOk());
 }
 
 }  // namespace
