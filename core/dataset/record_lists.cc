@@ -1,7 +1,6 @@
 #include "core/dataset/record_lists.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -9,43 +8,51 @@
 
 namespace systole {
 
-std::shared_ptr<const RecordList> RecordLists::Known(const std::string& key) const {
-  MutexLock lock(mu_);
-  const auto found = lists_.find(key);
-  return found == lists_.end() ? nullptr : found->second.lock();
-}
-
 size_t RecordLists::size() const {
   MutexLock lock(mu_);
   return static_cast<size_t>(std::count_if(
-      lists_.begin(), lists_.end(), [](const auto& entry) { return !entry.second.expired(); }));
+      lists_.begin(), lists_.end(), [](const auto& entry) { return entry.second.in_use(); }));
+}
+
+absl::StatusOr<std::shared_ptr<const RecordList>> RecordLists::TakePlace(const std::string& key,
+                                                                         const std::string& peer) {
+  MutexLock lock(mu_);
+  std::erase_if(lists_, [](const auto& entry) { return !entry.second.in_use(); });
+  const auto found = lists_.find(key);
+  if (found != lists_.end()) return found->second.list.lock();
+  const auto own = static_cast<size_t>(std::count_if(
+      lists_.begin(), lists_.end(), [&](const auto& entry) { return entry.second.peer == peer; }));
+  const size_t left = kMost - std::min(kMost, lists_.size());
+  if (own < left) {
+    lists_[key] = {.peer = peer, .in_making = true};
+    return nullptr;
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "of the ", kMost, " lists of records by condition (where) that feeds may use at once, ", left,
+      " are left, and ", own,
+      " of those in use are yours; you get no more than you leave to others. End a feed whose "
+      "condition no other feed has, or use one condition in several feeds: they share its list"));
 }
 
 absl::StatusOr<std::shared_ptr<const RecordList>> RecordLists::Find(
-    const std::string& key, absl::FunctionRef<absl::StatusOr<RecordList>()> make) {
-  if (std::shared_ptr<const RecordList> known = Known(key); known != nullptr) return known;
-  {
-    MutexLock lock(mu_);
-    if (making_) {
-      return absl::UnavailableError(
-          "the records of another condition (where) are being looked up; ask again");
-    }
-    std::erase_if(lists_, [](const auto& entry) { return entry.second.expired(); });
-    if (lists_.size() >= kMost) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("feeds use ", kMost,
-                       " lists of records by condition (where), the most at "
-                       "once; end a feed that has another condition, or use the same one"));
-    }
-    making_ = true;
+    const std::string& key, const std::string& peer,
+    absl::FunctionRef<absl::StatusOr<RecordList>()> make) {
+  absl::StatusOr<std::shared_ptr<const RecordList>> known = TakePlace(key, peer);
+  if (absl::IsResourceExhausted(known.status()) && make_room_ != nullptr && make_room_()) {
+    known = TakePlace(key, peer);
   }
+  if (!known.ok() || *known != nullptr) return known;
   absl::StatusOr<RecordList> made = make();
   MutexLock lock(mu_);
-  making_ = false;
-  SYSTOLE_RETURN_IF_ERROR(made.status());
-  auto list = std::make_shared<const RecordList>(*std::move(made));
-  lists_[key] = list;
-  return list;
+  Entry& entry = lists_[key];
+  std::shared_ptr<const RecordList> list = entry.list.lock();  // Of another thread.
+  if (list == nullptr && made.ok()) {
+    list = std::make_shared<const RecordList>(*std::move(made));
+    entry = {.peer = peer, .list = list};
+  }
+  if (list != nullptr) return list;
+  lists_.erase(key);
+  return made.status();
 }
 
 }  // namespace systole

@@ -7,9 +7,11 @@
 #define SYSTOLE_CORE_DATASET_RECORD_LISTS_H_
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -24,25 +26,42 @@ class RecordLists {
   // The most lists in use at once.
   static constexpr size_t kMost = 64;
 
-  // The list of `key`. If no feed uses it, `make` makes it. One list is made at a time, so making
-  // takes the memory and the threads of one. Nobody waits for another list, because the threads
-  // that answer all requests would wait.
-  //   Unavailable        another list is being made; may be asked again soon.
-  //   ResourceExhausted  kMost lists are in use.
+  // `make_room` is called without a lock when a list finds no place. It frees lists that feeds
+  // keep for nobody, and returns whether there were any. It is valid while Find() is called.
+  explicit RecordLists(std::function<bool()> make_room = nullptr)
+      : make_room_(std::move(make_room)) {}
+
+  // The list of `key`. If no feed uses it, `make` makes it, and it counts for `peer` until it is
+  // freed. If another thread makes it just now, it is made twice, and one of the two is kept. A
+  // peer gets a place only while fewer lists count for it than there are places left. So the first
+  // peer gets half of the places, the next one half of the others, and so on.
+  //   ResourceExhausted  kMost lists are in use, or the peer has no place left. The message says
+  //                      what to do.
   // Also the errors of `make`.
   absl::StatusOr<std::shared_ptr<const RecordList>> Find(
-      const std::string& key, absl::FunctionRef<absl::StatusOr<RecordList>()> make)
-      ABSL_LOCKS_EXCLUDED(mu_);
+      const std::string& key, const std::string& peer,
+      absl::FunctionRef<absl::StatusOr<RecordList>()> make) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Lists in use.
   size_t size() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  std::shared_ptr<const RecordList> Known(const std::string& key) const ABSL_LOCKS_EXCLUDED(mu_);
+  struct Entry {
+    std::string peer;
+    std::weak_ptr<const RecordList> list = {};
+    bool in_making = false;
 
+    bool in_use() const { return in_making || !list.expired(); }
+  };
+
+  // The list if it is known. Null: it is to be made, and has a place now.
+  absl::StatusOr<std::shared_ptr<const RecordList>> TakePlace(const std::string& key,
+                                                              const std::string& peer)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  const std::function<bool()> make_room_;
   mutable Mutex mu_;
-  bool making_ ABSL_GUARDED_BY(mu_) = false;
-  std::map<std::string, std::weak_ptr<const RecordList>> lists_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Entry> lists_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace systole

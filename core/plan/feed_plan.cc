@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/operations/canonical_spec.h"
+#include "core/order/core_split.h"
 #include "core/plan/example_cost.h"
 #include "core/plan/feature_schema.h"
 #include "core/plan/output_compiler.h"
@@ -32,12 +33,13 @@ absl::Status CheckEnum(absl::string_view field, const google::protobuf::EnumDesc
       absl::StrCat(field, " is ", value, ", want ", EnumValues(type)));
 }
 
-absl::Status CheckPolicies(absl::string_view where,
-                           const google::protobuf::RepeatedPtrField<v1::Select>& selects) {
+// `member` as in WhereStep.
+absl::Status CheckPolicies(const v1::FeedSpec& spec, int member) {
+  const auto& selects = member == kOwnSelect ? spec.select() : MembersOf(spec)[member].select();
   for (int i = 0; i < selects.size(); ++i) {
-    SYSTOLE_RETURN_IF_ERROR(CheckEnum(absl::StrCat(where, "select[", i, "] auto_shard.policy"),
-                                      *v1::AutoShard::Policy_descriptor(),
-                                      selects[i].auto_shard().policy()));
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckEnum(absl::StrCat(SelectPrefix(spec, member), "select[", i, "].auto_shard.policy"),
+                  *v1::AutoShard::Policy_descriptor(), selects[i].auto_shard().policy()));
   }
   return absl::OkStatus();
 }
@@ -78,10 +80,8 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
   SYSTOLE_RETURN_IF_ERROR(CheckEnum("tail", *v1::Tail_descriptor(), spec.tail()));
   SYSTOLE_RETURN_IF_ERROR(CheckEnum("split", *v1::Split_descriptor(), spec.split()));
   SYSTOLE_RETURN_IF_ERROR(CheckEnum("on_corrupt", *v1::OnCorrupt_descriptor(), spec.on_corrupt()));
-  SYSTOLE_RETURN_IF_ERROR(CheckPolicies("", spec.select()));
-  for (const v1::Member& member : MembersOf(spec)) {
-    SYSTOLE_RETURN_IF_ERROR(CheckPolicies(
-        absl::StrCat("member '", ForeignName(member.dataset()), "' "), member.select()));
+  for (int member = kOwnSelect; member < MembersOf(spec).size(); ++member) {
+    SYSTOLE_RETURN_IF_ERROR(CheckPolicies(spec, member));
   }
   SYSTOLE_RETURN_IF_ERROR(
       CheckEnum("shuffle.mode", *v1::Shuffle::Mode_descriptor(), spec.shuffle().mode()));
@@ -239,26 +239,14 @@ bool FeedPlan::decodes_jpegs() const {
 
 absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset,
-    std::shared_ptr<RecordLists> lists) {
+    std::shared_ptr<RecordLists> lists, const std::string& peer) {
   SYSTOLE_RETURN_IF_ERROR(CheckMembers(spec));
   if (lists == nullptr) lists = std::make_shared<RecordLists>();
   SYSTOLE_RETURN_IF_ERROR(CheckNamed(spec, *dataset));
   SYSTOLE_RETURN_IF_ERROR(CheckNumbers(spec));
   SYSTOLE_RETURN_IF_ERROR(CheckRecordFeature(spec));
   SYSTOLE_RETURN_IF_ERROR(CheckWheres(spec));
-  std::vector<WhereList> where_lists;
-  const auto find =
-      [&](const WhereStep& step) -> absl::StatusOr<std::shared_ptr<const RecordList>> {
-    SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const RecordList> list,
-                             ListOf(spec, *dataset, step, *lists));
-    where_lists.push_back({.records = list->size(), .hash = list->hash()});
-    return list;
-  };
-  SYSTOLE_ASSIGN_OR_RETURN(const OrderSpec order_spec,
-                           OrderSpecOf(spec, RecordsOf(*dataset), find));
-  SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(order_spec));
-
-  const int64_t per_core_batch = order.split().per_core_batch();
+  const int64_t per_core_batch = PerCoreBatch(spec.global_batch(), NumCoresOf(spec));
   std::vector<OutputPlan> outputs;
   std::vector<SliceTensor> tensors = {
       {.spec = {.name = kValidTensor, .dtype = DType::kUint8, .shape = {per_core_batch}}}};
@@ -298,20 +286,31 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
   SYSTOLE_ASSIGN_OR_RETURN(
       const int64_t example_elements,
       CountExampleElements(spec, *dataset, outputs, mix.has_value() ? mix->group : 1));
-  std::shared_ptr<const FeedPlan> plan = absl::WrapUnique(
-      new FeedPlan(std::move(typed), std::move(dataset), std::move(lists), std::move(order),
-                   std::move(where_lists), std::move(layout), std::move(parser), std::move(outputs),
-                   std::move(mix), example_elements));
-  SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(ScratchBytesOf(plan->outputs(), plan->layout())));
-  // The defaults are checked last, when the work of making an example is known to be bounded.
+  SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(ScratchBytesOf(outputs, layout)));
+  // The defaults are checked when the work of making an example is known to be bounded.
   int64_t pixels_left = kMaxDefaultPixels;
   for (int i = 0; i < spec.outputs_size(); ++i) {
-    const absl::Status fits = CheckDefault(plan->outputs()[static_cast<size_t>(i)], pixels_left);
+    const absl::Status fits = CheckDefault(outputs[static_cast<size_t>(i)], pixels_left);
     if (fits.ok()) continue;
     return absl::Status(fits.code(), absl::StrCat("output '", ForeignName(spec.outputs(i).name()),
                                                   "': ", fits.message()));
   }
-  return plan;
+  // The order comes last, because its lists may take seconds.
+  std::vector<WhereList> where_lists;
+  const auto find =
+      [&](const WhereStep& step) -> absl::StatusOr<std::shared_ptr<const RecordList>> {
+    SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const RecordList> list,
+                             ListOf(spec, *dataset, step, *lists, peer));
+    where_lists.push_back({.records = list->size(), .hash = list->hash()});
+    return list;
+  };
+  SYSTOLE_ASSIGN_OR_RETURN(const OrderSpec order_spec,
+                           OrderSpecOf(spec, RecordsOf(*dataset), find));
+  SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(order_spec));
+  return absl::WrapUnique(new FeedPlan(std::move(typed), std::move(dataset), std::move(lists),
+                                       std::move(order), std::move(where_lists), std::move(layout),
+                                       std::move(parser), std::move(outputs), std::move(mix),
+                                       example_elements));
 }
 
 SpecRuns FeedPlan::runs() const {

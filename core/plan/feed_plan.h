@@ -49,15 +49,15 @@ struct WhereList {
 class FeedPlan {
  public:
   // Checks `spec` and translates it. Nothing is decoded, but the features of a sample record are
-  // compared with what the outputs need. For a `where` the columns of the shards are read, and
-  // `lists` holds the list of records, as long as the plan lives. Null: the plan has lists of its
-  // own. With a `where`, not called from a task of a WorkerPool.
+  // compared with what the outputs need. For a `where` the columns of the shards are read when all
+  // else is checked, and `lists` holds the list of records, as long as the plan lives. Null: the
+  // plan has lists of its own. Lists that are made count for `peer`.
   //   InvalidArgument  the message has the field of the spec, what was seen and what was wanted.
   //   NotFound         the spec names another dataset, or members that `dataset` does not have.
   // Also the errors of ListOf().
   static absl::StatusOr<std::shared_ptr<const FeedPlan>> Create(
       const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset,
-      std::shared_ptr<RecordLists> lists = nullptr);
+      std::shared_ptr<RecordLists> lists = nullptr, const std::string& peer = "");
 
   const v1::FeedSpec& spec() const { return spec_; }
   const Dataset& dataset() const { return *dataset_; }

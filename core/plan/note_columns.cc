@@ -75,8 +75,7 @@ absl::Status NoteColumnsFor(const v1::FeedSpec& spec, const Dataset& dataset) {
   for (int i = 0; i < members.size(); ++i) {
     const Dataset& member = *dataset.members()[static_cast<size_t>(i)];
     Names own;
-    SYSTOLE_RETURN_IF_ERROR(
-        AddFeatures(members[i].select(), absl::StrCat("member ", i, ": "), own));
+    SYSTOLE_RETURN_IF_ERROR(AddFeatures(members[i].select(), SelectPrefix(spec, i), own));
     Names both = own;
     both.insert(shared.begin(), shared.end());
     SYSTOLE_ASSIGN_OR_RETURN(const NotedColumns noted,

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "core/interrupt/interrupt.h"
 #include "core/order/selection.h"
 #include "core/status/status_macros.h"
 #include "core/text/did_you_mean.h"
@@ -19,6 +21,10 @@ namespace {
 
 using Numbers = google::protobuf::RepeatedField<double>;
 using Selects = google::protobuf::RepeatedPtrField<v1::Select>;
+
+// How many positions are looked up, each in some microseconds at most, until an interruption is
+// noticed.
+constexpr int64_t kPositionsAtOnce = 1 << 12;
 
 absl::Status Refuse(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(field, what));
@@ -184,6 +190,7 @@ int ConditionsIn(const v1::Where& where) {
 absl::StatusOr<RecordList> MakeList(const Condition& condition, const Dataset& dataset,
                                     const Selection& before) {
   absl::StatusOr<std::vector<uint64_t>> records = dataset.RecordsThatMeet(condition);
+  if (InterruptRequested()) return InterruptedError();
   if (absl::IsFailedPrecondition(records.status())) {
     return absl::FailedPreconditionError(absl::StrCat(
         condition.field, ": ", records.status().message(), MeantFeature(condition, dataset)));
@@ -192,12 +199,30 @@ absl::StatusOr<RecordList> MakeList(const Condition& condition, const Dataset& d
   if (before.is_whole()) return RecordList(*std::move(records), dataset.num_records());
   const int64_t positions = before.num_records();
   std::vector<uint64_t> chosen(static_cast<size_t>((positions + 63) / 64));
+  SelectionWalk walk;
   for (int64_t i = 0; i < positions; ++i) {
-    const auto record = static_cast<uint64_t>(before.RecordAt(i));
+    if (i % kPositionsAtOnce == 0 && InterruptRequested()) return InterruptedError();
+    const auto record = static_cast<uint64_t>(before.RecordAt(i, &walk));
     chosen[static_cast<size_t>(i / 64)] |= ((*records)[record / 64] >> (record % 64) & 1)
                                            << (i % 64);
   }
   return RecordList(std::move(chosen), positions);
+}
+
+// Calls `visit` for each `where` of the spec, with its field.
+absl::Status ForEachWhere(
+    const v1::FeedSpec& spec,
+    absl::FunctionRef<absl::Status(const v1::Where& where, const std::string& field)> visit) {
+  for (int member = kOwnSelect; member < MembersOf(spec).size(); ++member) {
+    const Selects& selects =
+        member == kOwnSelect ? spec.select() : MembersOf(spec)[member].select();
+    for (int i = 0; i < selects.size(); ++i) {
+      if (!selects[i].has_where()) continue;
+      SYSTOLE_RETURN_IF_ERROR(visit(
+          selects[i].where(), absl::StrCat(SelectPrefix(spec, member), "select[", i, "].where")));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -209,15 +234,11 @@ absl::StatusOr<Condition> ConditionOf(const v1::Where& where, absl::string_view 
 absl::Status CheckWheres(const v1::FeedSpec& spec) {
   int wheres = 0;
   int conditions = 0;
-  const auto check = [&](const Selects& selects) {
-    for (const v1::Select& select : selects) {
-      if (!select.has_where()) continue;
-      ++wheres;
-      conditions += ConditionsIn(select.where());
-    }
-  };
-  for (const v1::Member& member : MembersOf(spec)) check(member.select());
-  check(spec.select());
+  SYSTOLE_RETURN_IF_ERROR(ForEachWhere(spec, [&](const v1::Where& where, const std::string&) {
+    ++wheres;
+    conditions += ConditionsIn(where);
+    return absl::OkStatus();
+  }));
   if (wheres > kMaxWheres) {
     return absl::InvalidArgumentError(absl::StrCat("the spec has ", wheres,
                                                    " `where` steps, want at most ", kMaxWheres,
@@ -228,17 +249,19 @@ absl::Status CheckWheres(const v1::FeedSpec& spec) {
                                                    conditions, " conditions, want at most ",
                                                    kMaxWhereConditions));
   }
-  return absl::OkStatus();
+  return ForEachWhere(spec, [](const v1::Where& where, const std::string& field) {
+    return ConditionOf(where, field).status();
+  });
 }
 
 absl::StatusOr<std::shared_ptr<const RecordList>> ListOf(const v1::FeedSpec& spec,
                                                          const Dataset& dataset,
-                                                         const WhereStep& step,
-                                                         RecordLists& lists) {
+                                                         const WhereStep& step, RecordLists& lists,
+                                                         const std::string& peer) {
   SYSTOLE_ASSIGN_OR_RETURN(const Condition condition, ConditionOf(step.where, step.field));
   const Dataset& of =
       step.member == kOwnSelect ? dataset : *dataset.members()[static_cast<size_t>(step.member)];
-  return lists.Find(KeyOf(spec, dataset, step),
+  return lists.Find(KeyOf(spec, dataset, step), peer,
                     [&] { return MakeList(condition, of, step.before); });
 }
 

@@ -6,6 +6,7 @@
 #define SYSTOLE_CORE_PLAN_WHERE_PLAN_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,19 +31,21 @@ inline constexpr int kMaxWheres = 8;
 //   InvalidArgument  it is not as feed.proto says. The message names the field within `field`.
 absl::StatusOr<Condition> ConditionOf(const v1::Where& where, absl::string_view field);
 
-// Checks the number of `where` steps in the spec, and of conditions in them, before any is
-// answered. InvalidArgument with the field that has too many.
+// Checks all `where` steps of the spec, and how many there are, before any is answered.
+//   InvalidArgument  the errors of ConditionOf(), or there are too many steps or conditions.
 absl::Status CheckWheres(const v1::FeedSpec& spec);
 
 // For OrderSpecOf(): the list of `step`, a step of `spec` over `dataset`. Feeds of the same
-// datasets and steps share a list of `lists`. Not called from a task of a WorkerPool.
+// datasets and steps share a list of `lists`. A list that is made counts for `peer`.
 //   InvalidArgument     the errors of ConditionOf() and CheckComparable().
 //   FailedPrecondition  a shard has no column of a feature; says how to note it.
 //   ResourceExhausted   too many lists are in use (RecordLists).
+//   Cancelled           InterruptRequested().
 // Also the errors of Dataset::RecordsThatMeet().
 absl::StatusOr<std::shared_ptr<const RecordList>> ListOf(const v1::FeedSpec& spec,
                                                          const Dataset& dataset,
-                                                         const WhereStep& step, RecordLists& lists);
+                                                         const WhereStep& step, RecordLists& lists,
+                                                         const std::string& peer);
 
 }  // namespace systole
 

@@ -127,11 +127,11 @@ absl::StatusOr<std::vector<SelectedRecords>> RecordsOfMembers(
   const NoRecords no_records = spec.mixture().empty() ? NoRecords::kAllowed : NoRecords::kRefused;
   for (int i = 0; i < MembersOf(spec).size(); ++i) {
     const DatasetRecords& dataset = datasets[static_cast<size_t>(i)];
-    SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const Selection> selection,
-                             SelectionOf({.selects = MembersOf(spec)[i].select(),
-                                          .prefix = absl::StrCat(MemberField(spec, i), "."),
-                                          .member = i},
-                                         dataset, find, no_records));
+    SYSTOLE_ASSIGN_OR_RETURN(
+        std::shared_ptr<const Selection> selection,
+        SelectionOf(
+            {.selects = MembersOf(spec)[i].select(), .prefix = SelectPrefix(spec, i), .member = i},
+            dataset, find, no_records));
     records.push_back(
         {.begin = begin, .num_records = dataset.num_records, .selection = std::move(selection)});
     begin += dataset.num_records;
@@ -274,6 +274,10 @@ absl::Status CheckMembers(const v1::FeedSpec& spec) {
     }
   }
   return absl::OkStatus();
+}
+
+std::string SelectPrefix(const v1::FeedSpec& spec, int member) {
+  return member == kOwnSelect ? "" : absl::StrCat(MemberField(spec, member), ".");
 }
 
 std::string DatasetNames(const v1::FeedSpec& spec) {

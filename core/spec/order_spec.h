@@ -47,6 +47,10 @@ const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSp
 //                    go with it. The error's message has the field.
 absl::Status CheckMembers(const v1::FeedSpec& spec);
 
+// What comes before "select" in the place of a `select`, for messages: "" or "mixture[0].".
+// `member` as in WhereStep.
+std::string SelectPrefix(const v1::FeedSpec& spec, int member);
+
 // The spec's datasets, for people: "flowers", "flowers + leaves", or for a zip "flowers & depths".
 std::string DatasetNames(const v1::FeedSpec& spec);
 // The names of the spec's datasets.

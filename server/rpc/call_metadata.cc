@@ -26,4 +26,13 @@ std::optional<TraceContext> TraceContextOf(const CallMetadata& metadata) {
   return context;
 }
 
+absl::Status ReadRequest(const CallMetadata& metadata, const grpc::ByteBuffer& bytes,
+                         google::protobuf::MessageLite& request) {
+  const absl::Status status = DecodeGuarded(bytes, metadata, request);
+  if (!absl::IsDataLoss(status)) return status;
+  // DATA_LOSS would mean a damaged record. A damaged request is worth another attempt.
+  return absl::AbortedError(
+      absl::StrCat("the request cannot be used: ", status.message(), "; send it again"));
+}
+
 }  // namespace systole

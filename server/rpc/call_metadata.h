@@ -1,4 +1,4 @@
-// What a call's metadata says of its trace (core/trace).
+// What a call's client sent: its request, and what its metadata says of its trace (core/trace).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_RPC_CALL_METADATA_H_
@@ -6,7 +6,10 @@
 
 #include <optional>
 
+#include "absl/status/status.h"
 #include "core/trace/trace_context.h"
+#include "google/protobuf/message_lite.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "proto/framing/guarded_message.h"
 
 namespace systole {
@@ -14,6 +17,12 @@ namespace systole {
 // Nullopt if the call has no `traceparent`, several, or a malformed one. A `tracestate` that is
 // malformed is left out.
 std::optional<TraceContext> TraceContextOf(const CallMetadata& metadata);
+
+// Parses a client's request.
+//   Aborted          the request was damaged on the way.
+//   InvalidArgument  the bytes are not such a message.
+absl::Status ReadRequest(const CallMetadata& metadata, const grpc::ByteBuffer& bytes,
+                         google::protobuf::MessageLite& request);
 
 }  // namespace systole
 

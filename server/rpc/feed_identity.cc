@@ -1,12 +1,16 @@
 #include "server/rpc/feed_identity.h"
 
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/spec/where_columns.h"
 #include "core/text/foreign_text.h"
 
 namespace systole {
 
-absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdentity& own) {
+absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdentity& own,
+                           const v1::FeedSpec& spec) {
   if (expected.spec_fingerprint() != 0 && expected.spec_fingerprint() != own.spec_fingerprint()) {
     return absl::FailedPreconditionError(absl::StrFormat(
         "the spec is not the one expected: its fingerprint is %016x here, %016x was expected; "
@@ -20,11 +24,17 @@ absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdent
         own.dataset_fingerprint(), expected.dataset_fingerprint()));
   }
   if (expected.order_fingerprint() != own.order_fingerprint()) {
-    return absl::FailedPreconditionError(
+    const std::string columns = WhereColumns(spec);
+    return absl::FailedPreconditionError(absl::StrCat(
         absl::StrFormat("the order is not the one this feed began with (%016x here, %016x "
                         "expected): seed, shuffle, select "
                         "and tail must stay the same",
-                        own.order_fingerprint(), expected.order_fingerprint()));
+                        own.order_fingerprint(), expected.order_fingerprint()),
+        columns.empty()
+            ? ""
+            : absl::StrCat(". Or the columns were noted when other records were damaged: note them "
+                           "anew for every server: `systole index --columns ",
+                           columns, " --rebuild`")));
   }
   // The expected version is empty if the client was told to accept any.
   if (!expected.content_version().empty() && expected.content_version() != own.content_version()) {

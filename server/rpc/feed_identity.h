@@ -9,9 +9,10 @@
 
 namespace systole {
 
-// Returns FailedPrecondition unless a client that began with `expected` can go on with `own`. The
-// message says what differs, and what to do.
-absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdentity& own);
+// Returns FailedPrecondition unless a client that began with `expected` can go on with `own`, the
+// identity of the feed of `spec` here. The message says what differs, and what to do.
+absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdentity& own,
+                           const v1::FeedSpec& spec);
 
 }  // namespace systole
 

@@ -23,6 +23,7 @@
 #include "server/rpc/dataset_numbers.h"
 #include "server/rpc/feed_identity.h"
 #include "server/rpc/stream_answers.h"
+#include "server/rpc/waiting_answer.h"
 #include "server/streams/end_cause.h"
 #include "server/streams/step_writer.h"
 #include "server/streams/stream_handle.h"
@@ -69,18 +70,6 @@ absl::Status CheckServed(const Catalogue& catalogue, const std::vector<std::stri
 // The datasets that a feed reads, as one text.
 std::string NamesOf(const v1::FeedSpec& spec) { return absl::StrJoin(DatasetsOf(spec), ","); }
 
-// Parses a client's request.
-//   Aborted          the request was damaged on the way.
-//   InvalidArgument  the bytes are not such a message.
-absl::Status ReadRequest(const grpc::CallbackServerContext& context, const grpc::ByteBuffer& bytes,
-                         google::protobuf::MessageLite& request) {
-  const absl::Status status = DecodeGuarded(bytes, context.client_metadata(), request);
-  if (!absl::IsDataLoss(status)) return status;
-  // DATA_LOSS would mean a damaged record. A damaged request is worth another attempt.
-  return absl::AbortedError(
-      absl::StrCat("the request cannot be used: ", status.message(), "; send it again"));
-}
-
 }  // namespace
 
 FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
@@ -125,25 +114,34 @@ void FeedService::Change(absl::Span<const std::string> removed, const Catalogue&
   }
 }
 
-grpc::ServerUnaryReactor* FeedService::End(grpc::CallbackServerContext* context, const char* method,
-                                           const absl::Status& status, LogFields about,
-                                           const CallTrace& trace) {
+void FeedService::StartDraining() {
+  counters_.draining = true;
+  feeds_.Stop(Draining());
+}
+
+bool FeedService::StopWork(absl::Duration patience) {
+  const bool cancelled = engine_.CancelAll(patience);
+  return feeds_.Stop(Draining()) && cancelled;
+}
+
+void FeedService::End(grpc::CallbackServerContext& context, grpc::ServerUnaryReactor& reactor,
+                      const char* method, const absl::Status& status, LogFields about,
+                      const CallTrace& trace) {
   tracer_.End(trace, method, status, {{"systole.dataset", ForeignName(about.dataset)}});
   about.trace = trace.id();
-  if (!status.ok()) refusals_.Add(*context, method, status, std::move(about));
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(ToGrpcStatus(status));
-  return reactor;
+  if (!status.ok()) refusals_.Add(context, method, status, std::move(about));
+  reactor.Finish(ToGrpcStatus(status));
 }
 
 grpc::ServerUnaryReactor* FeedService::Answer(
     grpc::CallbackServerContext* context, const char* method, LogFields about,
-    absl::FunctionRef<absl::Status(const Permissions& permissions)> answer,
-    const CallTrace& trace) {
+    absl::FunctionRef<absl::Status(const Permissions& permissions)> answer) {
   const absl::StatusOr<Permissions> permissions = PermissionsOf(options_.access.get(), *context);
   about.identity = IdentityOf(permissions);
-  return End(context, method, permissions.ok() ? answer(*permissions) : permissions.status(),
-             std::move(about), trace);
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  End(*context, *reactor, method, permissions.ok() ? answer(*permissions) : permissions.status(),
+      std::move(about), {});
+  return reactor;
 }
 
 absl::Status FeedService::CheckMayRead(const Permissions& permissions,
@@ -181,6 +179,7 @@ void FeedService::Tick() {
   if (slots_ != nullptr) slots_->HangUpOnStalled(options_.stalled_stream_timeout);
   running_.StopStalled(options_.stalled_stream_timeout);
   trainers_.Tick();
+  feeds_.Tick();
 }
 
 grpc::ServerUnaryReactor* FeedService::ListDatasets(grpc::CallbackServerContext* context,
@@ -203,35 +202,36 @@ grpc::ServerUnaryReactor* FeedService::DescribeDataset(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* context,
                                                    const grpc::ByteBuffer* request,
                                                    grpc::ByteBuffer* response) {
+  auto* const reactor = new WaitingAnswer(feeds_);
   const CallTrace trace = tracer_.Begin(TraceContextOf(context->client_metadata()));
+  LogFields about;
   v1::ResolveFeedRequest parsed;
-  if (absl::Status status = ReadRequest(*context, *request, parsed); !status.ok()) {
-    return End(context, "ResolveFeed", status, {}, trace);
-  }
-  return Answer(
-      context, "ResolveFeed", {.dataset = NamesOf(parsed.spec())},
-      [&](const Permissions& permissions) {
-        v1::ResolveFeedResponse answer;
-        SYSTOLE_RETURN_IF_ERROR(Resolve(permissions, parsed, answer));
-        GuardedMessage guarded = EncodeGuarded(answer);
-        context->AddInitialMetadata(kMessageChecksumKey, guarded.checksum);
-        response->Swap(&guarded.bytes);
-        return absl::OkStatus();
-      },
-      trace);
-}
-
-absl::Status FeedService::Resolve(const Permissions& permissions,
-                                  const v1::ResolveFeedRequest& request,
-                                  v1::ResolveFeedResponse& response) {
-  if (counters_.draining) return Draining();
-  SYSTOLE_RETURN_IF_ERROR(CheckMayRead(permissions, DatasetsOf(request.spec())));
-  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedFeed> feed,
-                           feeds_.Find(request.spec()));
-  DescribeFeed(*feed, request.compact(), response);
-  response.mutable_load()->set_busy(engine_.busy());
-  response.mutable_load()->set_free_places(running_.free_places());
-  return absl::OkStatus();
+  const auto prepare = [&]() -> absl::StatusOr<std::string> {
+    SYSTOLE_RETURN_IF_ERROR(ReadRequest(context->client_metadata(), *request, parsed));
+    about.dataset = NamesOf(parsed.spec());
+    SYSTOLE_ASSIGN_OR_RETURN(const Permissions permissions,
+                             PermissionsOf(options_.access.get(), *context));
+    about.identity = permissions.caller.identity;
+    if (counters_.draining) return Draining();
+    SYSTOLE_RETURN_IF_ERROR(CheckMayRead(permissions, DatasetsOf(parsed.spec())));
+    return PeerOf(permissions.caller, context->peer());
+  };
+  const absl::StatusOr<std::string> peer = prepare();
+  // May run on another thread, after this function.
+  const auto end = [=, this, compact = parsed.compact()](FeedMakers::Made feed) {
+    if (feed.ok()) {
+      v1::ResolveFeedResponse answer = DescribeFeed(**feed, compact);
+      answer.mutable_load()->set_busy(engine_.busy());
+      answer.mutable_load()->set_free_places(running_.free_places());
+      GuardedMessage guarded = EncodeGuarded(answer);
+      context->AddInitialMetadata(kMessageChecksumKey, guarded.checksum);
+      response->Swap(&guarded.bytes);
+    }
+    End(*context, *reactor, "ResolveFeed", feed.status(), about, trace);
+  };
+  if (!peer.ok()) end(peer.status());
+  if (peer.ok()) feeds_.Resolve(parsed.spec(), {.id = reactor, .peer = *peer, .done = end});
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* FeedService::ServerStatus(grpc::CallbackServerContext* context,
@@ -336,7 +336,8 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> FeedService::PlanStream(
   }
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedFeed> feed, feeds_.Find(request.spec()));
   if (request.has_expected()) {
-    SYSTOLE_RETURN_IF_ERROR(CheckIdentity(request.expected(), IdentityOf(*feed->plan)));
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckIdentity(request.expected(), IdentityOf(*feed->plan), request.spec()));
   }
   return feed;
 }
@@ -380,7 +381,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
   CallTrace trace = tracer_.Begin(TraceContextOf(context->client_metadata()));
   v1::StreamStepsRequest parsed;
-  if (absl::Status status = ReadRequest(*context, *request, parsed); !status.ok()) {
+  if (absl::Status status = ReadRequest(context->client_metadata(), *request, parsed);
+      !status.ok()) {
     return Refuse(*context, status, {.trace = trace.id()}, trace);
   }
   absl::StatusOr<Permissions> permissions = PermissionsOf(options_.access.get(), *context);

@@ -99,8 +99,9 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // this at once.
   void Change(absl::Span<const std::string> removed, const Catalogue& added);
 
-  // From now on streams end at the next step with a notice, and new streams get Unavailable.
-  void StartDraining() { counters_.draining = true; }
+  // From now on streams end at the next step with a notice. New streams, and calls that wait for
+  // their feed, get Unavailable.
+  void StartDraining();
   bool draining() const { return counters_.draining; }
 
   // Adds the listener's connections to the metrics. `listener` must outlive all calls.
@@ -123,8 +124,8 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // Refusals of this service and of others on the same server go here.
   RefusalLog& refusals() { return refusals_; }
 
-  // See StepEngine::CancelAll().
-  bool StopWork(absl::Duration patience) { return engine_.CancelAll(patience); }
+  // See StepEngine::CancelAll(). False also if a feed is still in making.
+  bool StopWork(absl::Duration patience);
 
   // Bytes of records that were read ahead, or are kept (StepEngineOptions::read_budget_bytes).
   int64_t read_ahead_bytes() const { return engine_.GetStats().reads.memory_bytes; }
@@ -166,16 +167,12 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
                                                      const absl::Status& status, LogFields about,
                                                      const CallTrace& trace);
   // Ends a call that has one answer. `about` is for the log; the client and the trace are added.
-  grpc::ServerUnaryReactor* End(grpc::CallbackServerContext* context, const char* method,
-                                const absl::Status& status, LogFields about,
-                                const CallTrace& trace);
+  void End(grpc::CallbackServerContext& context, grpc::ServerUnaryReactor& reactor,
+           const char* method, const absl::Status& status, LogFields about, const CallTrace& trace);
   // Serves a call that has one answer: identifies the caller, lets `answer` answer, ends the call.
   grpc::ServerUnaryReactor* Answer(
       grpc::CallbackServerContext* context, const char* method, LogFields about,
-      absl::FunctionRef<absl::Status(const Permissions& permissions)> answer,
-      const CallTrace& trace = {});
-  absl::Status Resolve(const Permissions& permissions, const v1::ResolveFeedRequest& request,
-                       v1::ResolveFeedResponse& response);
+      absl::FunctionRef<absl::Status(const Permissions& permissions)> answer);
   absl::Status Tell(const Permissions& permissions, v1::ServerStatusResponse& response) const;
   ServerNumbers Numbers() const;
 

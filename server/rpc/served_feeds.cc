@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "core/plan/content_version.h"
 #include "core/spec/order_spec.h"
+#include "core/spec/where_columns.h"
 #include "core/status/status_macros.h"
 #include "proto/framing/layout_description.h"
 
@@ -97,20 +98,38 @@ void ServedFeeds::TellWhatIsFetched(const FeedPlan& plan) const {
 
 absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Find(const v1::FeedSpec& spec) {
   const std::string key = spec.SerializeAsString();
-  std::shared_ptr<const Catalogue> catalogue;
   {
     MutexLock lock(mu_);
-    catalogue = catalogue_;
     if (std::shared_ptr<const ServedFeed> known = Known(key); known != nullptr) return known;
   }
+  if (WhereColumns(spec).empty()) return Make(spec, key, "");
+  return absl::UnavailableError(
+      "the records that meet the feed's conditions (where) are not at hand; call ResolveFeed, "
+      "which "
+      "waits until they are");
+}
+
+void ServedFeeds::Resolve(const v1::FeedSpec& spec, FeedMakers::Request request) {
+  absl::StatusOr<std::shared_ptr<const ServedFeed>> known = Find(spec);
+  if (known.ok() || WhereColumns(spec).empty()) {
+    request.done(std::move(known));
+    return;
+  }
+  const std::string key = spec.SerializeAsString();
+  makers_.Add(
+      key, [this, spec, key, peer = request.peer] { return Make(spec, key, peer); },
+      std::move(request));
+}
+
+absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Make(const v1::FeedSpec& spec,
+                                                                    const std::string& key,
+                                                                    const std::string& peer) {
+  const std::shared_ptr<const Catalogue> catalogue = this->catalogue();
   SYSTOLE_ASSIGN_OR_RETURN(
       std::shared_ptr<const Dataset> dataset,
       DatasetOf(spec, [&catalogue](const std::string& name) { return catalogue->Find(name); }));
-  absl::StatusOr<std::shared_ptr<const FeedPlan>> made = FeedPlan::Create(spec, dataset, lists_);
-  if (absl::IsResourceExhausted(made.status()) && ForgetIdle()) {
-    made = FeedPlan::Create(spec, dataset, lists_);
-  }
-  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, std::move(made));
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan,
+                           FeedPlan::Create(spec, dataset, lists_, peer));
   std::optional<CompactFeed> compact = CompactFeedOf(*plan, std::move(dataset));
   const auto feed = std::make_shared<const ServedFeed>(
       ServedFeed{.plan = std::move(plan), .compact = std::move(compact)});
@@ -135,7 +154,8 @@ v1::FeedIdentity IdentityOf(const FeedPlan& plan) {
   return identity;
 }
 
-void DescribeFeed(const ServedFeed& feed, bool compact, v1::ResolveFeedResponse& response) {
+v1::ResolveFeedResponse DescribeFeed(const ServedFeed& feed, bool compact) {
+  v1::ResolveFeedResponse response;
   const FeedPlan& plan = *feed.plan;
   DescribeLayout(plan.layout(), response);
   DescribeRuns(plan, response);
@@ -163,6 +183,7 @@ void DescribeFeed(const ServedFeed& feed, bool compact, v1::ResolveFeedResponse&
     if (!SelectsByShards(plan.spec(), static_cast<int>(i))) continue;
     add(members[i]->records_per_shard(), member.mutable_records_per_shard());
   }
+  return response;
 }
 
 }  // namespace systole

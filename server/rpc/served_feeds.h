@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/concurrency/mutex.h"
@@ -22,6 +23,7 @@
 #include "core/plan/epoch_bytes.h"
 #include "core/plan/feed_plan.h"
 #include "server/rpc/catalogue.h"
+#include "server/rpc/feed_makers.h"
 #include "systole/v1/service.pb.h"
 
 namespace systole {
@@ -53,9 +55,20 @@ class ServedFeeds {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // The feed of `spec`. Its plans are made once and kept, so a known spec costs only a look-up, and
-  // streams of one feed share its plans. Errors of DatasetOf() and FeedPlan::Create().
+  // streams of one feed share its plans.
+  //   Unavailable  the spec has a `where` and is not known. Resolve() makes its feed.
+  // Also the errors of DatasetOf() and FeedPlan::Create().
   absl::StatusOr<std::shared_ptr<const ServedFeed>> Find(const v1::FeedSpec& spec)
       ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Like Find(), but makes the feed if it has to, and calls request.done with it: now or, for a
+  // spec with a `where`, later and on another thread (FeedMakers::Add()). Lists of records that are
+  // made for the feed count for request.peer.
+  void Resolve(const v1::FeedSpec& spec, FeedMakers::Request request) ABSL_LOCKS_EXCLUDED(mu_);
+  // FeedMakers' functions.
+  void Withdraw(const void* id) { makers_.Withdraw(id); }
+  void Tick() { makers_.Tick(); }
+  bool Stop(const absl::Status& why) { return makers_.Stop(why); }
 
  private:
   std::shared_ptr<const ServedFeed> Known(const std::string& key)
@@ -63,23 +76,30 @@ class ServedFeeds {
   // Forgets the feeds with a `where` that nobody reads now, so that their lists of records are
   // freed. Returns whether there was one.
   bool ForgetIdle() ABSL_LOCKS_EXCLUDED(mu_);
+  // The feed of `spec`, whose text is `key`.
+  absl::StatusOr<std::shared_ptr<const ServedFeed>> Make(const v1::FeedSpec& spec,
+                                                         const std::string& key,
+                                                         const std::string& peer)
+      ABSL_LOCKS_EXCLUDED(mu_);
   void TellWhatIsFetched(const FeedPlan& plan) const;
 
   const ReadRoom room_;
   EventLog& events_;
   // The lists of records of all feeds. They outlive a catalogue.
-  const std::shared_ptr<RecordLists> lists_ = std::make_shared<RecordLists>();
+  const std::shared_ptr<RecordLists> lists_ =
+      std::make_shared<RecordLists>([this] { return ForgetIdle(); });
   mutable Mutex mu_;
   std::shared_ptr<const Catalogue> catalogue_ ABSL_GUARDED_BY(mu_);
   // Most recently used first; the key is the spec's serialised form.
   std::list<std::pair<std::string, std::shared_ptr<const ServedFeed>>> feeds_ ABSL_GUARDED_BY(mu_);
+  FeedMakers makers_;  // Last, because its threads use the members above.
 };
 
 // The identity of a feed. Both plans of the feed have the same identity.
 v1::FeedIdentity IdentityOf(const FeedPlan& plan);
 
 // The answer to ResolveFeed. If `compact`, the answer says how the client finishes tensors.
-void DescribeFeed(const ServedFeed& feed, bool compact, v1::ResolveFeedResponse& response);
+v1::ResolveFeedResponse DescribeFeed(const ServedFeed& feed, bool compact);
 
 }  // namespace systole
 

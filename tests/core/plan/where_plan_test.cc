@@ -258,6 +258,31 @@ TEST(WherePlanTest, MembersChooseByTheirOwnConditions) {
   EXPECT_THAT(Epochs(**own, 1)[0], ElementsAre(61, 66, 76, 86, 96));
 }
 
+TEST(WherePlanTest, ARecordsPlaceAmongInterleavedMembersStaysWhatItWas) {
+  const TempFolder folder;
+  const std::shared_ptr<Dataset> both =
+      *Dataset::Join({Open(folder, "a", {40, 25, 3}), Open(folder, "b", {33, 8})});
+  ASSERT_THAT(both->NoteColumns({"label"}), IsOk());
+  const std::string members =
+      "global_batch: 2 tail: PAD concatenation { dataset: 'a' select { interleave { cycle_length: "
+      "3 "
+      "block_length: 2 } } } concatenation { dataset: 'b' select { interleave { cycle_length: 2 } "
+      "} "
+      "} select { shard { count: 2 index: 1 } } ";
+  const auto all = FeedPlan::Create(Spec(members), both);
+  const auto some =
+      FeedPlan::Create(Spec(members + "select { where { feature: 'label' not_in: 3 } }"), both);
+  ASSERT_THAT(all, IsOk());
+  ASSERT_THAT(some, IsOk());
+  std::vector<int64_t> wanted;
+  const std::vector<std::vector<int64_t>> epochs = Epochs(**all, 1);
+  for (const int64_t record : epochs[0]) {
+    // Both members begin with label 0.
+    if ((record < 68 ? record : record - 68) % 10 != 3) wanted.push_back(record);
+  }
+  EXPECT_EQ(Epochs(**some, 1)[0], wanted);
+}
+
 TEST(WherePlanTest, WithoutTheColumnTheErrorHasTheCommand) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> dataset = Open(folder, "d", {20, 20});
@@ -350,7 +375,12 @@ TEST(WherePlanTest, TheWheresOfASpecAreFewTogether) {
       v1::Member& member = *spec.add_mixture();
       for (int w = 0; w < wheres; ++w) {
         v1::Where& where = *member.add_select()->mutable_where();
-        for (int c = 1; c < conditions; ++c) where.add_any()->set_feature("a");
+        const auto test = [](v1::Where& one) {
+          one.set_feature("a");
+          one.set_present(true);
+        };
+        if (conditions == 1) test(where);
+        for (int c = 1; c < conditions; ++c) test(*where.add_any());
       }
     }
     return spec;
@@ -360,6 +390,40 @@ TEST(WherePlanTest, TheWheresOfASpecAreFewTogether) {
                                                    HasSubstr("9 `where` steps, want at most 8")));
   EXPECT_THAT(CheckWheres(spec(5, 1, 13)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("have 65 conditions")));
+}
+
+TEST(WherePlanTest, AWrongSpecIsRefusedBeforeAColumnIsRead) {
+  const TempFolder folder;
+  const std::shared_ptr<Dataset> dataset = Open(folder, "d", {20});
+  const auto refused = [&](const std::string& text, const std::string& what) {
+    // There is no column, so to read one would be another error.
+    EXPECT_THAT(FeedPlan::Create(SpecFromText(text), dataset),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
+  };
+  const std::string spec =
+      "dataset: 'd' global_batch: 2 select { where { feature: 'label' less: 1 } } ";
+  refused(spec + "outputs { name: 'x' feature: 'none' }", "'none'");
+  refused(spec + "outputs { name: 'x' feature: 'label' transforms { decode_jpeg {} } }", "'x'");
+  refused(spec + "select { where {} } outputs { name: 'x' feature: 'label' }",
+          "select[1].where has no condition");
+}
+
+TEST(WherePlanTest, TheSelectOfAMemberHasOneName) {
+  const TempFolder folder;
+  const std::shared_ptr<Dataset> joined = *Dataset::Join({Open(folder, "a", {9})});
+  const auto spec = [](const std::string& select) {
+    return Spec(
+        absl::StrCat("global_batch: 2 concatenation { dataset: 'a' select { ", select, " } }"));
+  };
+  const auto named = [](const std::string& what) {
+    return StatusIs(absl::StatusCode::kInvalidArgument,
+                    HasSubstr("concatenation[0].select[0]" + what));
+  };
+  EXPECT_THAT(FeedPlan::Create(spec("where {}"), joined), named(".where has no condition"));
+  EXPECT_THAT(NoteColumnsFor(spec("where {}"), *joined), named(".where has no condition"));
+  EXPECT_THAT(FeedPlan::Create(spec("skip: -1"), joined), named(" skip is -1"));
+  EXPECT_THAT(FeedPlan::Create(spec("auto_shard { policy: 99 }"), joined),
+              named(".auto_shard.policy is 99"));
 }
 
 }  // namespace

@@ -20,13 +20,13 @@ v1::FeedIdentity Own() {
   return identity;
 }
 
-TEST(FeedIdentityTest, TheSameFeedGoesOn) { EXPECT_THAT(CheckIdentity(Own(), Own()), IsOk()); }
+TEST(FeedIdentityTest, TheSameFeedGoesOn) { EXPECT_THAT(CheckIdentity(Own(), Own(), {}), IsOk()); }
 
 TEST(FeedIdentityTest, AClientMayExpectAnySpecAndAnyContentVersion) {
   v1::FeedIdentity expected = Own();
   expected.clear_spec_fingerprint();
   expected.clear_content_version();
-  EXPECT_THAT(CheckIdentity(expected, Own()), IsOk());
+  EXPECT_THAT(CheckIdentity(expected, Own(), {}), IsOk());
 }
 
 TEST(FeedIdentityTest, WhatDiffersIsNamedWithBothSides) {
@@ -35,20 +35,30 @@ TEST(FeedIdentityTest, WhatDiffersIsNamedWithBothSides) {
   };
   v1::FeedIdentity expected = Own();
   expected.set_spec_fingerprint(0x6);
-  EXPECT_THAT(CheckIdentity(expected, Own()),
+  EXPECT_THAT(CheckIdentity(expected, Own(), {}),
               refused("is 0000000000000005 here", "0000000000000006 was expected"));
   expected = Own();
   expected.set_dataset_fingerprint(0xe);
-  EXPECT_THAT(CheckIdentity(expected, Own()),
+  EXPECT_THAT(CheckIdentity(expected, Own(), {}),
               refused("the dataset is not the one", "000000000000000e was expected"));
   expected = Own();
   expected.set_order_fingerprint(0x1);
-  EXPECT_THAT(CheckIdentity(expected, Own()),
+  EXPECT_THAT(CheckIdentity(expected, Own(), {}),
               refused("the order is not the one", "0000000000000001 expected"));
   expected = Own();
   expected.set_content_version("systole-3");
-  EXPECT_THAT(CheckIdentity(expected, Own()),
+  EXPECT_THAT(CheckIdentity(expected, Own(), {}),
               refused("is systole-4 here", "systole-3 was expected"));
+}
+
+TEST(FeedIdentityTest, OfASpecWithConditionsTheMessageHasTheCommandThatNotesColumns) {
+  v1::FeedSpec spec;
+  spec.add_mixture()->add_select()->mutable_where()->set_feature("label");
+  v1::FeedIdentity expected = Own();
+  expected.set_order_fingerprint(0x1);
+  EXPECT_THAT(CheckIdentity(expected, Own(), spec),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("`systole index --columns label --rebuild`")));
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/concurrency/bounded_queue.h"
 #include "core/log/event_log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -108,15 +110,20 @@ TEST_F(ServedFeedsTest, ListsOfFeedsThatNobodyReadsMakeRoomForOthers) {
     v1::Where& where = *spec.add_select()->mutable_where();
     where.set_feature("weight");
     where.add_not_in(i);
-    return feeds.Find(spec);
+    BoundedQueue<FeedMakers::Made> made(1);
+    feeds.Resolve(spec, {.id = &made, .peer = "a", .done = [&made](FeedMakers::Made feed) {
+                           EXPECT_THAT(made.Push(std::move(feed)), IsOk());
+                         }});
+    return **made.Pop();
   };
   std::vector<std::shared_ptr<const ServedFeed>> read;
-  for (int i = 0; i < static_cast<int>(RecordLists::kMost); ++i) {
+  for (int i = 0; i < 32; ++i) {
     const auto feed = find(i);
     ASSERT_THAT(feed, IsOk());
     read.push_back(*feed);
   }
-  EXPECT_THAT(find(1000), StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("64 lists")));
+  EXPECT_THAT(find(1000), StatusIs(absl::StatusCode::kResourceExhausted,
+                                   AllOf(HasSubstr("64 lists"), HasSubstr("32 of those in use"))));
   // Feeds of the same conditions find their lists.
   EXPECT_THAT(find(5), IsOk());
   read.pop_back();

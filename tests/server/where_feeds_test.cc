@@ -1,0 +1,162 @@
+// Feeds with conditions, whose columns the storage gives late or never.
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "server/rpc/catalogue.h"
+#include "server/server.h"
+#include "systole/v1/service.grpc.pb.h"
+#include "tests/core/dataset/test_dataset.h"
+#include "tests/core/http/stub_objects.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/server/listen_on.h"
+#include "tests/status_matchers.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+
+class WhereFeedsTest : public testing::Test {
+ protected:
+  // A call of ResolveFeed that does not wait.
+  struct Call {
+    grpc::ClientContext context;
+    v1::ResolveFeedRequest request;
+    v1::ResolveFeedResponse response;
+    grpc::Status status;
+    std::atomic<bool> ended = false;
+  };
+
+  // Serves the dataset `far`, whose shard and columns are on a web server.
+  void SetUp() override {
+    const std::string shard = TestShards({40})[0];
+    const std::string glob = folder_.Write("a.tfrecord", shard);
+    const absl::StatusOr<std::shared_ptr<Dataset>> near = Dataset::Open("near", {glob});
+    ASSERT_THAT(near, IsOk());
+    ASSERT_THAT((*near)->NoteColumns({"label"}), IsOk());
+    for (const std::string& name : folder_.List()) {
+      objects_.Put(absl::StrCat("/d/", name), ReadWholeFile(folder_ / name));
+    }
+    v1::ServerConfig config;
+    v1::DatasetConfig& far = *config.add_datasets();
+    far.set_name("far");
+    far.add_shards(objects_.server().Url("/d/a.tfrecord"));
+    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+    ASSERT_THAT(catalogue, IsOk());
+    objects_.SetFault([this](const StubRequest& request) -> std::optional<StubAnswer> {
+      if (absl::StrContains(request.target, ".columns")) {
+        ++asked_;
+        EXPECT_TRUE(WaitUntil([this] { return released_.load(); }));
+      }
+      return std::nullopt;
+    });
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start(*std::move(catalogue), ListenOn("127.0.0.1:0"), {});
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+    stub_ = v1::Systole::NewStub(
+        grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+  }
+  void TearDown() override {
+    released_ = true;
+    server_ = nullptr;
+  }
+
+  static v1::FeedSpec Spec(int label) {
+    return SpecFromText(
+        absl::StrCat("dataset: 'far' global_batch: 4 outputs { name: 'label' feature: 'label' } ",
+                     "select { where { feature: 'label' not_in: ", label, " } }"));
+  }
+
+  std::unique_ptr<Call> Ask(int label) {
+    auto call = std::make_unique<Call>();
+    *call->request.mutable_spec() = Spec(label);
+    stub_->async()->ResolveFeed(&call->context, &call->request, &call->response,
+                                [call = call.get()](grpc::Status status) {
+                                  call->status = std::move(status);
+                                  call->ended = true;
+                                });
+    return call;
+  }
+  static grpc::Status EndOf(const Call& call) {
+    EXPECT_TRUE(WaitUntil([&] { return call.ended.load(); }));
+    return call.status;
+  }
+
+  const TempFolder folder_;
+  std::atomic<bool> released_ = false;
+  std::atomic<int> asked_ = 0;  // Requests for columns.
+  StubObjects objects_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<v1::Systole::Stub> stub_;
+};
+
+TEST_F(WhereFeedsTest, FeedsWaitForTheirRecordsAndNoThreadThatAnswersWaitsWithThem) {
+  std::vector<std::unique_ptr<Call>> calls;
+  // More than the threads that answer, which are a few for each processor.
+  for (int i = 0; i < 32; ++i) calls.push_back(Ask(i % 5));
+  ASSERT_TRUE(WaitUntil([&] { return asked_ > 0; }));
+  grpc::ClientContext context;
+  v1::ListDatasetsResponse datasets;
+  EXPECT_TRUE(stub_->ListDatasets(&context, {}, &datasets).ok());
+  for (const auto& call : calls) EXPECT_FALSE(call->ended);
+  released_ = true;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const grpc::Status status = EndOf(*calls[i]);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    ASSERT_EQ(calls[i]->response.where_records_size(), 1);
+    EXPECT_EQ(calls[i]->response.where_records(0), 32);
+  }
+}
+
+TEST_F(WhereFeedsTest, AStreamBeginsOnceResolveFeedHasMadeItsFeed) {
+  released_ = true;
+  v1::StreamStepsRequest request;
+  *request.mutable_spec() = Spec(1);
+  request.set_count(1);
+  const auto stream = [&] {
+    grpc::ClientContext context;
+    const auto reader = stub_->StreamSteps(&context, request);
+    v1::Chunk chunk;
+    while (reader->Read(&chunk)) {
+    }
+    return reader->Finish();
+  };
+  const grpc::Status refused = stream();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(refused.error_message(), HasSubstr("call ResolveFeed"));
+  EXPECT_EQ(asked_, 0);
+  EXPECT_TRUE(EndOf(*Ask(1)).ok());
+  EXPECT_TRUE(stream().ok());
+}
+
+TEST_F(WhereFeedsTest, ACallWhoseClientGoesAwayEndsAndADrainEndsTheOthers) {
+  const auto gone = Ask(1);
+  const auto in_making = Ask(1);
+  const auto in_line = Ask(2);
+  ASSERT_TRUE(WaitUntil([&] { return asked_ > 0; }));
+  gone->context.TryCancel();
+  EXPECT_EQ(EndOf(*gone).error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_FALSE(in_making->ended);
+  EXPECT_TRUE(server_->Drain(absl::FromChrono(kLongestWait)));
+  for (const auto* const call : {in_making.get(), in_line.get()}) {
+    EXPECT_EQ(EndOf(*call).error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_THAT(call->status.error_message(), HasSubstr("draining"));
+  }
+  released_ = true;
+  EXPECT_TRUE(WaitUntil([&] { return server_->StopWork(absl::ZeroDuration()); }));
+}
+
+}  // namespace
+}  // namespace systole
