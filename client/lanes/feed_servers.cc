@@ -4,8 +4,10 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/schedule/server_subset.h"
 #include "client/servers/server_answer.h"
+#include "core/spec/where_columns.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 
@@ -146,7 +148,8 @@ FeedServers::Judged FeedServers::Judge(int number, bool wanted) {
 
 absl::Status FeedServers::CheckAnswer(const v1::ResolveFeedResponse& answer) {
   SYSTOLE_RETURN_IF_ERROR(CheckFeedAnswer(answer, spec_));
-  if (answer_.has_value()) return CheckSameFeed(answer, *answer_, options_.allow_mixed_content);
+  if (answer_.has_value())
+    return CheckSameFeed(answer, *answer_, spec_, options_.allow_mixed_content);
   answer_ = answer;
   log_.SetFeed(answer.identity().spec_fingerprint());
   return absl::OkStatus();
@@ -177,7 +180,12 @@ std::string FeedServers::AddressOf(int server) const {
 }
 
 absl::Status FeedServers::Unreachable(absl::string_view what) const {
-  return systole::Unreachable(what, servers_, security_->tls());
+  const bool looks_up = !answer_.has_value() && !WhereColumns(spec_).empty();
+  return systole::Unreachable(
+      absl::StrCat(what, looks_up ? " (looking up the records that meet `where` may take longer: "
+                                    "raise connect_timeout, and try again)"
+                                  : ""),
+      servers_, security_->tls());
 }
 
 bool FeedServers::idle() const {

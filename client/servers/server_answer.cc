@@ -17,6 +17,7 @@
 #include "core/order/record_list.h"
 #include "core/order/resume_token.h"
 #include "core/spec/order_spec.h"
+#include "core/spec/where_columns.h"
 #include "core/status/status_macros.h"
 #include "core/text/foreign_text.h"
 #include "google/protobuf/descriptor.h"
@@ -195,6 +196,21 @@ std::string Describe(const v1::FeedIdentity& identity) {
                          identity.content_version());
 }
 
+// Checks that the same records meet the conditions of the spec.
+absl::Status CheckSameLists(const v1::ResolveFeedResponse& answer,
+                            const v1::ResolveFeedResponse& first, const v1::FeedSpec& spec) {
+  for (int i = 0; i < first.where_hashes_size(); ++i) {
+    if (answer.where_hashes(i) == first.where_hashes(i)) continue;
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "the server has other records for `where` number %d of the spec than the one that answered "
+        "first: %d of hash %016x, want %d of hash %016x. Its columns were noted when other records "
+        "were damaged; note them anew for every server: `systole index --columns %s --rebuild`",
+        i, answer.where_records(i), answer.where_hashes(i), first.where_records(i),
+        first.where_hashes(i), WhereColumns(spec)));
+  }
+  return absl::OkStatus();
+}
+
 // Cleans element `index` of a repeated field, or the value of another field that is set.
 absl::Status CleanValue(Message& message, const FieldDescriptor& field, int index) {
   const Reflection& reflection = *message.GetReflection();
@@ -297,8 +313,12 @@ absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::F
 }
 
 absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
-                           const v1::ResolveFeedResponse& first, bool allow_mixed_content) {
+                           const v1::ResolveFeedResponse& first, const v1::FeedSpec& spec,
+                           bool allow_mixed_content) {
   v1::FeedIdentity expected = first.identity();
+  if (answer.identity().dataset_fingerprint() == expected.dataset_fingerprint()) {
+    SYSTOLE_RETURN_IF_ERROR(CheckSameLists(answer, first, spec));
+  }
   if (allow_mixed_content) expected.set_content_version(answer.identity().content_version());
   if (expected.dataset_fingerprint() != answer.identity().dataset_fingerprint() ||
       expected.order_fingerprint() != answer.identity().order_fingerprint() ||

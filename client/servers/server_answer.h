@@ -43,10 +43,11 @@ absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::Fe
 absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
 
 // Checks that `answer` is about the same feed as `first`, the feed's first answer. Both passed
-// CheckFeedAnswer(). `allow_mixed_content` as in FeedClientOptions.
+// CheckFeedAnswer() with `spec`. `allow_mixed_content` as in FeedClientOptions.
 //   FailedPrecondition  it is about another feed; the error says what was seen and what was wanted.
 absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
-                           const v1::ResolveFeedResponse& first, bool allow_mixed_content);
+                           const v1::ResolveFeedResponse& first, const v1::FeedSpec& spec,
+                           bool allow_mixed_content);
 
 // For answers that people see. Makes every text in `answer` and in the messages within it fit to
 // print (core/text/foreign_text.h).

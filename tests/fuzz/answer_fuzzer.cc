@@ -83,7 +83,7 @@ void Change(const v1::ResolveFeedResponse& changes, v1::ResolveFeedResponse& ans
 void Use(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec) {
   const absl::StatusOr<SliceLayout> layout = LayoutOf(answer);
   SYSTOLE_CHECK(layout.ok());
-  SYSTOLE_CHECK(CheckSameFeed(answer, answer, /*allow_mixed_content=*/false).ok());
+  SYSTOLE_CHECK(CheckSameFeed(answer, answer, spec, /*allow_mixed_content=*/false).ok());
   const auto shape =
       std::make_shared<const StepShape>(StepShape{.layout = *layout, .core_end = spec.num_cores()});
   SYSTOLE_CHECK(StepFinisher::Create(answer, shape).ok());

@@ -23,6 +23,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 TEST(FeedClientCreateTest, TheCallerCanEndTheWaitForAServer) {
   FeedClientOptions options = Quick({DeadAddress()});
@@ -31,6 +32,19 @@ TEST(FeedClientCreateTest, TheCallerCanEndTheWaitForAServer) {
   EXPECT_THAT(FeedClient::Create(SpecOf(FakeFeed()), options),
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("interrupted")));
   EXPECT_EQ(asked, 2);
+}
+
+TEST(FeedClientCreateTest, OfASpecWithConditionsTheErrorSaysThatServersMayNeedMoreTime) {
+  v1::FeedSpec spec = SpecOf(FakeFeed());
+  FeedClientOptions options = Quick({DeadAddress()});
+  options.connect_timeout = absl::Milliseconds(10);
+  const std::string more = "looking up the records that meet `where` may take longer";
+  EXPECT_THAT(FeedClient::Create(spec, options),
+              StatusIs(absl::StatusCode::kUnavailable, Not(HasSubstr(more))));
+  spec.add_select()->mutable_where()->set_feature("label");
+  EXPECT_THAT(FeedClient::Create(spec, options),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       AllOf(HasSubstr(more), HasSubstr("raise connect_timeout"))));
 }
 
 TEST(FeedClientCreateTest, AskedToWaitItAsksForNoStepBeforeTheFirstNext) {

@@ -21,6 +21,7 @@
 namespace systole {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 v1::FeedSpec Spec() {
@@ -111,7 +112,7 @@ TEST(ServerAnswerTest, AnyNumberIsOneToFinishBy) {
   };
   EXPECT_THAT(CheckFeedAnswer(With(odd), Spec()), IsOk());
   // The answer must count as the same feed as itself, in spite of the NaN.
-  EXPECT_THAT(CheckSameFeed(With(odd), With(odd), /*allow_mixed_content=*/false), IsOk());
+  EXPECT_THAT(CheckSameFeed(With(odd), With(odd), Spec(), /*allow_mixed_content=*/false), IsOk());
 }
 
 TEST(ServerAnswerTest, NoMoreTransformsRunThanTheSpecHas) {
@@ -121,7 +122,7 @@ TEST(ServerAnswerTest, NoMoreTransformsRunThanTheSpecHas) {
   answer.mutable_tensors(1)->add_runs(v1::FUSED);
   EXPECT_THAT(CheckFeedAnswer(answer, spec), IsOk());
   // Another release of the server may run a transform in another way, or not say how.
-  EXPECT_THAT(CheckSameFeed(Answer(), answer, /*allow_mixed_content=*/false), IsOk());
+  EXPECT_THAT(CheckSameFeed(Answer(), answer, Spec(), /*allow_mixed_content=*/false), IsOk());
   answer.mutable_tensors(1)->add_runs(v1::ALONE);
   EXPECT_THAT(CheckFeedAnswer(answer, spec),
               StatusIs(absl::StatusCode::kInternal,
@@ -172,11 +173,34 @@ TEST(ServerAnswerTest, AllServersOfAFeedMustHaveTheSameForms) {
   for (const auto& [answer, first] : {std::pair(one, other), std::pair(other, one),
                                       std::pair(one, Answer()), std::pair(Answer(), one)}) {
     for (const bool allow_mixed_content : {false, true}) {
-      EXPECT_THAT(CheckSameFeed(answer, first, allow_mixed_content),
+      EXPECT_THAT(CheckSameFeed(answer, first, Spec(), allow_mixed_content),
                   StatusIs(absl::StatusCode::kFailedPrecondition,
                            HasSubstr("wants tensor 'x' finished in another way")));
     }
   }
+}
+
+TEST(ServerAnswerTest, OtherRecordsOfAConditionAreNamedWithTheCommandThatNotesColumns) {
+  v1::FeedSpec spec = Spec();
+  v1::Where& where = *spec.add_select()->mutable_where();
+  where.add_any()->set_feature("width");
+  where.add_any()->set_feature("label");
+  v1::ResolveFeedResponse first = Answer();
+  first.add_where_records(7);
+  first.add_where_hashes(0xa);
+  v1::ResolveFeedResponse answer = first;
+  answer.set_where_records(0, 6);
+  answer.set_where_hashes(0, 0xb);
+  answer.mutable_identity()->set_order_fingerprint(1);
+  EXPECT_THAT(
+      CheckSameFeed(answer, first, spec, /*allow_mixed_content=*/true),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("6 of hash 000000000000000b, want 7 of hash 000000000000000a"),
+                     HasSubstr("`systole index --columns label,width --rebuild`"))));
+  // Other data have other records, and are named first.
+  answer.mutable_identity()->set_dataset_fingerprint(1);
+  EXPECT_THAT(CheckSameFeed(answer, first, spec, /*allow_mixed_content=*/true),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("the same shards")));
 }
 
 }  // namespace
