@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -266,6 +267,29 @@ TEST_F(WhereTest, InspectShowsTheColumns) {
   EXPECT_THAT(RunSystole({"inspect", glob(), "--index-dir", indexes.path()}).out,
               AllOf(HasSubstr("  width        float   in 250 records\n"),
                     Not(HasSubstr("in 300 records"))));
+}
+
+TEST_F(WhereTest, TrainersThatStartAtOnceWithOtherConditionsAllGetTheirFeeds) {
+  ASSERT_EQ(RunSystole({"index", glob(), "--columns", "label,width"}).exit_code, 0);
+  const std::unique_ptr<ServerProcess> server = Serve();
+  constexpr int kTrainers = 4;
+  std::vector<Finished> fed(kTrainers);
+  std::vector<std::thread> trainers;
+  for (int i = 0; i < kTrainers; ++i) {
+    const std::string spec =
+        folder_.Write(absl::StrCat("spec-", i), Spec(absl::StrCat("feature: 'label' in: ", i)));
+    trainers.emplace_back([&, i, spec] {
+      fed[static_cast<size_t>(i)] =
+          RunSystole({"feed", "--server", server->address(), "--spec", spec, "--print", "label"});
+    });
+  }
+  for (std::thread& trainer : trainers) trainer.join();
+  for (int i = 0; i < kTrainers; ++i) {
+    const Finished& one = fed[static_cast<size_t>(i)];
+    EXPECT_EQ(one.exit_code, 0) << one.err;
+    EXPECT_THAT(one.err, Not(HasSubstr("again")));
+    EXPECT_THAT(one.out, HasSubstr(absl::StrCat(" ", i, " ", i)));
+  }
 }
 
 }  // namespace
