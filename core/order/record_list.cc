@@ -1,7 +1,7 @@
 #include "core/order/record_list.h"
 
-#include <algorithm>
-#include <bit>
+#include <array>
+#include <cstddef>
 #include <utility>
 
 #include "absl/types/span.h"
@@ -16,26 +16,56 @@ constexpr int64_t kBlockWords = 8;  // A cache line.
 // The search for a position begins at the block of the sample before it.
 constexpr int64_t kRanksPerSample = 512;
 
+// Numbers side by side in a word, so that one operation is on all of them.
+constexpr uint64_t kBytes = 0x0101010101010101;  // 1 in each of 8 bytes.
+constexpr uint64_t kSums = 0x0040201008040201;   // 1 in each of 7 sums of 9 bits.
+constexpr int kSumBits = 9;
+
 // In byte i: how many bits are set in bytes 0 to i of `word`. A processor may lack an instruction
 // that counts bits, and then these steps are faster than the library's function.
 uint64_t BitsUpToEachByte(uint64_t word) {
-  constexpr uint64_t kOnes = 0x0101010101010101;
-  word -= (word >> 1) & (0x55 * kOnes);
-  word = (word & (0x33 * kOnes)) + ((word >> 2) & (0x33 * kOnes));
-  return ((word + (word >> 4)) & (0x0F * kOnes)) * kOnes;
+  word -= (word >> 1) & (0x55 * kBytes);
+  word = (word & (0x33 * kBytes)) + ((word >> 2) & (0x33 * kBytes));
+  return ((word + (word >> 4)) & (0x0F * kBytes)) * kBytes;
 }
 
 int64_t BitsIn(uint64_t word) { return static_cast<int64_t>(BitsUpToEachByte(word) >> 56); }
 
+// [256 * r + b]: the place of the bit number r that is set in byte b.
+constexpr std::array<uint8_t, 2048> PlacesInBytes() {
+  std::array<uint8_t, 2048> places{};
+  for (size_t byte = 0; byte < 256; ++byte) {
+    size_t rank = 0;
+    for (uint8_t bit = 0; bit < 8; ++bit) {
+      if ((byte >> bit & 1) != 0) places[256 * rank++ + byte] = bit;
+    }
+  }
+  return places;
+}
+constexpr std::array<uint8_t, 2048> kPlaceInByte = PlacesInBytes();
+
 // The place of the bit number `rank` that is set in `word`. REQUIRES: there is one.
-int BitAt(uint64_t word, int64_t rank) {
+int64_t BitAt(uint64_t word, uint64_t rank) {
   const uint64_t sums = BitsUpToEachByte(word);
-  int begin = 0;
-  while (static_cast<int64_t>((sums >> begin) & 0xFF) <= rank) begin += 8;
-  if (begin > 0) rank -= static_cast<int64_t>((sums >> (begin - 8)) & 0xFF);
-  word >>= begin;
-  for (; rank > 0; --rank) word &= word - 1;
-  return begin + std::countr_zero(word);
+  // The high bit of each byte whose sum is at most `rank`. Sums are at most 64.
+  const uint64_t before = ((rank * kBytes | 0x80 * kBytes) - sums) & (0x80 * kBytes);
+  const uint64_t begin = ((before >> 7) * kBytes >> 56) * 8;
+  rank -= (sums << 8 >> begin) & 0xFF;
+  return static_cast<int64_t>(begin + kPlaceInByte[256 * rank + (word >> begin & 0xFF)]);
+}
+
+// The word of a block in which the bit number `rank` of the block is. `sums` has, in 9 bits for
+// each word but the last, how many bits are set up to its end. Makes `rank` that in the word.
+size_t WordAt(uint64_t sums, uint64_t& rank) {
+  constexpr uint64_t kHigh = kSums << (kSumBits - 1);
+  const uint64_t ranks = rank * kSums;
+  // The high bit of each sum that is at most `rank`: by the high bits or, if these are equal, by a
+  // difference of the others.
+  const uint64_t difference = (ranks | kHigh) - (sums & ~kHigh);
+  const uint64_t before = ((ranks & ~sums) | (~(ranks ^ sums) & difference)) & kHigh;
+  const auto word = static_cast<size_t>((before >> (kSumBits - 1)) * kSums >> 54 & 7);
+  if (word > 0) rank -= sums >> (kSumBits * (word - 1)) & 0x1FF;
+  return word;
 }
 
 }  // namespace
@@ -51,9 +81,16 @@ RecordList::RecordList(std::vector<uint64_t> words, int64_t num_positions)
   for (int64_t begin = 0; begin < num_words; begin += kBlockWords) {
     ranks_.push_back(size_);
     const auto block = absl::MakeConstSpan(words_).subspan(static_cast<size_t>(begin), kBlockWords);
-    for (const uint64_t word : block) size_ += BitsIn(word);
+    uint64_t sums = 0;
+    int64_t sum = 0;
+    for (int64_t i = 0; i < kBlockWords; ++i) {
+      if (i < static_cast<int64_t>(block.size())) sum += BitsIn(block[static_cast<size_t>(i)]);
+      if (i + 1 < kBlockWords) sums |= static_cast<uint64_t>(sum) << (kSumBits * i);
+    }
+    ranks_.push_back(static_cast<int64_t>(sums));
+    size_ += sum;
     while (static_cast<int64_t>(samples_.size()) * kRanksPerSample < size_) {
-      samples_.push_back(static_cast<int64_t>(ranks_.size()) - 1);
+      samples_.push_back(begin / kBlockWords);
     }
   }
   Xxh3Hasher hasher;
@@ -76,17 +113,16 @@ int64_t RecordList::At(int64_t rank) const {
   SYSTOLE_CHECK(rank >= 0 && rank < size_);
   if (!is_known_) return kUnknownRecord;
   const auto sample = static_cast<size_t>(rank / kRanksPerSample);
-  const auto first = ranks_.begin() + samples_[sample];
-  const auto last =
-      sample + 1 < samples_.size() ? ranks_.begin() + samples_[sample + 1] + 1 : ranks_.end();
-  const auto block = std::upper_bound(first, last, rank) - 1;
-  int64_t left = rank - *block;
-  auto word = static_cast<size_t>((block - ranks_.begin()) * kBlockWords);
-  for (;; ++word) {
-    const int64_t ones = BitsIn(words_[word]);
-    if (left < ones) break;
-    left -= ones;
+  auto block = static_cast<size_t>(samples_[sample]);
+  size_t end = sample + 1 < samples_.size() ? static_cast<size_t>(samples_[sample + 1]) + 1
+                                            : ranks_.size() / 2;
+  while (end - block > 1) {
+    const size_t middle = (block + end) / 2;
+    (ranks_[2 * middle] <= rank ? block : end) = middle;
   }
+  auto left = static_cast<uint64_t>(rank - ranks_[2 * block]);
+  const size_t word =
+      block * kBlockWords + WordAt(static_cast<uint64_t>(ranks_[2 * block + 1]), left);
   return static_cast<int64_t>(word) * kWordBits + BitAt(words_[word], left);
 }
 

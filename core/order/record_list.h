@@ -1,5 +1,5 @@
 // A list of positions, in ascending order, that is looked up by rank: the records that meet a
-// condition. It takes a bit for each position, and at most a quarter more for the look-up.
+// condition. It takes a bit for each position, and at most three eighths more for the look-up.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_RECORD_LIST_H_
@@ -42,7 +42,7 @@ class RecordList {
   int64_t size_ = 0;
   uint64_t hash_ = 0;
   std::vector<uint64_t> words_;
-  std::vector<int64_t> ranks_;  // Per block of positions: how many the list has before the block.
+  std::vector<int64_t> ranks_;  // Per block: its first position's rank; bits up to each word's end.
   std::vector<int64_t>
       samples_;  // The block of each position whose rank is a multiple of a number.
 };
