@@ -60,6 +60,13 @@ absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& pos
     return absl::InvalidArgumentError(absl::StrCat("a feed cannot stand in epoch ", position.epoch,
                                                    ": its steps would be beyond 2^63 - 1"));
   }
+  // In a mixture with kDrop, the steps of another batch may have more examples together than those
+  // of this one. After them, nothing is left.
+  const int64_t end = order.total_steps().value_or(std::numeric_limits<int64_t>::max());
+  if (step > Wide(end) && order.spec().mixture != nullptr &&
+      TurnsBefore(order, position) <= Wide(order.spec().epochs) * Wide(records)) {
+    return ResumedStep{.step = end};
+  }
   return ResumedStep{
       .step = Narrow(step),
       .skipped = std::max<int64_t>(std::min(step_in_epoch * batch, per_epoch) - examples, 0)};

@@ -40,7 +40,8 @@ struct ResumedStep {
 };
 
 // The first step that has no example from before `position`: the step that begins there, or else
-// the next one, if need be the first of the next epoch.
+// the next one, if need be the first of the next epoch. It is the step after the last one where a
+// feed with fewer examples than those before `position` ends.
 //   InvalidArgument  no feed of `order` can stand there, because it has fewer records, or the step's
 //                    number is beyond 2^63 - 1.
 absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& position);
