@@ -1,5 +1,7 @@
 #include "tests/chaos/chaos_feed.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -11,6 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "tests/status_matchers.h"
 
@@ -97,6 +101,13 @@ void ChaosTest::Restart(int i) {
   ASSERT_THAT(server, IsOk());
   place.server = *std::move(server);
   place.proxy->LeadTo(place.server->address());
+}
+
+void ChaosTest::Kill(int victims) {
+  const int first = static_cast<int>(Draw(static_cast<uint64_t>(num_servers())));
+  for (int i = 0; i < victims; ++i) server((first + i) % num_servers()).Signal(SIGKILL);
+  absl::SleepFor(absl::Milliseconds(300));
+  for (int i = 0; i < victims; ++i) Restart((first + i) % num_servers());
 }
 
 std::string ChaosTest::Servers() const {

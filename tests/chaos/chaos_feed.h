@@ -30,6 +30,10 @@ int Times(int quick, int full);
 // fails if there is no such field.
 double JsonNumber(const std::string& json, const std::string& name);
 
+// Flags of a client that prefetches few steps, so that servers still have steps to send when a test
+// disturbs them.
+inline const std::vector<std::string> kFewAhead = {"--prefetch-bytes", "33554432"};
+
 // The data are 64 records of 32 KiB in two shards. A step is 2 MiB over 8 cores, and an epoch is
 // one step.
 inline constexpr int kChaosRecords = 64;
@@ -48,6 +52,8 @@ class ChaosTest : public testing::Test {
   void AddServer(const std::vector<std::string>& args = {}, const ProcessOptions& options = {});
   // Starts server `i` again. REQUIRES: it has ended.
   void Restart(int i);
+  // Kills `victims` servers, beginning with a random one, and starts them again after a moment.
+  void Kill(int victims);
   FaultProxy& proxy(int i) { return *places_[static_cast<size_t>(i)].proxy; }
   Process& server(int i) { return places_[static_cast<size_t>(i)].server->process(); }
   // The address on which server `i` itself listens.

@@ -8,7 +8,7 @@
 #   tests/chaos/run.sh --soak [SECONDS]  random faults for this time (600): memory must not grow
 #   tests/chaos/run.sh --seed N [..]     repeats a failure, which names its seed
 #   tests/chaos/run.sh [..] SCENARIO..   only these: peers, security, storage, network, servers,
-#                                        overload, costly, strangers, verdict, partition
+#                                        feeds, overload, costly, strangers, verdict, partition
 #
 # SYSTOLE_CHAOS_PRESET is the build to use (default: release; asan is another).
 set -euo pipefail
@@ -29,7 +29,7 @@ while [[ $# -gt 0 ]]; do
       export SYSTOLE_CHAOS_SEED=${2:?--seed needs a number}
       shift
       ;;
-    peers | security | storage | network | servers | overload | costly | strangers | verdict | partition) scenarios+=("$1") ;;
+    peers | security | storage | network | servers | feeds | overload | costly | strangers | verdict | partition) scenarios+=("$1") ;;
     *)
       sed -n '2,14s/^# \{0,1\}//p' "$0" >&2
       exit 2
@@ -38,7 +38,7 @@ while [[ $# -gt 0 ]]; do
   shift
 done
 if [[ ${#scenarios[@]} -eq 0 ]]; then
-  scenarios=(peers security storage network servers overload costly strangers verdict)
+  scenarios=(peers security storage network servers feeds overload costly strangers verdict)
   [[ $amount == quick ]] || scenarios+=(partition)
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

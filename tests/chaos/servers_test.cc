@@ -24,9 +24,6 @@
 namespace systole {
 namespace {
 
-// The client prefetches few steps, so servers still have steps to send when a test disturbs them.
-const std::vector<std::string> kFewAhead = {"--prefetch-bytes", "33554432"};
-
 class ServersTest : public ChaosTest {
  protected:
   // Calls `happens` `times` times while `feed` runs, with a few steps between two calls. `feed` has
@@ -41,16 +38,6 @@ class ServersTest : public ChaosTest {
       happens();
     }
     ExpectUndisturbed(feed, steps, printed);
-  }
-
-  // Kills `victims` servers, beginning with a random one, and starts them again.
-  void Kill(int victims) {
-    const int first = static_cast<int>(Draw(static_cast<uint64_t>(num_servers())));
-    for (int i = 0; i < victims; ++i) {
-      server((first + i) % num_servers()).Signal(SIGKILL);
-    }
-    absl::SleepFor(absl::Milliseconds(300));
-    for (int i = 0; i < victims; ++i) Restart((first + i) % num_servers());
   }
 
   // Kills servers while a feed of spec_path_ runs. It must print what it prints undisturbed.
@@ -80,11 +67,7 @@ class ServersTest : public ChaosTest {
       // All tokens of a feed are alike except for the position. An epoch of this feed is one step.
       const Finished finished =
           RunSystole({"feed", "--server", servers, "--spec", spec_path_, "--steps", "1"});
-      const size_t at = finished.err.rfind("--resume ");
-      EXPECT_NE(at, std::string::npos) << finished.err;
-      if (at == std::string::npos) return args;
-      const absl::StatusOr<ResumeToken> token =
-          ResumeToken::Decode(finished.err.substr(at + 9, finished.err.find('\n', at) - at - 9));
+      const absl::StatusOr<ResumeToken> token = ResumeToken::Decode(TokenIn(finished));
       EXPECT_THAT(token, IsOk());
       if (!token.ok()) return args;
       token_ = *token;
@@ -103,18 +86,6 @@ TEST_F(ServersTest, OneOfThreeIsKilledAgainAndAgain) {
   const int steps = Times(150, 700);
   Process feed(FeedArgs(steps, kFewAhead), {.stdout_pipe_bytes = 4096});
   ExpectUndisturbedBy([this] { Kill(1); }, Times(5, 20), steps, feed);
-}
-
-TEST_F(ServersTest, WeightsChangeAtTheirStepsWhileServersAreKilled) {
-  for (int i = 0; i < 3; ++i) AddServer();
-  spec_path_ = folder_.Write(
-      "weights.textproto",
-      absl::StrReplaceAll(ChaosSpec(), {{"dataset: \"raw\"",
-                                         "mixture { dataset: 'raw' weight: 1 select { take: 8 } } "
-                                         "mixture { dataset: 'raw' weight: 3 select { skip: 8 } } "
-                                         "weights { from_step: 30 weights: [0, 1] } "
-                                         "weights { from_step: 60 weights: [5, 2] }"}}));
-  ExpectSameWhileServersAreKilled(Times(90, 300));
 }
 
 TEST_F(ServersTest, RecordsOfAZipStayTogetherWhileServersAreKilled) {

@@ -82,14 +82,6 @@ class ChangingWeightsTest : public MembersTest {
                                            "mixture { dataset: 'b' weight: 1 } on_corrupt: MASK ",
                                            weights)}}));
   }
-
-  // The token that the command printed.
-  static std::string TokenIn(const Finished& feed) {
-    const size_t at = feed.err.rfind("--resume ");
-    EXPECT_NE(at, std::string::npos) << feed.err;
-    if (at == std::string::npos) return "";
-    return feed.err.substr(at + 9, feed.err.find('\n', at) - at - 9);
-  }
 };
 
 constexpr char kTwoChanges[] =

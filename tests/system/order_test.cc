@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -129,9 +128,7 @@ TEST_F(OrderTest, ATokenGoesOnWithAnotherBatchAndSaysWhatItSkips) {
   const std::vector<std::string> whole = Ids(spec_of(10));
   ASSERT_EQ(whole.size(), size_t{kImages});
   const Finished first = Feed(spec_of(20), {"--steps", "3"});  // 60 examples
-  const size_t at = first.err.rfind("--resume ");
-  ASSERT_NE(at, std::string::npos) << first.err;
-  const std::string token(absl::StripAsciiWhitespace(first.err.substr(at + 9)));
+  const std::string token = TokenIn(first);
   for (const int batch : {10, 30, 50}) {
     const Finished rest = Feed(spec_of(batch), {"--steps", "0", "--resume", token});
     ASSERT_EQ(rest.exit_code, 0) << rest.err;

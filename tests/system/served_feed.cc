@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/status/check.h"
+#include "gtest/gtest.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/wait_until.h"
 
@@ -129,6 +130,13 @@ std::string RawSpec(int record_bytes, int epochs) {
 
 std::vector<std::string> Lines(const std::string& text) {
   return absl::StrSplit(text, '\n', absl::SkipEmpty());
+}
+
+std::string TokenIn(const Finished& feed) {
+  const size_t at = feed.err.rfind("--resume ");
+  EXPECT_NE(at, std::string::npos) << feed.err;
+  if (at == std::string::npos) return "";
+  return feed.err.substr(at + 9, feed.err.find('\n', at) - at - 9);
 }
 
 std::string SortedByStepAndCore(const std::string& lines) {

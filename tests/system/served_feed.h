@@ -63,6 +63,9 @@ std::string SortedByStepAndCore(const std::string& lines);
 
 std::vector<std::string> Lines(const std::string& text);
 
+// The token that `systole feed` printed at its end. The test fails if there is none.
+std::string TokenIn(const Finished& feed);
+
 }  // namespace systole
 
 #endif  // SYSTOLE_TESTS_SYSTEM_SERVED_FEED_H_

@@ -1,0 +1,82 @@
+// Feeds of several kinds over the rows of one table of arrays: all rows, rows that meet a
+// condition, and mixtures whose weights change. A feed of each kind can be cut into steps of any
+// batch that the tests use. Whoever makes it, and however it is cut, its examples are the same.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_TESTS_SYSTEM_KINDS_OF_FEED_H_
+#define SYSTOLE_TESTS_SYSTEM_KINDS_OF_FEED_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/step/feed.h"
+#include "core/dataset/dataset.h"
+#include "core/record/arrays/array_table.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// How a feed is cut into steps.
+struct FeedCut {
+  int global_batch = 0;  // Divides kFeedUnit.
+  int num_cores = 1;     // Divides the batch.
+};
+// Weights change where the number of examples since the beginning, or since that of the epoch, is a
+// multiple of this.
+inline constexpr int kFeedUnit = 48;
+
+// Row i has the label i % 8 and an image of `image_width` * 12 bytes, each of which depends on i.
+class RowsOfArrays {
+ public:
+  RowsOfArrays(int rows, int image_width);
+
+  int rows() const { return rows_; }
+  int image_width() const { return image_width_; }
+  // The rows as they lie in memory, `members` times as the members of one dataset.
+  std::shared_ptr<const Dataset> InMemory(int members) const;
+  // The bytes of a shard with these rows.
+  std::string Shard() const;
+
+ private:
+  const int rows_;
+  const int image_width_;
+  std::vector<uint8_t> images_;
+  std::vector<int64_t> labels_;
+  std::shared_ptr<const ArrayTable> table_;
+};
+
+struct KindOfFeed {
+  std::string name;  // Of letters, for the names of tests.
+  // The spec without cut, weights and outputs. It names the dataset "rows".
+  std::string members;
+  int num_members = 1;
+  // Records that the members have together.
+  int64_t num_records = 0;
+  bool pads = false;  // The tail.
+  // At these examples, counted since the beginning, the weights change: (example, weights).
+  std::vector<std::pair<int64_t, std::string>> changes = {};
+
+  // The text of the spec, with outputs of the rows' features.
+  std::string SpecText(const RowsOfArrays& rows, const FeedCut& cut) const;
+  v1::FeedSpec Spec(const RowsOfArrays& rows, const FeedCut& cut) const;
+};
+
+// All rows, shuffled; rows by a condition, in windows; a mixture whose weights change; and a
+// mixture of conditions whose weights change, of which one member has a single record. With 384
+// rows all steps are full, whatever the cut. REQUIRES: the number of rows is a multiple of 32, and
+// at least 96.
+std::vector<KindOfFeed> KindsOfFeed(int rows);
+
+// The lines that `systole feed --digest=example` prints for the steps that are left, up to `steps`
+// of them, without those of empty places. An error fails the test.
+std::vector<std::string> ExampleLines(Feed& feed, int64_t steps);
+
+// The digests at the ends of such lines.
+std::vector<std::string> DigestsIn(const std::vector<std::string>& lines);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_SYSTEM_KINDS_OF_FEED_H_
