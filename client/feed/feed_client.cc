@@ -138,18 +138,11 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
   SYSTOLE_ASSIGN_OR_RETURN(impl->order, OrderOf(impl->answer, spec));
   if (token != nullptr) {
     const v1::FeedIdentity& identity = impl->answer.identity();
-    SYSTOLE_RETURN_IF_ERROR(CheckToken(*token, TokenOf(identity, *impl->order, token->position),
-                                       *impl->order, options.allow_mixed_content));
-    SYSTOLE_ASSIGN_OR_RETURN(const ResumedStep resumed, StepFrom(*impl->order, token->position));
-    options.first_step = resumed.step;
-    SYSTOLE_RETURN_IF_ERROR(CheckWantedSteps(WantedStepsOf(options)));
-    if (resumed.skipped > 0 && options.log != nullptr) {
-      options.log->Add(LogCause::kProgram, LogLevel::kWarn,
-                       SkippedText(*token, spec.global_batch(), resumed),
-                       {.feed = identity.spec_fingerprint(),
-                        .dataset = DatasetNames(spec),
-                        .step = resumed.step});
-    }
+    SYSTOLE_ASSIGN_OR_RETURN(
+        options.first_step,
+        StepOfToken(*token, TokenOf(identity, *impl->order, token->position), *impl->order,
+                    options.allow_mixed_content, options.log.get(),
+                    {.feed = identity.spec_fingerprint(), .dataset = DatasetNames(spec)}));
   }
   impl->first_step = options.first_step;
   SYSTOLE_ASSIGN_OR_RETURN(StepShape shape, ShapeOf(impl->answer, spec, options));

@@ -312,16 +312,10 @@ absl::StatusOr<std::unique_ptr<LocalFeed>> LocalFeed::Make(const v1::FeedSpec& s
   SYSTOLE_RETURN_IF_ERROR(
       CheckWantedCores(options.core_begin, options.core_end, plan->num_cores()));
   if (token != nullptr) {
-    SYSTOLE_RETURN_IF_ERROR(CheckToken(*token, TokenOf(*plan, token->position), plan->order(),
-                                       options.allow_mixed_content));
-    SYSTOLE_ASSIGN_OR_RETURN(const ResumedStep resumed, StepFrom(plan->order(), token->position));
-    options.wanted.first_step = resumed.step;
-    SYSTOLE_RETURN_IF_ERROR(CheckWantedSteps(options.wanted));
-    if (resumed.skipped > 0 && options.log != nullptr) {
-      options.log->Add(LogCause::kProgram, LogLevel::kWarn,
-                       SkippedText(*token, spec.global_batch(), resumed),
-                       {.dataset = dataset->name(), .step = resumed.step});
-    }
+    SYSTOLE_ASSIGN_OR_RETURN(
+        options.wanted.first_step,
+        StepOfToken(*token, TokenOf(*plan, token->position), plan->order(),
+                    options.allow_mixed_content, options.log.get(), {.dataset = dataset->name()}));
   }
   SYSTOLE_ASSIGN_OR_RETURN(const int64_t end_step,
                            EndOfWantedSteps(options.wanted, plan->order().total_steps().value_or(0),

@@ -7,14 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "core/order/feed_position.h"
 #include "core/order/mixture.h"
+#include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
-
-std::string PlaceOf(const FeedPosition& position) {
-  return absl::StrCat("after ", position.examples, " examples of epoch ", position.epoch);
-}
 
 // Says which change of a mixture's weights before the token's position differs between the token's
 // feed and a feed in `order`. Empty if none does.
@@ -29,15 +27,49 @@ std::string DifferentChange(const ResumeToken& token, const Order& order) {
         "the past differs from step ", own[i].from_step, " on: there the spec has `weights` ",
         i < old.size() ? "other than those of the token's feed"
                        : "that the token's feed did not have",
-        ". Weights may change where the token was taken, ", PlaceOf(token.position),
+        ". Weights may change where the token was taken, ", PositionText(order, token.position),
         ", or later; earlier ones must stay as they were. With another global_batch the steps of "
         "these changes have other numbers");
   }
   if (i == old.size()) return "";
-  return absl::StrCat("the past differs: before the token was taken, ", PlaceOf(token.position),
-                      ", the weights of the token's feed changed more often (", old.size(),
-                      ") than those of the spec (", own.size(),
-                      "); want the same `weights` before this place");
+  return absl::StrCat(
+      "the past differs: before the token was taken, ", PositionText(order, token.position),
+      ", the weights of the token's feed changed more often (", old.size(),
+      ") than those of the spec (", own.size(), "); want the same `weights` before this place");
+}
+
+// FailedPrecondition if `token` is from another feed than `own`, the token that the feed in `order`
+// gives at the same position.
+absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, const Order& order,
+                        bool allow_mixed_content) {
+  std::string differs;
+  if (token.dataset_fingerprint != own.dataset_fingerprint) {
+    differs = "the dataset's fingerprint differs: its records have changed";
+  } else if (token.order_fingerprint != own.order_fingerprint) {
+    differs = DifferentChange(token, order);
+    if (differs.empty()) {
+      differs =
+          "the order's fingerprint differs: dataset, seed, shuffle, select, mixture or tail of the "
+          "spec have changed";
+    }
+  } else if (!allow_mixed_content && token.content_version != own.content_version) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the token cannot be resumed: it was taken at content version '",
+                     token.content_version, "', here it is '", own.content_version,
+                     "'. Use the release that made the token, or give --allow-mixed-content: steps "
+                     "may then differ in a few bits"));
+  }
+  if (differs.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the token cannot be resumed: ", differs));
+}
+
+// Says how many examples a feed skips that is resumed from `token`.
+std::string SkippedText(const ResumeToken& token, const Order& order, const ResumedStep& resumed) {
+  return absl::StrCat("examples skipped: ", resumed.skipped, ". The token was taken ",
+                      PositionText(order, token.position),
+                      ", where no step of global_batch: ", order.spec().global_batch,
+                      " begins, so the feed goes on at step ", resumed.step,
+                      ". With the token's own global_batch it would skip none");
 }
 
 }  // namespace
@@ -88,35 +120,17 @@ void CoverThePastAlone(const Order& order, ResumeToken& token) {
   token.weight_changes = HashesOf(order.WeightChangesBefore(turns));
 }
 
-absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, const Order& order,
-                        bool allow_mixed_content) {
-  std::string differs;
-  if (token.dataset_fingerprint != own.dataset_fingerprint) {
-    differs = "the dataset's fingerprint differs: its records have changed";
-  } else if (token.order_fingerprint != own.order_fingerprint) {
-    differs = DifferentChange(token, order);
-    if (differs.empty()) {
-      differs =
-          "the order's fingerprint differs: dataset, seed, shuffle, select, mixture or tail of the "
-          "spec have changed";
-    }
-  } else if (!allow_mixed_content && token.content_version != own.content_version) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the token cannot be resumed: it was taken at content version '",
-                     token.content_version, "', here it is '", own.content_version,
-                     "'. Use the release that made the token, or give --allow-mixed-content: steps "
-                     "may then differ in a few bits"));
+absl::StatusOr<int64_t> StepOfToken(const ResumeToken& token, const ResumeToken& own,
+                                    const Order& order, bool allow_mixed_content, EventLog* log,
+                                    LogFields subject) {
+  SYSTOLE_RETURN_IF_ERROR(CheckToken(token, own, order, allow_mixed_content));
+  SYSTOLE_ASSIGN_OR_RETURN(const ResumedStep resumed, StepFrom(order, token.position));
+  SYSTOLE_RETURN_IF_ERROR(CheckWantedSteps({.first_step = resumed.step}));
+  if (resumed.skipped > 0 && log != nullptr) {
+    subject.step = resumed.step;
+    log->Add(LogCause::kProgram, LogLevel::kWarn, SkippedText(token, order, resumed), subject);
   }
-  if (differs.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("the token cannot be resumed: ", differs));
-}
-
-std::string SkippedText(const ResumeToken& token, int64_t global_batch,
-                        const ResumedStep& resumed) {
-  return absl::StrCat("examples skipped: ", resumed.skipped, ". The token was taken ",
-                      PlaceOf(token.position), ", where no step of global_batch: ", global_batch,
-                      " begins, so the feed goes on at step ", resumed.step,
-                      ". With the token's own global_batch it would skip none");
+  return resumed.step;
 }
 
 }  // namespace systole

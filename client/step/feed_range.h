@@ -1,15 +1,15 @@
-// Which steps of a feed a trainer gets, and whether and how a token fits the feed.
+// Which steps of a feed a trainer gets, and where the feed goes on from a token.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_STEP_FEED_RANGE_H_
 #define SYSTOLE_CLIENT_STEP_FEED_RANGE_H_
 
 #include <cstdint>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/order/feed_position.h"
+#include "core/log/event_log.h"
+#include "core/log/log_line.h"
 #include "core/order/order.h"
 #include "core/order/resume_token.h"
 
@@ -44,14 +44,15 @@ absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t tota
 // later changes of a mixture's weights do not count.
 void CoverThePastAlone(const Order& order, ResumeToken& token);
 
-// FailedPrecondition if `token` is from another feed than `own`, the token that the feed in `order`
-// gives at the same position. Says what differs. If a mixture's weights change, it says which
-// change before that position differs.
-absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, const Order& order,
-                        bool allow_mixed_content);
-
-// Says how many examples a feed of `global_batch` skips that is resumed from `token`, for the log.
-std::string SkippedText(const ResumeToken& token, int64_t global_batch, const ResumedStep& resumed);
+// The step with which a feed in `order` goes on from `token`. `own` is the token that this feed
+// gives at the token's position. If no step begins there, the feed goes on with the next one, and a
+// line of `log` (may be null) says how many examples it skips. `subject` is what the line is about.
+//   FailedPrecondition  the token is from another feed. The message says what differs and, if a
+//                       mixture's weights change, which change before the position.
+//   InvalidArgument     no feed can stand there, or the step is beyond kMaxStep.
+absl::StatusOr<int64_t> StepOfToken(const ResumeToken& token, const ResumeToken& own,
+                                    const Order& order, bool allow_mixed_content, EventLog* log,
+                                    LogFields subject);
 
 }  // namespace systole
 

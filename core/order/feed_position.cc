@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "core/status/check.h"
 
 namespace systole {
@@ -36,12 +38,19 @@ absl::uint128 TurnsBefore(const Order& order, const FeedPosition& position) {
   return Wide(position.epoch) * Wide(order.spec().num_records) + Wide(position.examples);
 }
 
+std::string PositionText(const Order& order, const FeedPosition& position) {
+  if (order.spec().mixture == nullptr) {
+    return absl::StrCat("after ", position.examples, " examples of epoch ", position.epoch);
+  }
+  return absl::StrFormat("after %d examples of the mixture", TurnsBefore(order, position));
+}
+
 absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& position) {
   const int64_t records = order.spec().num_records;
   if (position.epoch < 0 || position.examples < 0 || position.examples >= records) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a feed of ", records, " records an epoch cannot stand after ",
-                     position.examples, " examples of epoch ", position.epoch));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no feed of ", records, " records stands at epoch ", position.epoch, " and example ",
+        position.examples, "; want an epoch of 0 or more, and 0 to ", records - 1, " examples"));
   }
   absl::uint128 epoch = Wide(position.epoch);
   int64_t examples = position.examples;
@@ -57,7 +66,8 @@ absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& pos
   const int64_t step_in_epoch = std::min(rounded_up, order.steps_per_epoch());
   const absl::uint128 step = epoch * Wide(order.steps_per_epoch()) + Wide(step_in_epoch);
   if (step > Wide(std::numeric_limits<int64_t>::max())) {
-    return absl::InvalidArgumentError(absl::StrCat("a feed cannot stand in epoch ", position.epoch,
+    return absl::InvalidArgumentError(absl::StrCat("a feed cannot stand ",
+                                                   PositionText(order, position),
                                                    ": its steps would be beyond 2^63 - 1"));
   }
   // In a mixture with kDrop, the steps of another batch may have more examples together than those

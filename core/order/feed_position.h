@@ -7,6 +7,7 @@
 #define SYSTOLE_CORE_ORDER_FEED_POSITION_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"
@@ -30,6 +31,10 @@ FeedPosition PositionBefore(const Order& order, int64_t step);
 
 // The turns that a mixture has taken when the feed stands there.
 absl::uint128 TurnsBefore(const Order& order, const FeedPosition& position);
+
+// The position in words: "after 40 examples of epoch 2". A mixture has no such place in an epoch,
+// so all its examples are counted: "after 540 examples of the mixture".
+std::string PositionText(const Order& order, const FeedPosition& position);
 
 // Where a feed goes on.
 struct ResumedStep {

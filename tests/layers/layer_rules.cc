@@ -268,7 +268,8 @@ std::vector<Room> SystoleRooms() {
       // The steps of every feed, with a server or without. It knows no gRPC.
       {"client/step", 6,
        Join({ground,
-             {"core/concurrency", "core/metrics", "core/order", "core/batch", "client/verdict"}})},
+             {"core/concurrency", "core/log", "core/metrics", "core/order", "core/batch",
+              "client/verdict"}})},
       // Connects to one server, calls it and measures it.
       {"client/servers", 7,
        Join({files,

@@ -312,7 +312,7 @@ TEST(FeedClientCreateTest, ATokenOfOtherDataIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 20 steps")));
   token.position = {.epoch = 0, .examples = 80};
   EXPECT_THAT(resume(token),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("80 records an epoch")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("feed of 80 records")));
 }
 
 }  // namespace

@@ -158,6 +158,20 @@ TEST(FeedPositionTest, TheSameBatchGoesOnAtTheSameStepHoweverFar) {
   }
 }
 
+// With batches of 4, a mixture of 9 records leaves the ninth turn to the next epoch. So its
+// position is no place in an epoch.
+TEST(FeedPositionTest, WordsForAPositionAreTrueOfAMixtureToo) {
+  const auto text = [](const Order& order, int64_t step) {
+    return PositionText(order, PositionBefore(order, step));
+  };
+  const Order alone = Make(SpecOf(9, 4, Tail::kDrop));
+  EXPECT_EQ(text(alone, 0), "after 0 examples of epoch 0");
+  EXPECT_EQ(text(alone, 5), "after 4 examples of epoch 2");
+  const Order mixed = Make(Mixed(4, Tail::kDrop));
+  EXPECT_EQ(text(mixed, 0), "after 0 examples of the mixture");
+  EXPECT_EQ(text(mixed, 5), "after 20 examples of the mixture");
+}
+
 // A token may come from anywhere.
 TEST(FeedPositionTest, PositionsThatNoFeedHasAreRefused) {
   const Order order = Make(SpecOf(10, 4, Tail::kDrop));
@@ -166,12 +180,12 @@ TEST(FeedPositionTest, PositionsThatNoFeedHasAreRefused) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
   };
   refused(order, {.epoch = 0, .examples = 10},
-          "10 records an epoch cannot stand after 10 examples");
+          "no feed of 10 records stands at epoch 0 and example 10; want");
   refused(order, {.epoch = -1}, "epoch -1");
-  refused(order, {.epoch = 0, .examples = -1}, "-1 examples");
+  refused(order, {.epoch = 0, .examples = -1}, "example -1; want");
   refused(order, {.epoch = std::numeric_limits<int64_t>::max()}, "beyond 2^63 - 1");
   refused(Make(Mixed(4, Tail::kDrop)), {.epoch = std::numeric_limits<int64_t>::max()},
-          "beyond 2^63 - 1");
+          "after 83010348331692982263 examples of the mixture: its steps would be beyond 2^63 - 1");
 }
 
 }  // namespace
