@@ -17,6 +17,8 @@ FLOATS = {FIELD.TYPE_FLOAT, FIELD.TYPE_DOUBLE}
 # The message whose oneof lists the operations, and the message that has a list of them.
 OPERATION = "Transform"
 OUTPUT = "Output"
+# Had three fields once, and still takes these by position.
+MEMBER = "Member"
 
 HEADER = '''"""Feed specs as typed Python.
 
@@ -166,11 +168,13 @@ def write_enum(file, name, out):
 
 def num_positional(message, is_operation):
     """Returns how many fields may be given by position. For an output: its feature. For an
-    operation: its sizes, which come first. For another message with at most three fields: all of
-    them. The order of other fields is hard to remember.
+    operation: its sizes, which come first. For another message with at most three fields, and for a
+    member: these three. The order of other fields is hard to remember.
     """
     if message.name == OUTPUT:
         return 1
+    if message.name == MEMBER:
+        return 3
     if not is_operation:
         return len(message.field) if len(message.field) < 4 else 0
     others = (

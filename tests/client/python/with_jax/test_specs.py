@@ -221,8 +221,13 @@ def test_functions_of_ones_own_are_refused_with_what_there_is():
         spec_bytes(systole.FeedSpec(outputs={"x": systole.Output(transforms=[systole.RandomFlip])}))
 
 
-def test_only_sizes_are_given_by_position():
+def test_only_sizes_and_what_a_member_is_are_given_by_position():
     assert systole.Resize(8, 9).to_dict() == {"resize": {"height": "8", "width": "9"}}
+    member = systole.Member("d", [systole.Select(take=4)], 3)
+    named = systole.Member(dataset="d", select=[systole.Select(take=4)], weight=3)
+    assert member.to_dict() == named.to_dict()
+    with pytest.raises(TypeError, match="positional"):
+        systole.Member("d", [], 3, "prefix/")
     with pytest.raises(TypeError, match="positional"):
         systole.Normalize(127.5, 63.75)
     with pytest.raises(TypeError, match="positional"):
