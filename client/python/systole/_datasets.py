@@ -68,8 +68,8 @@ def expected(
 def check_shapes(
     datasets: Datasets, names: list[str], outputs: list[dict[str, Any]], prefixes: list[str]
 ) -> None:
-    """Raises if an output lacks the shape of its array's rows. `prefixes`: those of a zip's members,
-    in the order of `names`; empty for other specs.
+    """Raises if an output lacks the shape of its array's rows. `prefixes`: those of a zip's
+    members, in the order of `names`; empty for other specs.
     """
     for name, prefix in zip(names, prefixes or [""] * len(names)):
         found = datasets.get(name) if isinstance(datasets, Mapping) else datasets
