@@ -55,7 +55,7 @@ class WhereFeedsTest : public testing::Test {
     absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
     ASSERT_THAT(catalogue, IsOk());
     objects_.SetFault([this](const StubRequest& request) -> std::optional<StubAnswer> {
-      if (absl::StrContains(request.target, ".columns")) {
+      if (absl::StrContains(request.target, ".column")) {
         ++asked_;
         EXPECT_TRUE(WaitUntil([this] { return released_.load(); }));
       }
