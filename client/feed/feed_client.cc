@@ -20,6 +20,7 @@
 #include "core/order/feed_position.h"
 #include "core/spec/order_spec.h"
 #include "core/spec/transform_runs.h"
+#include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/layout_description.h"
@@ -195,6 +196,10 @@ ResumeToken FeedClient::TokenAt(int64_t next_step) const {
 
 int64_t FeedClient::next_step() const {
   return impl_->started ? impl_->lanes.next_step() : impl_->first_step;
+}
+void FeedClient::EndBefore(int64_t step) {
+  SYSTOLE_CHECK(!impl_->started && step >= impl_->first_step && step <= impl_->end_step);
+  impl_->end_step = step;
 }
 int64_t FeedClient::end_step() const { return impl_->end_step; }
 bool FeedClient::has_end() const { return impl_->end_step < kNoEnd; }

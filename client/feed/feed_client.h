@@ -78,6 +78,11 @@ class FeedClient final : public Feed {
   std::string Explain() const override;
   FeedClientStats stats() const override;
 
+  // Ends the feed before `step`, for a trainer that counts its steps by what the server has
+  // answered. REQUIRES: options.start_at_once is false, Next() and WaitForNext() were not called
+  // yet, and `step` is in [next_step(), end_step()] (CHECK).
+  void EndBefore(int64_t step);
+
   // The server's answer about the spec.
   const v1::ResolveFeedResponse& info() const;
   // Whether the client may finish tensors (FeedClientOptions::finish), and at least one tensor can

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "client/emulator/training/checkpoint_file.h"
+#include "core/order/feed_position.h"
+#include "core/order/resume_token.h"
 #include "core/status/check.h"
 #include "core/storage/memory_source.h"
 #include "gmock/gmock.h"
@@ -22,6 +24,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr int kImages = 90, kStepsPerEpoch = 5;  // 16 examples a step, the tail is dropped.
 
@@ -117,11 +120,79 @@ TEST_F(CheckpointSystemTest, OtherCoresMayGoOnAndAnotherFeedMayNot) {
   const Finished shuffled = with("seed: 7", "seed: 8");
   EXPECT_EQ(shuffled.exit_code, 1);
   EXPECT_THAT(shuffled.err, AllOf(HasSubstr("eight.ckpt"), HasSubstr("seed, shuffle, select")));
-  // The feed could go on, but the run would not be the one that was saved.
-  const Finished larger = with("global_batch: 16", "global_batch: 32");
-  EXPECT_EQ(larger.exit_code, 2);
-  EXPECT_THAT(larger.err, AllOf(HasSubstr("eight.ckpt"),
-                                HasSubstr("global batch 16, this run has 32; set the spec's")));
+}
+
+// The saved run has had 3 steps of 16 examples.
+TEST_F(CheckpointSystemTest, ARunGoesOnWithAnotherBatchAndSaysHowManyExamplesItSkips) {
+  const std::string file = folder_ / "three.ckpt", later = folder_ / "later.ckpt";
+  // A dataset that is not there ends the run when it wants to validate.
+  const Finished ended =
+      RunSystole(TrainArgs(spec_, 1, file,
+                           {"--checkpoint-every", "3", "--eval-spec",
+                            WriteSpec("absent.textproto", {{"\"flowers\"", "\"absent\""}})}));
+  ASSERT_EQ(ended.exit_code, 3) << ended.err;
+  ASSERT_EQ(Read(file).trainer.steps, 3);
+
+  struct Case {
+    int batch, steps_per_epoch, next_step, skipped;
+  };
+  for (const auto& [batch, per_epoch, next, skipped] :
+       {Case{8, 11, 6, 0}, Case{20, 4, 3, 12}, Case{24, 3, 2, 0}, Case{32, 2, 2, 16},
+        Case{40, 2, 2, 32}, Case{90, 1, 1, 42}}) {
+    SCOPED_TRACE(batch);
+    const std::string spec =
+        WriteSpec("batch.textproto", {{"global_batch: 16", absl::StrCat("global_batch: ", batch)},
+                                      {"num_cores: 8", "num_cores: 2"}});
+    const Finished resumed = RunSystole(TrainArgs(spec, 2, later, {"--resume", file}));
+    ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+    EXPECT_THAT(resumed.out, HasSubstr(absl::StrCat("note: after step 3 the run went on with "
+                                                    "global_batch ",
+                                                    batch, " in place of 16")));
+    if (skipped == 0) {
+      EXPECT_THAT(resumed.err, Not(HasSubstr("skipped")));
+    } else {
+      EXPECT_THAT(resumed.err,
+                  HasSubstr(absl::StrCat("warning: examples skipped: ", skipped,
+                                         ". The token was taken after 48 examples of epoch 0")));
+    }
+    const emulator::Checkpoint end = Read(later);
+    EXPECT_EQ(end.trainer.steps, 3 + (per_epoch - next) + per_epoch);
+    ASSERT_EQ(end.loop.epochs.size(), 2u);
+    EXPECT_EQ(end.loop.epochs[0].training.examples, 48 + (per_epoch - next) * batch);
+    EXPECT_EQ(end.loop.epochs[1].training.examples, per_epoch * batch);
+    EXPECT_EQ(ResumeToken::Decode(end.feed_token)->position, FeedPosition{.epoch = 2});
+    // The changed run can be resumed, too.
+    const Finished back = RunSystole(TrainArgs(spec_, 3, later, {"--resume", later}));
+    ASSERT_EQ(back.exit_code, 0) << back.err;
+    EXPECT_EQ(Read(later).trainer.steps, end.trainer.steps + kStepsPerEpoch);
+  }
+}
+
+// A mixture has no passes, so its epochs only count examples: with batches of 16, 80 of 90.
+TEST_F(CheckpointSystemTest, ARunOfAMixtureGoesOnWithAnotherBatch) {
+  const auto mixture = [&](int batch) {
+    return WriteSpec("mixture.textproto",
+                     {{"dataset: \"flowers\"",
+                       "mixture { dataset: 'flowers' weight: 2 select { take: 40 } } "
+                       "mixture { dataset: 'flowers' weight: 1 select { skip: 40 } }"},
+                      {"global_batch: 16", absl::StrCat("global_batch: ", batch)},
+                      {"num_cores: 8", "num_cores: 2"}});
+  };
+  const std::string file = folder_ / "mixture.ckpt";
+  ASSERT_EQ(RunSystole(TrainArgs(mixture(16), 3, file)).exit_code, 0);  // 240 examples.
+  const Finished resumed = RunSystole(TrainArgs(mixture(18), 4, file, {"--resume", file}));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, HasSubstr("examples skipped: 12. The token was taken after 240 examples "
+                                     "of the mixture, where no step of global_batch: 18 begins"));
+  const emulator::Checkpoint end = Read(file);
+  EXPECT_EQ(end.trainer.steps, 3 * 5 + 5);
+  EXPECT_EQ(end.loop.epochs[3].training.examples, 90);
+  // 14 steps of 18 examples, then 5 more. An epoch is worth 90 examples.
+  EXPECT_EQ(ResumeToken::Decode(end.feed_token)->position,
+            (FeedPosition{.epoch = 3, .examples = 72}));
+  const Finished again = RunSystole(TrainArgs(mixture(18), 5, file, {"--resume", file}));
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(Read(file).trainer.steps, 3 * 5 + 5 + 5);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "client/cli/commands/checkpoint_flags.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -8,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "client/emulator/training/checkpoint_file.h"
 #include "client/emulator/training/trainer.h"
-#include "core/order/core_split.h"
 #include "core/status/status_macros.h"
 #include "core/storage/local/file_sink.h"
 #include "core/storage/local/file_source.h"
@@ -44,27 +45,50 @@ absl::Status WriteFile(const std::string& path, const emulator::Checkpoint& chec
 
 }  // namespace
 
-absl::StatusOr<int64_t> ResumedRun::StepsLeft(int64_t epochs) const {
-  const int64_t taken = checkpoint.trainer.steps, per_epoch = checkpoint.steps_per_epoch;
-  const int64_t most = std::numeric_limits<int64_t>::max() / per_epoch;
-  if (epochs > taken / per_epoch) return std::min(epochs, most) * per_epoch - taken;
-  return absl::InvalidArgumentError(
-      absl::StrCat(file, " has finished ", taken / per_epoch, " epochs, so --epochs ", epochs,
-                   " leaves none to train; give --epochs ", taken / per_epoch + 1, " or more"));
+emulator::EpochSize EpochSizeOf(const Feed& feed) {
+  return {.global_batch = feed.order().spec().global_batch,
+          .steps_per_epoch = feed.steps_per_epoch()};
 }
 
-absl::Status ResumedRun::CheckFeed(const Feed& feed) const {
-  const CoreSplit split = feed.order().split();
-  SYSTOLE_RETURN_IF_ERROR(
-      Annotate(emulator::CheckGlobalBatch(checkpoint, split.num_cores() * split.per_core_batch())));
-  if (feed.steps_per_epoch() != checkpoint.steps_per_epoch) {
+int64_t StepsLeft(int64_t epochs, const emulator::LoopState& state, int64_t steps_per_epoch) {
+  const int64_t left = epochs - static_cast<int64_t>(state.epochs.size());
+  const int64_t most = std::numeric_limits<int64_t>::max() / steps_per_epoch;
+  return std::min(left, most) * steps_per_epoch - state.step_in_epoch;
+}
+
+absl::Status ResumedRun::CheckEpochs(int64_t epochs) const {
+  const size_t ended = checkpoint.loop.epochs.size();
+  if (epochs > static_cast<int64_t>(ended)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(file, " has finished ", ended, " epochs, so --epochs ", epochs,
+                   " leaves none to train; give --epochs ", ended + 1, " or more"));
+}
+
+absl::StatusOr<emulator::LoopState> ResumedRun::LoopIn(const Feed& feed) const {
+  const emulator::EpochSize size = EpochSizeOf(feed);
+  if (size.global_batch == checkpoint.global_batch &&
+      size.steps_per_epoch != checkpoint.steps_per_epoch) {
     return Annotate(absl::FailedPreconditionError(
         absl::StrCat("an epoch of the saved run has ", checkpoint.steps_per_epoch,
-                     " steps, an epoch of this feed ", feed.steps_per_epoch())));
+                     " steps, an epoch of this feed ", size.steps_per_epoch)));
   }
-  if (feed.next_step() == checkpoint.trainer.steps) return absl::OkStatus();
+  emulator::LoopState loop = checkpoint.loop;
+  loop.step_in_epoch = emulator::StepInEpoch(checkpoint, size);
+  // With another batch the epochs of a mixture begin at other steps than those of the run.
+  if (feed.order().spec().mixture != nullptr) return loop;
+  const auto ended = static_cast<int64_t>(loop.epochs.size());
+  const int64_t in_epoch = feed.next_step() - loop.step_in_epoch;
+  if (in_epoch % size.steps_per_epoch == 0 && in_epoch / size.steps_per_epoch == ended) return loop;
   return Annotate(absl::DataLossError(
       "the checkpoint is inconsistent: the feed's token in it is not for the trainer's step"));
+}
+
+std::string ResumedRun::BatchNote(int64_t global_batch) const {
+  if (global_batch == checkpoint.global_batch) return "";
+  return absl::StrCat("after step ", checkpoint.trainer.steps,
+                      " the run went on with global_batch ", global_batch, " in place of ",
+                      checkpoint.global_batch,
+                      "; its learning rate still follows the number of steps");
 }
 
 absl::Status ResumedRun::Restore(emulator::Trainer& trainer) const {
@@ -81,7 +105,8 @@ void CheckpointFlags::Declare(OptionList& options) {
   options.Optional("--checkpoint-every", "STEPS", &every_,
                    "With --checkpoint: also save each time this many steps are done");
   options.Optional("--resume", "FILE", &resume_,
-                   "Go on from this checkpoint, to the bit as if there had been no break");
+                   "Go on from this checkpoint; with the same global_batch to the bit as if there "
+                   "had been no break");
 }
 
 absl::StatusOr<std::optional<ResumedRun>> CheckpointFlags::Load() const {

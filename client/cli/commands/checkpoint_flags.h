@@ -14,11 +14,18 @@
 #include "absl/strings/string_view.h"
 #include "client/cli/console/command_line.h"
 #include "client/emulator/training/checkpoint.h"
+#include "client/emulator/training/loop_state.h"
 #include "client/emulator/training/trainer.h"
 #include "client/step/feed.h"
 #include "core/order/resume_token.h"
 
 namespace systole {
+
+// The size of a feed's epochs.
+emulator::EpochSize EpochSizeOf(const Feed& feed);
+
+// The steps that are left of `epochs` epochs. REQUIRES: state.epochs are fewer.
+int64_t StepsLeft(int64_t epochs, const emulator::LoopState& state, int64_t steps_per_epoch);
 
 // A checkpoint that was read, and where its feed goes on.
 struct ResumedRun {
@@ -26,14 +33,15 @@ struct ResumedRun {
   ResumeToken token;
   std::string file;  // Its name, for messages.
 
-  // The steps that are left of `epochs` epochs. InvalidArgument if none are left.
-  absl::StatusOr<int64_t> StepsLeft(int64_t epochs) const;
-  // Whether `feed`, which was resumed from the token and has given no step yet, is the one of the
-  // checkpoint.
-  //   InvalidArgument     it has another global batch.
-  //   FailedPrecondition  its epochs have another number of steps.
-  //   DataLoss            the token is not for the trainer's step.
-  absl::Status CheckFeed(const Feed& feed) const;
+  // InvalidArgument if the run has finished `epochs` epochs.
+  absl::Status CheckEpochs(int64_t epochs) const;
+  // The state of the loop that goes on with `feed`, which was resumed from the token and has given
+  // no step yet. Differs from the checkpoint's in `step_in_epoch` if the global batch does.
+  //   FailedPrecondition  epochs have another number of steps, with the same global batch.
+  //   DataLoss            the token is not for the loop's step.
+  absl::StatusOr<emulator::LoopState> LoopIn(const Feed& feed) const;
+  // For the report of a run that goes on with another global batch. Empty if it is the same.
+  std::string BatchNote(int64_t global_batch) const;
   // emulator::RestoreTrainer(), with the file's name in front of its errors.
   absl::Status Restore(emulator::Trainer& trainer) const;
   // `status` with the file's name in front.

@@ -1,5 +1,6 @@
 // `systole train`: trains a model on emulated cores that are fed over the network.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,6 +30,7 @@
 #include "client/emulator/report/run_report.h"
 #include "client/emulator/report/training_run.h"
 #include "client/emulator/timing/feed_origin.h"
+#include "client/emulator/training/loop_state.h"
 #include "client/emulator/training/trainer.h"
 #include "client/emulator/training/training_loop.h"
 #include "client/feed/feed_client.h"
@@ -83,8 +85,9 @@ class TrainCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions(console));
     SYSTOLE_ASSIGN_OR_RETURN(const std::optional<ResumedRun> resumed, checkpoints_.Load());
     SYSTOLE_RETURN_IF_ERROR(report_.Check());
+    Beginning beginning;
     SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<CoreInfeeds> opened,
-                             OpenTraining(spec, options, resumed, console));
+                             OpenTraining(spec, options, resumed, beginning, console));
     TrainingFeeds feeds(std::move(opened));
     FeedClient& client = feeds.training().client();
     SYSTOLE_ASSIGN_OR_RETURN(
@@ -99,7 +102,7 @@ class TrainCommand final : public Command {
     emulator::StepHistory steps;
     SYSTOLE_ASSIGN_OR_RETURN(
         const emulator::TrainingReport training,
-        Train(trainer, feeds, spec, eval_spec, options, resumed, steps, console));
+        Train(trainer, feeds, spec, eval_spec, options, resumed, beginning, steps, console));
     emulator::RunReport report =
         emulator::ReportOf(training, steps, Facts(spec, origin, threads, console));
     for (emulator::Fact& fact : feeds.missing().Facts()) report.results.push_back(std::move(fact));
@@ -108,6 +111,10 @@ class TrainCommand final : public Command {
       report.results.push_back(std::move(fact));
     }
     report.notes = feeds.MaskedNotes();
+    if (resumed.has_value()) {
+      std::string note = resumed->BatchNote(spec.global_batch());
+      if (!note.empty()) report.notes.push_back(std::move(note));
+    }
     if (std::string note = emulator::MissingNumericsNote(numerics); !note.empty()) {
       report.notes.push_back(std::move(note));
     }
@@ -121,6 +128,12 @@ class TrainCommand final : public Command {
   }
 
  private:
+  // Where the run and its training feed begin.
+  struct Beginning {
+    emulator::LoopState loop;
+    int64_t feed_step = 0;
+  };
+
   absl::StatusOr<v1::FeedSpec> TrainingSpec() const {
     if (epochs_ < 1) {
       return absl::InvalidArgumentError(absl::StrCat("--epochs ", epochs_, ": want 1 or more"));
@@ -148,22 +161,28 @@ class TrainCommand final : public Command {
     return spec;
   }
 
-  // Opens the training feed: the steps of all epochs, or those that are left for the resumed run.
+  // Opens the training feed: the steps of all epochs, or those that are left for the resumed run,
+  // whose `beginning` is then set.
   absl::StatusOr<std::unique_ptr<CoreInfeeds>> OpenTraining(
       const v1::FeedSpec& spec, FeedClientOptions options, const std::optional<ResumedRun>& resumed,
-      const Console& console) const {
+      Beginning& beginning, const Console& console) const {
     if (!resumed.has_value()) {
       options.epochs = epochs_;
       SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client,
                                OpenFeed(spec, options, console));
       return CoreInfeeds::Create(std::move(client), outputs_);
     }
-    SYSTOLE_ASSIGN_OR_RETURN(options.steps, resumed->StepsLeft(epochs_));
-    absl::StatusOr<std::unique_ptr<FeedClient>> client =
+    SYSTOLE_RETURN_IF_ERROR(resumed->CheckEpochs(epochs_));
+    options.start_at_once = false;  // How many steps are left is known once a server has answered.
+    absl::StatusOr<std::unique_ptr<FeedClient>> opened =
         OpenFeed(spec, options, console, resumed->token);
-    if (!client.ok()) return resumed->Annotate(client.status());
-    SYSTOLE_RETURN_IF_ERROR(resumed->CheckFeed(**client));
-    return CoreInfeeds::Create(*std::move(client), outputs_);
+    if (!opened.ok()) return resumed->Annotate(opened.status());
+    FeedClient& client = **opened;
+    SYSTOLE_ASSIGN_OR_RETURN(beginning.loop, resumed->LoopIn(client));
+    beginning.feed_step = client.next_step();
+    const int64_t left = StepsLeft(epochs_, beginning.loop, client.steps_per_epoch());
+    client.EndBefore(beginning.feed_step + std::min(left, client.end_step() - beginning.feed_step));
+    return CoreInfeeds::Create(*std::move(opened), outputs_);
   }
 
   std::vector<emulator::Fact> Facts(const v1::FeedSpec& spec, const emulator::FeedOrigin& origin,
@@ -179,22 +198,24 @@ class TrainCommand final : public Command {
     return facts;
   }
 
-  absl::StatusOr<emulator::TrainingReport> Train(emulator::Trainer& trainer, TrainingFeeds& feeds,
-                                                 const v1::FeedSpec& spec,
-                                                 const std::optional<v1::FeedSpec>& eval_spec,
-                                                 FeedClientOptions options,
-                                                 const std::optional<ResumedRun>& resumed,
-                                                 emulator::StepHistory& steps,
-                                                 const Console& console) const {
+  absl::StatusOr<emulator::TrainingReport> Train(
+      emulator::Trainer& trainer, TrainingFeeds& feeds, const v1::FeedSpec& spec,
+      const std::optional<v1::FeedSpec>& eval_spec, FeedClientOptions options,
+      const std::optional<ResumedRun>& resumed, const Beginning& beginning,
+      emulator::StepHistory& steps, const Console& console) const {
     const FeedClient& client = feeds.training().client();
     emulator::TrainingLoopOptions loop = {.epochs = epochs_,
-                                          .steps_per_epoch = client.info().steps_per_epoch(),
-                                          .clock = SteadyClock()};
+                                          .steps_per_epoch = client.steps_per_epoch(),
+                                          .clock = SteadyClock(),
+                                          .resume_from = beginning.loop};
+    const int64_t left = StepsLeft(epochs_, beginning.loop, loop.steps_per_epoch);
+    // The trainer counts its own steps. With another batch the feed has other numbers for them.
+    const int64_t feed_is_ahead = beginning.feed_step - trainer.steps();
     std::optional<int64_t> saved_steps;  // The steps in the last checkpoint.
     const InterruptCallback interrupt(console.interrupt, [&feeds] { feeds.Cancel(); });
     ProgressBar bar(console, {.label = "training",
                               .total = loop.epochs * loop.steps_per_epoch,
-                              .done_before = trainer.steps(),
+                              .done_before = loop.epochs * loop.steps_per_epoch - left,
                               .remark =
                                   [&client, &spec] {
                                     return VerdictRemark(client.stats().waits.recent,
@@ -206,10 +227,9 @@ class TrainCommand final : public Command {
       bar.Add(
           1, absl::StrFormat("epoch %d/%d, loss %.3f", progress.epoch + 1, epochs_, progress.loss));
     };
-    if (resumed.has_value()) loop.resume_from = resumed->checkpoint.loop;
     const auto checkpoint = [&](const emulator::LoopState& state) {
-      return emulator::TakeCheckpoint(trainer, state, loop.steps_per_epoch,
-                                      client.TokenAt(trainer.steps()).Encode());
+      return emulator::TakeCheckpoint(trainer, state, EpochSizeOf(client),
+                                      client.TokenAt(feed_is_ahead + trainer.steps()).Encode());
     };
     if (checkpoints_.saves_initial()) {
       SYSTOLE_RETURN_IF_ERROR(checkpoints_.SaveInitial(checkpoint({}), console.version));

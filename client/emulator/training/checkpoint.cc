@@ -1,9 +1,12 @@
 #include "client/emulator/training/checkpoint.h"
 
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/numeric/int128.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "core/status/status_macros.h"
 
 namespace systole::emulator {
 namespace {
@@ -16,24 +19,30 @@ absl::Status Differs(absl::string_view what, absl::string_view saved, absl::stri
 
 }  // namespace
 
-Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, int64_t steps_per_epoch,
+Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, const EpochSize& size,
                           const std::string& feed_token) {
   const TrainerOptions& options = trainer.options();
   return {.model = trainer.model().name,
           .model_fingerprint = trainer.model().fingerprint,
           .seed = options.seed,
           .numerics = options.numerics,
-          .global_batch = options.num_cores * options.per_core_batch,
-          .steps_per_epoch = steps_per_epoch,
+          .global_batch = size.global_batch,
+          .steps_per_epoch = size.steps_per_epoch,
           .feed_token = feed_token,
           .trainer = trainer.State(),
           .loop = loop};
 }
 
-absl::Status CheckGlobalBatch(const Checkpoint& checkpoint, int64_t global_batch) {
-  if (checkpoint.global_batch == global_batch) return absl::OkStatus();
-  return Differs("global batch", absl::StrCat(checkpoint.global_batch), absl::StrCat(global_batch),
-                 "set the spec's global_batch back");
+int64_t StepInEpoch(const Checkpoint& checkpoint, const EpochSize& size) {
+  const int64_t step = checkpoint.loop.step_in_epoch;
+  if (step >= checkpoint.steps_per_epoch) return size.steps_per_epoch;  // Only validation is left.
+  if (checkpoint.global_batch == size.global_batch) return std::min(step, size.steps_per_epoch);
+  const absl::uint128 examples =
+      absl::uint128(static_cast<uint64_t>(step)) * static_cast<uint64_t>(checkpoint.global_batch);
+  const auto batch = static_cast<uint64_t>(size.global_batch);
+  const absl::uint128 rounded_up = examples / batch + (examples % batch == 0 ? 0 : 1);
+  const auto most = static_cast<uint64_t>(size.steps_per_epoch);
+  return static_cast<int64_t>(absl::Uint128Low64(std::min<absl::uint128>(rounded_up, most)));
 }
 
 absl::Status RestoreTrainer(const Checkpoint& checkpoint, Trainer& trainer) {
@@ -51,7 +60,6 @@ absl::Status RestoreTrainer(const Checkpoint& checkpoint, Trainer& trainer) {
     return Differs("numerics", NumericsName(checkpoint.numerics), NumericsName(options.numerics),
                    absl::StrCat("give --numerics ", NumericsName(checkpoint.numerics)));
   }
-  SYSTOLE_RETURN_IF_ERROR(CheckGlobalBatch(checkpoint, options.num_cores * options.per_core_batch));
   return trainer.Restore(checkpoint.trainer);
 }
 

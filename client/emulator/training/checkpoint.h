@@ -23,6 +23,7 @@ struct Checkpoint {
   uint64_t model_fingerprint = 0;
   uint64_t seed = 0;
   Numerics numerics = Numerics::kExact;
+  // Of the feed: examples a step, and steps an epoch. A later run may have others.
   int64_t global_batch = 0;
   int64_t steps_per_epoch = 0;
   std::string feed_token;  // The feed's resume token, opaque here.
@@ -31,19 +32,24 @@ struct Checkpoint {
   LoopState loop;
 };
 
+// The epochs of a training feed.
+struct EpochSize {
+  int64_t global_batch = 0;
+  int64_t steps_per_epoch = 0;
+};
+
 // Takes a checkpoint of `trainer` between two steps. The other arguments are stored in it.
-Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, int64_t steps_per_epoch,
+Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, const EpochSize& size,
                           const std::string& feed_token);
 
-// InvalidArgument if the checkpoint was saved with another global batch. The message says what to
-// do.
-absl::Status CheckGlobalBatch(const Checkpoint& checkpoint, int64_t global_batch);
+// The step of the current epoch with which a run goes on whose epochs have another size: the first
+// one that has no example of the steps before. size.steps_per_epoch if the epoch has no such step.
+int64_t StepInEpoch(const Checkpoint& checkpoint, const EpochSize& size);
 
-// Puts the checkpoint's numbers into `trainer`. The number of cores may differ if the global
-// batch is the same. With another number of cores, sums are grouped differently, unless cores times
-// shards_per_core is unchanged.
-//   InvalidArgument  model, seed, numerics or global batch differ from the checkpoint's. The
-//                    message says what to do. `trainer` has not changed.
+// Puts the checkpoint's numbers into `trainer`. Cores and batch may differ. With another number of
+// cores, sums are grouped differently, unless cores times shards_per_core is unchanged.
+//   InvalidArgument  model, seed or numerics differ from the checkpoint's. The message says what to
+//                    do. `trainer` has not changed.
 absl::Status RestoreTrainer(const Checkpoint& checkpoint, Trainer& trainer);
 
 }  // namespace systole::emulator

@@ -74,6 +74,14 @@ absl::StatusOr<EpochReport> FromMessage(const v1::CheckpointEpoch& message) {
 
 // ---- The run, and where it stands ----
 
+// Whether the steps taken are those of the epochs, as in every run whose global batch has not
+// changed.
+bool HasOneBatch(const v1::Checkpoint& message) {
+  const int64_t ended = message.steps() - message.current_epoch().steps();
+  return ended % message.steps_per_epoch() == 0 &&
+         ended / message.steps_per_epoch() == message.num_epochs();
+}
+
 v1::Checkpoint ToMessage(const Checkpoint& checkpoint) {
   v1::Checkpoint message;
   message.set_model(checkpoint.model);
@@ -93,19 +101,25 @@ v1::Checkpoint ToMessage(const Checkpoint& checkpoint) {
   message.set_training_ns(absl::ToInt64Nanoseconds(loop.training_time));
   message.set_first_step_wait_ns(absl::ToInt64Nanoseconds(loop.first_step_wait));
   message.set_num_tensors(static_cast<int64_t>(checkpoint.trainer.tensors.size()));
+  // Set only if the other fields do not say it.
+  if (!HasOneBatch(message) || loop.step_in_epoch != loop.current.steps) {
+    message.set_step_in_epoch(loop.step_in_epoch);
+  }
   return message;
 }
 
 absl::Status CheckPosition(const v1::Checkpoint& message) {
   const int64_t per_epoch = message.steps_per_epoch(), steps = message.steps();
   const int64_t current = message.current_epoch().steps();
+  const int64_t next = message.has_step_in_epoch() ? message.step_in_epoch() : current;
   if (message.global_batch() < 1) return Inconsistent("global_batch");
   if (per_epoch < 1) return Inconsistent("steps_per_epoch");
   if (steps < 0) return Inconsistent("steps");
-  if (current < 0 || current > per_epoch || current > steps) {
-    return Inconsistent("current_epoch.steps");
+  if (current < 0 || current > steps) return Inconsistent("current_epoch.steps");
+  if (next < 0 || next > per_epoch) {
+    return Inconsistent(message.has_step_in_epoch() ? "step_in_epoch" : "current_epoch.steps");
   }
-  if ((steps - current) % per_epoch != 0 || (steps - current) / per_epoch != message.num_epochs()) {
+  if (message.num_epochs() < 0 || (!message.has_step_in_epoch() && !HasOneBatch(message))) {
     return Inconsistent("num_epochs");
   }
   if (message.training_ns() < 0) return Inconsistent("training_ns");
@@ -132,6 +146,7 @@ absl::StatusOr<Checkpoint> FromMessage(const v1::Checkpoint& message) {
   loop.sums = {.examples = message.current_examples(),
                .correct = message.current_correct(),
                .loss = message.current_loss_sum()};
+  loop.step_in_epoch = message.has_step_in_epoch() ? message.step_in_epoch() : loop.current.steps;
   loop.training_time = absl::Nanoseconds(message.training_ns());
   loop.first_step_wait = absl::Nanoseconds(message.first_step_wait_ns());
   return checkpoint;

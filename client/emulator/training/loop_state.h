@@ -39,6 +39,10 @@ struct LoopState {
   // `sums` has the sums.
   EpochReport current;
   ScoreSums sums;
+  // The next step of the current epoch, counted from 0. Equals current.steps, unless the run went
+  // on with another global batch in this epoch: then the steps before count as if they had had the
+  // present batch.
+  int64_t step_in_epoch = 0;
   // As in TrainingReport, for the run so far.
   absl::Duration training_time;
   absl::Duration first_step_wait;

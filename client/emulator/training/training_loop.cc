@@ -91,8 +91,8 @@ absl::Status Loop::TrainEpoch(const PopInfeed& pop) {
   const auto epoch = static_cast<int64_t>(state_.epochs.size());
   EpochReport& report = state_.current;
   report.infeed_stall.resize(static_cast<size_t>(num_cores_));
-  while (report.steps < options_.steps_per_epoch) {
-    const int64_t step = report.steps;
+  while (state_.step_in_epoch < options_.steps_per_epoch) {
+    const int64_t step = state_.step_in_epoch;
     SYSTOLE_ASSIGN_OR_RETURN(const PoppedStep popped, Pop(pop));
     if (popped.slices.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -116,6 +116,7 @@ absl::Status Loop::TrainEpoch(const PopInfeed& pop) {
     report.compute += compute;
     state_.sums.Add(result);
     ++report.steps;
+    ++state_.step_in_epoch;
     if (options_.on_step != nullptr) {
       options_.on_step({.epoch = epoch,
                         .step = step,
@@ -132,7 +133,7 @@ absl::Status Loop::TrainEpoch(const PopInfeed& pop) {
     BookTime(/*training=*/true);
     // The epoch's last step is saved with the epoch.
     const bool is_due = options_.save_every > 0 && trainer_.steps() % options_.save_every == 0;
-    if (is_due && report.steps < options_.steps_per_epoch) SYSTOLE_RETURN_IF_ERROR(Save());
+    if (is_due && state_.step_in_epoch < options_.steps_per_epoch) SYSTOLE_RETURN_IF_ERROR(Save());
   }
   report.training = state_.sums.score();
   return absl::OkStatus();
@@ -160,6 +161,7 @@ absl::StatusOr<TrainingReport> Loop::Run(const PopInfeed& pop) {
     if (options_.open_validation != nullptr) SYSTOLE_RETURN_IF_ERROR(Validate());
     state_.epochs.push_back(std::exchange(state_.current, {}));
     state_.sums = {};
+    state_.step_in_epoch = 0;
     SYSTOLE_RETURN_IF_ERROR(Save());
   }
   TrainingReport report;

@@ -36,7 +36,7 @@ using PopInfeed = std::function<absl::StatusOr<std::optional<InfeedStep>>(int64_
 // Reported after every training step.
 struct TrainingProgress {
   int64_t epoch = 0;  // Counted from 0.
-  int64_t step = 0;   // Counted from 0 in the epoch.
+  int64_t step = 0;   // Counted from 0 in the epoch: LoopState::step_in_epoch.
   int64_t steps_per_epoch = 0;
   double loss = 0;  // This step's.
   double accuracy = 0;
@@ -58,8 +58,8 @@ struct TrainingLoopOptions {
   // May be null.
   std::function<void(const TrainingProgress&)> on_step;
 
-  // The state from which the run goes on. The default is the start of a run. REQUIRES: trainer and
-  // infeed are at the same step.
+  // The state from which the run goes on. The default is the start of a run. REQUIRES: the
+  // trainer's state is of the same moment, and the infeed goes on at resume_from.step_in_epoch.
   LoopState resume_from;
   // Saves the loop's and the trainer's state. May be null. It is called when an epoch has ended,
   // validation included, and after every `save_every` steps of the run. If save_every is 0, it is

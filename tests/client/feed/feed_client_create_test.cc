@@ -61,6 +61,21 @@ TEST(FeedClientCreateTest, AskedToWaitItAsksForNoStepBeforeTheFirstNext) {
   ExpectAllSteps(Drain(*client), 3, 20);
 }
 
+TEST(FeedClientCreateTest, TheEndMayBeSetBeforeTheFirstNext) {
+  const FakeFeed feed;
+  const FakeServer server(feed);
+  FeedClientOptions options = Quick({server.address()});
+  options.start_at_once = false;
+  options.first_step = 3;
+  for (const int64_t end : {3, 4, 20}) {
+    const auto client = MustCreate(feed, options);
+    ASSERT_NE(client, nullptr);
+    client->EndBefore(end);
+    EXPECT_EQ(client->end_step(), end);
+    ExpectAllSteps(Drain(*client), 3, end);
+  }
+}
+
 TEST(FeedClientCreateTest, ASpecThatNoServerTakesIsRefusedBeforeAnyoneIsAsked) {
   v1::FeedSpec spec = SpecOf(FakeFeed());
   spec.set_dataset(std::string(kMaxSpecBytes, 'd'));

@@ -13,6 +13,7 @@
 #include "client/emulator/model/model.h"
 #include "client/emulator/training/checkpoint_file.h"
 #include "client/emulator/training/trainer.h"
+#include "core/order/feed_position.h"
 #include "core/order/resume_token.h"
 #include "core/status/check.h"
 #include "core/storage/byte_sink.h"
@@ -45,15 +46,18 @@ loss { softmax_cross_entropy {} }
 optimizer { learning_rate: 0.1 }
 )";
 
-// A feed of two cores with four examples each. Dark images are of class 0, bright ones of class 1.
-FakeFeed BrightOrDark() {
+// A feed of two cores with `slots` examples each, and epochs of 80 examples. Dark images are of
+// class 0, bright ones of class 1.
+FakeFeed BrightOrDark(int64_t slots = 4) {
   const auto is_bright = [](int64_t step, int core, int64_t slot) {
     return (step * 5 + core * 3 + slot * 7) % 4 < 2;
   };
   return {
-      .tensors = {{.spec = {.name = "image", .dtype = DType::kUint8, .shape = {4, 4}}},
-                  {.spec = {.name = "label", .dtype = DType::kInt64, .shape = {4}}},
-                  {.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {4}}}},
+      .per_core_batch = slots,
+      .steps_per_epoch = 40 / slots,
+      .tensors = {{.spec = {.name = "image", .dtype = DType::kUint8, .shape = {slots, 4}}},
+                  {.spec = {.name = "label", .dtype = DType::kInt64, .shape = {slots}}},
+                  {.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {slots}}}},
       .byte = [is_bright](int64_t step, int core, int tensor, int64_t place) {
         switch (tensor) {
           case 0:
@@ -282,6 +286,80 @@ TEST_F(TrainCommandTest, ARunBrokenOffInMidEpochGoesOnFromItsLastSave) {
   EXPECT_EQ(ReadCheckpoint(half).trainer, ReadCheckpoint(whole).trainer);
   EXPECT_EQ(ReadCheckpoint(half).loop.epochs[1].training.loss,
             ReadCheckpoint(whole).loop.epochs[1].training.loss);
+}
+
+// The feed breaks off at `step`.
+FakeFeed BrokenAt(int64_t step, int64_t slots) {
+  FakeFeed feed = BrightOrDark(slots);
+  feed.spoil = [step](int, int, FakeChunk& piece) {
+    if (piece.header.step == step) piece.end = absl::DataLossError("shard-3");
+  };
+  return feed;
+}
+
+TEST_F(TrainCommandTest, ARunGoesOnWithAnotherBatchAtTheSameExample) {
+  const std::string file = folder_ / "a.ckpt";
+  const auto train = [&](int64_t slots, const FakeFeed& feed, std::vector<std::string> more) {
+    more.insert(more.end(), {"--epochs", "2", "--checkpoint", file});
+    return Train(Spec("a.textproto", 0, 2 * slots), more, feed);
+  };
+  ASSERT_EQ(train(4, BrokenAt(15, 4), {"--checkpoint-every", "4"}).exit_code, 1);
+  EXPECT_EQ(ReadCheckpoint(file).trainer.steps, 12);  // 16 examples of epoch 1.
+
+  // Batches of 4 examples: the feed goes on at step 24, which is the trainer's step 12.
+  ASSERT_EQ(train(2, BrokenAt(33, 2), {"--checkpoint-every", "5", "--resume", file}).exit_code, 1);
+  const emulator::Checkpoint smaller = ReadCheckpoint(file);
+  EXPECT_EQ(smaller.trainer.steps, 20);
+  EXPECT_EQ(smaller.loop.current.steps, 10);
+  EXPECT_EQ(smaller.loop.step_in_epoch, 12);
+  EXPECT_EQ(ResumeToken::Decode(smaller.feed_token)->position,
+            (FeedPosition{.epoch = 1, .examples = 48}));
+
+  // Batches of 16 examples: two steps are left of the epoch.
+  const CommandRun larger = train(8, BrightOrDark(8), {"--resume", file});
+  ASSERT_EQ(larger.exit_code, 0) << larger.err;
+  EXPECT_THAT(larger.out,
+              AllOf(HasSubstr("2 cores x 8 examples"),
+                    HasSubstr("note: after step 20 the run went on with global_batch 16 "
+                              "in place of 4; its learning rate")));
+  const emulator::Checkpoint end = ReadCheckpoint(file);
+  EXPECT_EQ(end.trainer.steps, 22);
+  ASSERT_EQ(end.loop.epochs.size(), 2u);
+  EXPECT_EQ(end.loop.epochs[0].steps, 10);
+  EXPECT_EQ(end.loop.epochs[1].steps, 12);
+  for (const emulator::EpochReport& epoch : end.loop.epochs) {
+    EXPECT_EQ(epoch.training.examples, 80);
+  }
+  EXPECT_EQ(ResumeToken::Decode(end.feed_token)->position, FeedPosition{.epoch = 2});
+
+  // With the same batch as the checkpoint there is nothing to tell.
+  const CommandRun same =
+      Train(Spec("a.textproto", 0, 16), {"--epochs", "3", "--resume", file}, BrightOrDark(8));
+  ASSERT_EQ(same.exit_code, 0) << same.err;
+  EXPECT_THAT(same.out, Not(HasSubstr("note: after step")));
+}
+
+TEST_F(TrainCommandTest, AnEpochThatHasNoStepOfTheNewBatchLeftIsValidatedAndEnds) {
+  const std::string nine = folder_ / "nine.ckpt", file = folder_ / "a.ckpt";
+  ASSERT_EQ(Train(Spec("a", 0), {"--epochs", "1", "--checkpoint", nine, "--checkpoint-every", "9"},
+                  BrokenAt(9, 4))
+                .exit_code,
+            1);
+  const std::string spec = Spec("b", 0, 16), eval = Spec("c", 1, 16);
+  for (const int64_t epochs : {1, 2}) {
+    const CommandRun run = Train(spec,
+                                 {"--eval-spec", eval, "--epochs", absl::StrCat(epochs), "--resume",
+                                  nine, "--checkpoint", file},
+                                 BrightOrDark(8));
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const emulator::Checkpoint end = ReadCheckpoint(file);
+    EXPECT_EQ(end.trainer.steps, 9 + 5 * (epochs - 1));
+    ASSERT_EQ(static_cast<int64_t>(end.loop.epochs.size()), epochs);
+    EXPECT_EQ(end.loop.epochs[0].steps, 9);
+    EXPECT_EQ(end.loop.epochs[0].validation->examples, 80);
+    EXPECT_EQ(end.loop.epochs.back().training.examples, epochs == 1 ? 72 : 80);
+    EXPECT_EQ(ResumeToken::Decode(end.feed_token)->position, FeedPosition{.epoch = epochs});
+  }
 }
 
 // Another program needs this file to start with the same weights, so that its run can be compared.

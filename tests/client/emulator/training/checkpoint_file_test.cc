@@ -50,6 +50,7 @@ Checkpoint FullCheckpoint() {
   checkpoint.loop.epochs = {epoch};
   checkpoint.loop.current = {.steps = 2, .infeed_stall = {absl::Milliseconds(3)}};
   checkpoint.loop.sums = {.examples = 16, .correct = 9, .loss = 21.5};
+  checkpoint.loop.step_in_epoch = 2;
   checkpoint.loop.training_time = absl::Seconds(3);
   checkpoint.loop.first_step_wait = absl::Milliseconds(250);
   return checkpoint;
@@ -119,8 +120,30 @@ TEST(CheckpointFileTest, EveryFieldIsReadBack) {
   EXPECT_FALSE(read->loop.current.validation.has_value());
   EXPECT_EQ(read->loop.sums.correct, 9);
   EXPECT_EQ(read->loop.sums.loss, 21.5);
+  EXPECT_EQ(read->loop.step_in_epoch, 2);
   EXPECT_EQ(read->loop.first_step_wait, absl::Milliseconds(250));
   EXPECT_EQ(BytesOf(*read), bytes);  // This also compares fields not named above.
+}
+
+// The epochs of a run whose batch changed have any number of steps.
+TEST(CheckpointFileTest, TheStepInTheEpochIsWrittenIfTheBatchHasChanged) {
+  const auto is_written = [](const Checkpoint& checkpoint) {
+    v1::Checkpoint message;
+    EXPECT_TRUE(message.ParseFromString(MessagesOf(BytesOf(checkpoint))[1]));
+    return message.has_step_in_epoch();
+  };
+  Checkpoint checkpoint = FullCheckpoint();
+  EXPECT_FALSE(is_written(checkpoint));
+  checkpoint.loop.step_in_epoch = 1;  // The batch changed in this epoch,
+  EXPECT_TRUE(is_written(checkpoint));
+  EXPECT_EQ(Read(BytesOf(checkpoint))->loop.step_in_epoch, 1);
+  checkpoint = FullCheckpoint();
+  checkpoint.trainer.steps = 9;  // or in the one before.
+  EXPECT_TRUE(is_written(checkpoint));
+  const absl::StatusOr<Checkpoint> read = Read(BytesOf(checkpoint));
+  ASSERT_THAT(read, IsOk());
+  EXPECT_EQ(read->trainer.steps, 9);
+  EXPECT_EQ(read->loop.step_in_epoch, 2);
 }
 
 // Checks what checkpoint.proto says to programs in other languages, with TFRecord and protobuf
@@ -217,6 +240,17 @@ TEST(CheckpointFileTest, AFieldThatCannotBeIsNamed) {
   run("steps", [](auto& m) { m.set_steps(-1); });
   run("current_epoch.steps", [](auto& m) { m.set_steps(1); });
   run("current_epoch.steps", [](auto& m) { m.mutable_current_epoch()->set_steps(-1); });
+  run("current_epoch.steps", [](auto& m) { m.mutable_current_epoch()->set_steps(4); });
+  run("step_in_epoch", [](auto& m) { m.set_step_in_epoch(-1); });
+  run("step_in_epoch", [](auto& m) { m.set_step_in_epoch(4); });
+  run("num_epochs", [](auto& m) {
+    m.set_step_in_epoch(1);
+    m.set_num_epochs(-1);
+  });
+  run("current_epoch.steps", [](auto& m) {
+    m.set_step_in_epoch(1);
+    m.mutable_current_epoch()->set_steps(6);
+  });
   run("training_ns", [](auto& m) { m.set_training_ns(-1); });
   run("first_step_wait_ns", [](auto& m) { m.set_first_step_wait_ns(-1); });
   run("num_tensors", [](auto& m) { m.set_num_tensors(-1); });

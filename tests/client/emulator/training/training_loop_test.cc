@@ -113,6 +113,49 @@ TEST(TrainingLoopTest, BooksEpochsWaitsAndBytes) {
   EXPECT_EQ(report->bytes_received(), 10 * 2001);
 }
 
+// As after a change of the global batch: the epoch has had two steps that count as one.
+TEST(TrainingLoopTest, AnEpochGoesOnAtItsNextStepHoweverManyItHasHad) {
+  absl::Duration now;
+  Trainer trainer = MakeTrainer();
+  ToyFeed feed(5, &now), validation(1, &now);
+  LoopState state;
+  state.current.steps = 2;
+  state.step_in_epoch = 1;
+  std::vector<std::string> progress;
+  std::vector<int64_t> saved;
+  TrainingLoopOptions options = {.epochs = 2,
+                                 .steps_per_epoch = 3,
+                                 .clock = [&now] { return now; },
+                                 .on_step =
+                                     [&](const TrainingProgress& p) {
+                                       progress.push_back(absl::StrCat(p.epoch, ":", p.step));
+                                     },
+                                 .resume_from = state,
+                                 .save =
+                                     [&](const LoopState& at) {
+                                       saved.push_back(at.step_in_epoch);
+                                       return absl::OkStatus();
+                                     },
+                                 .save_every = 1};
+  const absl::StatusOr<TrainingReport> report = RunTraining(trainer, feed.pop(), options);
+  ASSERT_THAT(report, IsOk());
+  EXPECT_THAT(progress, ElementsAre("0:1", "0:2", "1:0", "1:1", "1:2"));
+  EXPECT_THAT(saved, ElementsAre(2, 0, 1, 2, 0));
+  EXPECT_EQ(report->epochs[0].steps, 4);
+  EXPECT_EQ(report->epochs[1].steps, 3);
+
+  // Nothing is left of the epoch but its validation.
+  options.epochs = 1;
+  options.resume_from.step_in_epoch = 3;
+  options.open_validation = [&]() -> absl::StatusOr<PopInfeed> { return validation.pop(); };
+  Trainer idle = MakeTrainer();
+  const absl::StatusOr<TrainingReport> validated = RunTraining(idle, feed.pop(), options);
+  ASSERT_THAT(validated, IsOk());
+  EXPECT_EQ(idle.steps(), 0);
+  EXPECT_EQ(validated->epochs[0].steps, 2);
+  EXPECT_EQ(validated->epochs[0].validation->examples, kCores * kBatch);
+}
+
 TEST(TrainingLoopTest, AStallIsBookedOnTheCoreThatWasLateNotOnTheFirstAsked) {
   absl::Duration now;
   Trainer trainer = MakeTrainer();
