@@ -1,5 +1,6 @@
 """Both sides of client/python/MIGRATING.md: the other library's code runs, and where both sides
-have a fixed order and no draws, the values are equal."""
+have a fixed order and no draws, the values are equal. Where the other side draws, its shares are
+near ours."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections import Counter
 import migrating_page
 import numpy as np
 import pytest
+import systole
 from migrating_page import JOBS
 
 THEIRS = [(job, kind) for job, blocks in JOBS.items() for kind, _ in blocks if kind != ""]
@@ -57,6 +59,14 @@ def theirs(job, library) -> list[np.ndarray]:
     return epoch(migrating_page.run(job, library)["batches"])
 
 
+def labels_of(shards) -> np.ndarray:
+    """The labels of these shards in data/, in the order of their records."""
+    outputs = {"label": systole.Output("label")}
+    spec = systole.FeedSpec(dataset="any", epochs=1, tail="pad", global_batch=60, outputs=outputs)
+    with systole.LocalFeed(f"data/{shards}", spec) as feed:
+        return np.concatenate([batch["label"] for batch in feed])
+
+
 def rows(arrays) -> Counter[bytes]:
     return Counter(b"".join(one.tobytes() for one in row) for row in zip(*arrays, strict=True))
 
@@ -87,6 +97,7 @@ def brightened(job, got):
 
 def filtered(job, got):
     (labels,) = ours(job)  # Without the last batch, which is not full.
+    assert len(labels) > 0 and 3 not in labels
     assert 0 <= len(got[0]) - len(labels) < 60
     assert got[0][: len(labels)].tolist() == labels.tolist()
 
@@ -117,7 +128,31 @@ def alike(job, got):
 
 
 def weighted(job, got):
-    assert got[0].shape == ours(job)[0].shape
+    members = labels_of("flowers-train-*.tfrecord"), labels_of("icons/*.tfrecord")
+
+    def shares(labels, before=(0, 0)) -> list[tuple[int, int]]:
+        """How many examples of each member, in order and after `before`, these may be."""
+        found = []
+        for flowers in range(len(labels) + 1):
+            turns = flowers, len(labels) - flowers
+            taken = [
+                np.take(member, range(begin, begin + count), mode="wrap")
+                for member, begin, count in zip(members, before, turns, strict=True)
+            ]
+            if Counter(np.concatenate(taken).tolist()) == Counter(labels.tolist()):
+                found.append(turns)
+        return found
+
+    (mine,) = ours(job)
+    assert mine.shape == got[0].shape == (600,)
+    assert (225, 75) in shares(mine[:300])
+    assert (75, 225) in shares(mine[300:], before=(225, 75))
+    # tf.data draws. Of 300 draws, 225 or 75 are expected, and the standard deviation is 7.5.
+    first = [one for one in shares(got[0][:300]) if abs(one[0] - 225) < 40]
+    assert first
+    assert any(
+        abs(flowers - 75) < 40 for before in first for flowers, _ in shares(got[0][300:], before)
+    )
 
 
 OTHERWISE = {
