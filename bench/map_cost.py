@@ -4,8 +4,8 @@
     bench/map_cost.py SHARDS FEATURE [--rounds N]
 
 Reads the number FEATURE of each record by a LocalFeed with one thread: alone, and through a
-function that does nothing, with one worker and with two. Prints the medians in microseconds for
-each batch. Needs the Python package.
+function that does nothing, in one thread, in two, and in a process. Prints the medians in
+microseconds for each batch, and what is beside the feed alone. Needs the Python package.
 """
 
 import argparse
@@ -29,6 +29,10 @@ def microseconds(open_feed):
         return (time.perf_counter() - begin) / STEPS * 1e6
 
 
+def same(batch):
+    return {"value": batch["value"]}
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -48,19 +52,24 @@ def main():
     def local():
         return systole.LocalFeed(options.shards, spec, threads=1)
 
-    def mapped(workers):
-        return lambda: systole.map(
-            local(), lambda batch: {"value": batch["value"]}, workers=workers
-        )
+    def mapped(**where):
+        return lambda: systole.map(local(), same, **where)
 
-    ways = {"alone": local, "1 worker": mapped(1), "2 workers": mapped(2)}
+    ways = {
+        "alone": local,
+        "1 thread": mapped(workers=1),
+        "2 threads": mapped(workers=2),
+        "1 process": mapped(processes=1),
+    }
     taken = {way: [] for way in ways}
     for _ in range(options.rounds):
         for way, open_feed in ways.items():
             taken[way].append(microseconds(open_feed))
+    alone = statistics.median(taken["alone"])
     for way, times in taken.items():
-        spread = f"{min(times):.1f} to {max(times):.1f}"
-        print(f"{way}: {statistics.median(times):.1f} us a batch ({spread})")
+        median = statistics.median(times)
+        beside = "" if way == "alone" else f"; {median - alone:.1f} beside the feed alone"
+        print(f"{way}: {median:.1f} us a batch ({min(times):.1f} to {max(times):.1f}){beside}")
 
 
 if __name__ == "__main__":
