@@ -102,6 +102,12 @@ std::optional<ImageSize> DatasetSample::LargestImage(absl::string_view name) con
   return found == images_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::vector<std::string> DatasetSample::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, sizes] : sizes_) names.push_back(name);
+  return names;
+}
+
 std::string DatasetSample::OtherSizes(absl::string_view name, int64_t size) const {
   const auto found = sizes_.find(name);
   if (found == sizes_.end() || found->second.contains(size)) return "";

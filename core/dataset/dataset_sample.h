@@ -53,6 +53,9 @@ class DatasetSample {
   // Features of the first record that can be described; empty if there is none.
   const std::vector<FeatureDescription>& features() const { return features_; }
 
+  // Names of features, of all records that were looked at. Sorted, at most 1,000.
+  std::vector<std::string> names() const;
+
   // The sizes of the feature `name` that were seen, in words: "1 or 3 values". Empty if `size` is
   // one of them, or if nothing is known of the feature. The size of an int64 or float feature is
   // its number of values. The size of a bytes feature with one value is the number of bytes.

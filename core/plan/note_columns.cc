@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -24,8 +25,12 @@ using Names = std::set<std::string>;
 constexpr size_t kMostListed = 20;
 
 absl::Status NoRecordHas(const Dataset& dataset, const std::string& feature) {
-  std::vector<std::string> known;
-  for (const FeatureDescription& each : dataset.features()) known.push_back(each.name);
+  std::vector<std::string> known = dataset.sample().names();
+  for (const std::shared_ptr<const Dataset>& member : dataset.members()) {
+    for (std::string& name : member->sample().names()) known.push_back(std::move(name));
+  }
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
   const std::string meant = DidYouMean(feature, known);
   std::vector<std::string> listed;
   for (const std::string& name : known) {
@@ -35,7 +40,7 @@ absl::Status NoRecordHas(const Dataset& dataset, const std::string& feature) {
       "dataset '", dataset.name(), "': no record has the feature '", ForeignName(feature), "'",
       !meant.empty()  ? meant
       : known.empty() ? "; its records may be no examples"
-                      : absl::StrCat("; its first record has ", absl::StrJoin(listed, ", "),
+                      : absl::StrCat("; its records have ", absl::StrJoin(listed, ", "),
                                      known.size() > kMostListed ? ", .." : "")));
 }
 

@@ -18,8 +18,9 @@
 namespace systole {
 
 // Dataset::NoteColumns() of a dataset that is not joined.
-//   InvalidArgument  no record has one of the features. The message names it, and the feature of
-//                    the first record whose name is nearest. Nothing is kept of it in a file.
+//   InvalidArgument  no record has one of the features. The message names it, and the feature with
+//                    the nearest name of those in the dataset's sample. Nothing is kept of it in a
+//                    file.
 absl::StatusOr<NotedColumns> NoteColumnsOf(const Dataset& dataset,
                                            const std::vector<std::string>& features,
                                            const NoteColumnsOptions& options = {});

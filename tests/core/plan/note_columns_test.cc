@@ -23,13 +23,15 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Two shards. Each record has a label; the last one also has `rare`.
+// Two shards. Each record has a label; those of the second shard also have `late`, and its last one
+// has `rare`.
 std::shared_ptr<Dataset> Open(const TempFolder& folder, const std::string& name, bool has_rare) {
   for (int shard = 0; shard < 2; ++shard) {
     ShardBuilder builder;
     for (int i = 0; i < 40; ++i) {
       ExampleBuilder example;
       example.AddInt64s("label", {i}).AddInt64s("other", {i});
+      if (shard == 1) example.AddInt64s("late", {i});
       if (has_rare && shard == 1 && i == 39) example.AddInt64s("rare", {7});
       builder.Add(example.Serialize());
     }
@@ -63,7 +65,7 @@ TEST(NoteColumnsTest, AMisspeltFeatureIsRefusedWithTheNearestNameAndNothingIsKep
   }
   // No name is near.
   EXPECT_THAT(NoteColumnsOf(*dataset, {"something"}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has label, other")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("have label, late, other")));
   EXPECT_EQ(ColumnFiles(folder), 0);
 }
 
@@ -87,8 +89,10 @@ TEST(NoteColumnsTest, AFeatureThatAllMembersTestMayBeInOneOfThemOnly) {
                                   of_b, " } ", of_all)),
         *both);
   };
-  EXPECT_THAT(note("", "select { where { feature: 'raer' present: true } }"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("feature 'raer'")));
+  // The sample has seen `late`, though the first record lacks it.
+  EXPECT_THAT(note("", "select { where { feature: 'laet' present: true } }"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("feature 'laet'"), HasSubstr("did you mean 'late'?"))));
   EXPECT_THAT(note("select { where { feature: 'rare' present: true } }", ""),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("dataset 'b': no record has the feature 'rare'")));

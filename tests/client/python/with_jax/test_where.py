@@ -69,9 +69,7 @@ def test_the_records_are_the_same_from_a_server_and_in_this_process(shards):
         seen = [int(i) for batch in feed for i in batch["record"][batch["valid"].astype(bool)]]
     rows = [i for shard in range(3) for i in range(shard, ROWS, 3)]  # By record_id.
     assert seen == [
-        record
-        for record, i in enumerate(rows)
-        if i % 10 in (1, 4) or (i % 3 != 0 and i / 4 < 5)
+        record for record, i in enumerate(rows) if i % 10 in (1, 4) or (i % 3 != 0 and i / 4 < 5)
     ]
 
 
@@ -119,7 +117,7 @@ def test_columns_of_servers_are_checked():
         systole.serve(data, columns=["label"])
     with pytest.raises(systole.InvalidSpec, match="names the dataset 'c', but the datasets are a"):
         systole.serve(data, columns={"c": ["label"]})
-    with pytest.raises(systole.WrongType, match="columns of 'a' is 'label'; want a list"):
+    with pytest.raises(systole.InvalidSpec, match="columns of 'a' is 'label'; want a list"):
         systole.serve({"a": "a-*"}, columns="label")
 
 
