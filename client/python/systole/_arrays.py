@@ -12,6 +12,9 @@ from systole import _errors, _systole
 from systole._arguments import checks_names
 
 _DTYPES = ("uint8", "float32", "int64")
+# What a shard's columns are limited to (core/column/column.h).
+_MOST_COLUMNS = 64
+_MOST_COLUMN_NAME_BYTES = 1024
 # What to do about arrays of other types.
 _INSTEAD = {"i": "int64", "u": "int64", "b": "int64", "f": "float32", "V": "float32"}
 
@@ -65,6 +68,12 @@ class Arrays:
         """Writes all examples as one shard."""
         self._rows.write_shard(path)
 
+    def columns(self) -> list[str]:
+        """The arrays whose columns a server can note, those with one value a row first."""
+        names = [name for name in self._arrays if len(name.encode()) <= _MOST_COLUMN_NAME_BYTES]
+        names.sort(key=lambda name: self._arrays[name][:1].size > 1)
+        return names[:_MOST_COLUMNS]
+
     def check_outputs(self, outputs: list[dict[str, Any]]) -> None:
         """Raises if an output cannot be made of arrays, or lacks the shape of its array's rows.
         `outputs`: those of a spec."""
@@ -114,7 +123,8 @@ def from_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> Arrays:
     for this: they are the dataset's fingerprint, so a state is refused if any of them differs.
 
     systole.serve writes the arrays into a temporary file, because its server is another process.
-    A pickled Arrays holds a copy of the arrays.
+    When it starts, the server reads the file and notes the columns that a `where` tests. A pickled
+    Arrays holds a copy of the arrays.
     """
     return Arrays(arrays)
 

@@ -47,7 +47,8 @@ class serve:
     block_cache_bytes: the most that is kept in that folder
     columns:       features that a feed's `where` may test, such as ["label"]; for several datasets
                    {name: list}. The server reads all records of shards without these columns
-                   before it serves, and keeps the columns beside the indexes; default: none
+                   before it serves, and keeps the columns beside the indexes; default: none of
+                   shards, and all of arrays
     start_timeout: how long to wait until the server serves, in seconds or as "10m"; to build
                    indexes of large shards, and columns, takes longer
 
@@ -89,7 +90,9 @@ class serve:
             block_cache=block_cache,
             block_cache_bytes=block_cache_bytes,
         )
-        self._columns = columns_by_name(columns, [*arrays, *others])
+        # Nobody else can note the columns of arrays.
+        self._columns = {name: each.columns() for name, each in arrays.items()}
+        self._columns |= columns_by_name(columns, [*arrays, *others])
         self._start_timeout = seconds("start_timeout", start_timeout)
         self._process: ServerProcess | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import itertools
 import os
 import pickle
 import subprocess
@@ -53,6 +54,25 @@ ORDERS = {
     "global": {"shuffle": systole.Shuffle("global")},
     "window": {"shuffle": {"mode": "WINDOW", "window_records": 16, "block_records": 4}},
     "select": {"select": [systole.Select(skip=3), systole.Select(take=40)]},
+    "where": {
+        "select": [systole.Select(skip=3), systole.Where(feature="label", not_in=[3])],
+        "shuffle": {"mode": "WINDOW", "window_records": 16, "block_records": 4},
+    },
+    # One member has a single record. Weights change at the first step and in the second epoch.
+    "weights": {
+        "dataset": "",
+        "mixture": [
+            systole.Member("data", [systole.Select(take=1)], weight=1),
+            systole.Member("data", [systole.Where(feature="label", greater=1)], weight=2),
+            systole.Member("data", [systole.Select(skip=20)], weight=1),
+        ],
+        "weights": [
+            systole.Weights(0, [1, 3, 2]),
+            systole.Weights(8, [0, 1, 0]),
+            systole.Weights(11, [1, 1, 1]),
+        ],
+        "shuffle": systole.Shuffle("global"),
+    },
 }
 
 
@@ -87,13 +107,77 @@ def digests(feed) -> list[tuple[int, list[str]]]:
 @pytest.mark.parametrize("order", ORDERS)
 def test_batches_are_those_of_the_shard(shard, order):
     spec = spec_of(**ORDERS[order])
-    want = digests(systole.LocalFeed(shard, spec))
-    assert len(want) == 2 * 7 - (2 if order == "select" else 0) * 2
+    want = digests(systole.LocalFeed({"data": shard}, spec))
+    assert len(want) >= 2 * 5
     data = systole.from_arrays(ARRAYS)
     assert digests(systole.LocalFeed(data, spec)) == want
-    assert digests(systole.LocalFeed({"data": data}, spec)) == want
+    assert digests(systole.LocalFeed({"data": data}, spec, threads=3)) == want
+    with systole.serve({"data": data}) as one, systole.serve({"data": data}, threads=3) as other:
+        assert digests(systole.Feed(one, spec)) == want
+        assert digests(systole.Feed([one.address, other.address], spec)) == want
+        with systole.Feed(other, spec) as far, systole.LocalFeed(data, spec) as near:
+            for step in range(0, len(want), 3):
+                state = near.state_at(step)
+                assert far.state_at(step) == state
+                near.load_state_dict(state)
+                far.load_state_dict(state)
+                assert near.digest(next(near)) == far.digest(next(far)) == want[step][1]
+
+
+def examples(batches) -> list[tuple[int, bytes, bytes]]:
+    """The record and the values of each example, without padding."""
+    return [
+        (int(batch["record"][i]), batch["image"][i].tobytes(), batch["path"][i].tobytes())
+        for batch in batches
+        for i in np.flatnonzero(batch["valid"])
+    ]
+
+
+@pytest.mark.parametrize("order", [order for order in ORDERS if order != "weights"])
+def test_a_state_goes_on_with_another_batch_and_other_cores(shard, order, caplog):
+    def spec(global_batch, num_cores):
+        more = {"global_batch": global_batch, "num_cores": num_cores, "epochs": 4}
+        return spec_of(**ORDERS[order], **more)
+
+    data = systole.from_arrays(ARRAYS)
+    with systole.LocalFeed(shard, spec(8, 2)) as feed:
+        want = examples(feed.steps())
     with systole.serve({"data": data}) as server:
-        assert digests(systole.Feed(server, spec)) == want
+        # Each life takes some steps, or all up to the end of its epoch.
+        lives = [
+            (systole.LocalFeed(data, spec(16, 4)), 2),
+            (systole.Feed(server, spec(4, 1)), 1),
+            (systole.Feed(server, spec(2, 2)), 2),
+            (systole.LocalFeed(shard, spec(8, 8)), None),
+            (systole.Feed(server, spec(32, 2)), 1),
+            (systole.LocalFeed(data, spec(2, 1)), None),
+            (systole.Feed(server, spec(16, 16)), None),
+            (systole.LocalFeed(data, spec(8, 2)), None),
+        ]
+        seen, state = [], None
+        for feed, steps in lives:
+            with feed:
+                if state is not None:
+                    feed.load_state_dict(state)
+                seen += examples(itertools.islice(feed, steps))
+                state = feed.state_dict()
+    assert seen == want
+    assert not [one for one in caplog.records if "skipped" in one.getMessage()]
+
+
+def test_a_feed_goes_on_when_one_of_its_servers_is_killed(shard):
+    spec = spec_of(**ORDERS["weights"] | {"epochs": 40})
+    want = digests(systole.LocalFeed({"data": shard}, spec))
+    data = systole.from_arrays(ARRAYS)
+    with systole.serve({"data": data}) as one, systole.serve({"data": data}) as other:
+        with systole.Feed([one.address, other.address], spec, prefetch_bytes=1) as feed:
+            got = []
+            for batch in feed.steps():
+                got.append((batch.step, feed.digest(batch)))
+                if batch.step == 20:
+                    one._process._guard.kill()  # The server ends with it.
+                    one._process._guard.wait()
+            assert got == want
 
 
 def test_values_are_the_rows(shard):
@@ -415,6 +499,22 @@ def test_a_server_whose_arrays_do_not_fit_leaves_nothing(tmp_path):
         env=os.environ | {"TMPDIR": str(tmp_path)},
     )
     assert done.stdout.startswith("refused:") and done.stdout.endswith("\n[]\n"), done
+
+
+def test_a_server_notes_columns_whatever_the_names_and_however_many():
+    odd = 'a "label"\\ of\nflowers: äöü'
+    arrays = {f"wide{i}": np.zeros((9, 2), np.int64) for i in range(70)}
+    arrays |= {"n" * 2000: np.arange(9), odd: np.arange(9)}
+    spec = systole.FeedSpec(
+        dataset="d",
+        select=[systole.Where(feature=odd, less=4), systole.Where(feature=odd, not_in=[1])],
+        global_batch=3,
+        num_cores=1,
+        outputs={"x": systole.Output(feature=odd, dtype="int64")},
+    )
+    data = systole.from_arrays(arrays)
+    with systole.serve({"d": data}) as server, systole.Feed(server, spec) as feed:
+        assert next(feed)["x"].tolist() == [0, 2, 3]
 
 
 def test_other_servers_refuse_arrays():
