@@ -71,7 +71,7 @@ def check_shapes(
     """Raises if an output lacks the shape of its array's rows. `prefixes`: those of a zip's
     members, in the order of `names`; empty for other specs.
     """
-    for name, prefix in zip(names, prefixes or [""] * len(names)):
+    for name, prefix in zip(names, prefixes or [""] * len(names), strict=True):
         found = datasets.get(name) if isinstance(datasets, Mapping) else datasets
         if isinstance(found, Arrays):
             found.check_outputs(

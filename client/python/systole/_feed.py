@@ -219,7 +219,9 @@ class LocalFeed(BaseFeed):
         if members:
             dataset = _systole.Dataset.join([opened[name] for name in names])
         elif zipped:
-            dataset = _systole.Dataset.zip([(opened[n], p) for n, p in zip(names, prefixes)])
+            dataset = _systole.Dataset.zip(
+                [(opened[n], p) for n, p in zip(names, prefixes, strict=True)]
+            )
         self._dataset = dataset
         cache = _systole.ValueCache.make(kept, cache_folder, kept_on_disk)
         self._cache = cache
