@@ -22,20 +22,13 @@
 #include "core/dataset/damage_log.h"
 #include "core/dataset/dataset_columns.h"
 #include "core/dataset/dataset_sample.h"
+#include "core/dataset/open_shards.h"
 #include "core/example/example_parser.h"
 #include "core/order/shard_map.h"
 #include "core/record/source/record_source.h"
 #include "core/record/source/shard_format.h"
 
 namespace systole {
-
-// The content a dataset should have, so that a lost shard or record is noticed.
-struct ExpectedContent {
-  // Records of all shards together. 0: any number.
-  int64_t records = 0;
-  // Sizes of the shards' files, added up. 0: any number.
-  int64_t bytes = 0;
-};
 
 class Dataset;
 

@@ -110,7 +110,9 @@ class ZipTest : public testing::Test {
   // The lines of a feed that must end well, by step and core.
   std::vector<std::string> Digests(const std::string& servers,
                                    const std::vector<std::string>& more = {}) const {
-    const Finished feed = Feed(servers, more);
+    std::vector<std::string> args = {"--steps", "0"};  // To the end.
+    args.insert(args.end(), more.begin(), more.end());
+    const Finished feed = Feed(servers, args);
     EXPECT_EQ(feed.exit_code, 0) << feed.err;
     return Lines(SortedByStepAndCore(feed.out));
   }

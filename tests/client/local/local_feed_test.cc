@@ -290,7 +290,7 @@ TEST(LocalFeedTest, ATokenThatNoFeedOfTheDatasetHasIsRefused) {
   ResumeToken token = MustCreate(spec, dataset)->Token();
   token.position.examples = 37;
   EXPECT_THAT(LocalFeed::Resume(spec, dataset, token, {}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("37 records an epoch")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("37 records stands at epoch 0 and example 37")));
   token.position = {.epoch = 3};
   EXPECT_THAT(LocalFeed::Resume(spec, dataset, token, {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 6 steps")));

@@ -78,8 +78,11 @@ std::string Window(int64_t block, int64_t window) {
 const char kInOrder[] = "dataset: 'test' global_batch: 64 shuffle { mode: NONE }";
 const char kGlobal[] = "dataset: 'test' global_batch: 64 shuffle { mode: GLOBAL }";
 
-using BlockKey = std::tuple<const RecordSource*, uint64_t, uint64_t>;
-BlockKey KeyOf(const ReadBlock& block) { return {block.shard, block.offset, block.size}; }
+// By name, because which blocks leave first depends on the order of keys.
+using BlockKey = std::tuple<std::string, uint64_t, uint64_t>;
+BlockKey KeyOf(const ReadBlock& block) {
+  return {std::string(block.shard->path()), block.offset, block.size};
+}
 
 // The blocks of a feed that are at hand. The memory has the blocks whose records are still needed
 // in this pass. In the rest of the memory, and on the disk, are the blocks that came first.
