@@ -133,9 +133,7 @@ class Dataset {
                                            const NoteColumnsOptions& options = {}) const;
   // Keeps the columns of features that no record has (DatasetColumns::Keep()). REQUIRES: not joined
   // or zipped.
-  void KeepColumns(const std::vector<std::string>& features) const {
-    columns_->Keep(shards_, features);
-  }
+  void KeepColumns(const NotedColumns& noted) const { columns_->Keep(shards_, noted); }
   // Which records meet the condition: bit i % 64 of word i / 64 for record i. Errors are those of
   // DatasetColumns::RecordsThatMeet(), and name the dataset.
   absl::StatusOr<std::vector<uint64_t>> RecordsThatMeet(const Condition& condition) const;

@@ -170,7 +170,7 @@ absl::StatusOr<NotedColumns> DatasetColumns::Note(Shards shards, std::vector<std
     OfShard& of = found[i];
     for (std::shared_ptr<const Column>& column : of.empty) {
       if (std::binary_search(noted.absent.begin(), noted.absent.end(), column->feature)) {
-        Hold(shards[i].get(), std::move(column));
+        noted.absent_columns.push_back({.shard = i, .column = std::move(column)});
       } else {
         of.kept.Update(KeepOrHold(*shards[i], std::move(column)));
       }
@@ -193,14 +193,10 @@ absl::StatusOr<NotedColumns> DatasetColumns::Note(Shards shards, std::vector<std
   return noted;
 }
 
-void DatasetColumns::Keep(Shards shards, const std::vector<std::string>& features) const {
-  for (const std::shared_ptr<const RecordSource>& shard : shards) {
-    ColumnsInMemory held = InMemory(shard.get());
-    for (const std::string& feature : features) {
-      const auto found = held.find(feature);
-      // A column that cannot be kept stays in memory, as it does when it is noted.
-      if (found != held.end()) KeepOrHold(*shard, found->second).IgnoreError();
-    }
+void DatasetColumns::Keep(Shards shards, const NotedColumns& noted) const {
+  for (const NotedColumns::AbsentColumn& absent : noted.absent_columns) {
+    // A column that cannot be kept stays in memory, as it does when it is noted.
+    KeepOrHold(*shards[absent.shard], absent.column).IgnoreError();
   }
 }
 

@@ -40,9 +40,14 @@ struct NotedColumns {
     int64_t records = 0;  // That have the feature.
   };
   std::vector<Feature> features;  // Sorted by name.
-  // Features that no record of the dataset has. Probably their names are misspelt. Their columns
-  // are in memory only, and DatasetColumns::Keep() writes them.
+  // Features that no record of the dataset has. Probably their names are misspelt, so no condition
+  // is answered from their columns before DatasetColumns::Keep() has been given them.
   std::vector<std::string> absent;
+  struct AbsentColumn {
+    size_t shard = 0;
+    std::shared_ptr<const Column> column;
+  };
+  std::vector<AbsentColumn> absent_columns;  // Of `absent`, for all shards.
   // Records that are damaged, or no examples. No condition selects them.
   int64_t damaged = 0;
   // Whether all columns are in files, except those of `absent`. If not, `note` says why.
@@ -71,17 +76,20 @@ class DatasetColumns {
   // Makes those columns of `features` that the shards do not have (MakeColumns()), several shards
   // at a time, and keeps them in files. Columns that cannot be kept there are kept in memory. Where
   // no record of a shard has a feature, its column is kept once all shards are done and another
-  // shard has the feature. Takes up to 256 MiB of memory for columns, or what one shard's columns
-  // take, if that is more: 12 bytes for each record and column, and as much for two columns more.
-  // Also up to kMostFarReadBytes for each shard that is read.
+  // shard has the feature; those of NotedColumns::absent are not kept at all. Takes up to 256 MiB
+  // of memory for columns, or what one shard's columns take, if that is more: 12 bytes for each
+  // record and column, and as much for two columns more. Also up to kMostFarReadBytes for each
+  // shard that is read. Columns that wait until all shards are done are not in this bound: such a
+  // column takes a few bytes, or 4 for each record if its shard has damaged records.
   //   InvalidArgument  the errors of CheckColumnNames().
   // Also the errors of MakeColumns().
   absl::StatusOr<NotedColumns> Note(Shards shards, std::vector<std::string> features,
                                     const NoteColumnsOptions& options = {}) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Writes the columns of `features` that are in memory into files, as far as that is possible.
-  void Keep(Shards shards, const std::vector<std::string>& features) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Keeps the columns of features that no record has, as Note() keeps others. `noted` is what
+  // Note() returned for these shards.
+  void Keep(Shards shards, const NotedColumns& noted) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // For each shard, which of its records meet the condition (RecordsThatMeet()). Reads the files of
   // columns, of ShardsTestedAtOnce() shards at a time, and no record.

@@ -76,6 +76,7 @@ absl::Status NoteColumnsFor(const v1::FeedSpec& spec, const Dataset& dataset) {
   if (members.empty()) {
     return NoteColumnsOf(dataset, {shared.begin(), shared.end()}).status();
   }
+  std::vector<NotedColumns> noted_of;
   Names nowhere = shared;  // The shared features that no record of a member has.
   for (int i = 0; i < members.size(); ++i) {
     const Dataset& member = *dataset.members()[static_cast<size_t>(i)];
@@ -83,8 +84,7 @@ absl::Status NoteColumnsFor(const v1::FeedSpec& spec, const Dataset& dataset) {
     SYSTOLE_RETURN_IF_ERROR(AddFeatures(members[i].select(), SelectPrefix(spec, i), own));
     Names both = own;
     both.insert(shared.begin(), shared.end());
-    SYSTOLE_ASSIGN_OR_RETURN(const NotedColumns noted,
-                             member.NoteColumns({both.begin(), both.end()}));
+    SYSTOLE_ASSIGN_OR_RETURN(NotedColumns noted, member.NoteColumns({both.begin(), both.end()}));
     for (const std::string& feature : noted.absent) {
       if (own.contains(feature)) return NoRecordHas(member, feature);
     }
@@ -92,11 +92,10 @@ absl::Status NoteColumnsFor(const v1::FeedSpec& spec, const Dataset& dataset) {
     std::set_intersection(nowhere.begin(), nowhere.end(), noted.absent.begin(), noted.absent.end(),
                           std::inserter(still, still.end()));
     nowhere = std::move(still);
+    noted_of.push_back(std::move(noted));
   }
   if (!nowhere.empty()) return NoRecordHas(dataset, *nowhere.begin());
-  for (const std::shared_ptr<const Dataset>& member : dataset.members()) {
-    member->KeepColumns({shared.begin(), shared.end()});
-  }
+  for (size_t i = 0; i < noted_of.size(); ++i) dataset.members()[i]->KeepColumns(noted_of[i]);
   return absl::OkStatus();
 }
 

@@ -99,6 +99,16 @@ std::vector<std::string> Drain(Feed& feed) {
   }
 }
 
+TEST(LocalFeedTest, AMisspeltFeatureOfAWhereIsRefusedAtEveryTry) {
+  const auto dataset = OpenTestDataset(TestShards({20, 7}));
+  const v1::FeedSpec spec =
+      SpecOf(absl::StrCat(kEightCores, "select { where { feature: 'lable' present: false } } "));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(LocalFeed::Create(spec, dataset, {}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("did you mean 'label'?")));
+  }
+}
+
 TEST(LocalFeedTest, StepsAreThoseOfTheEngineForEveryRangeOfCores) {
   const auto dataset = OpenTestDataset(TestShards({20, 0, 17}));
   for (const std::string& outputs : {AllOutputs(), BatchFirstOutputs()}) {
@@ -290,7 +300,8 @@ TEST(LocalFeedTest, ATokenThatNoFeedOfTheDatasetHasIsRefused) {
   ResumeToken token = MustCreate(spec, dataset)->Token();
   token.position.examples = 37;
   EXPECT_THAT(LocalFeed::Resume(spec, dataset, token, {}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("37 records stands at epoch 0 and example 37")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("37 records stands at epoch 0 and example 37")));
   token.position = {.epoch = 3};
   EXPECT_THAT(LocalFeed::Resume(spec, dataset, token, {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 6 steps")));

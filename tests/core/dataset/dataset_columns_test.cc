@@ -84,7 +84,8 @@ TEST(DatasetColumnsTest, AFeatureOfFewShardsIsKeptForAll) {
               IsOkAndHolds(ElementsAre(ElementsAre(15), ElementsAre(0), ElementsAre(15))));
 }
 
-TEST(DatasetColumnsTest, AFeatureThatNoRecordHasIsKeptInMemoryUntilTheCallerKeepsIt) {
+TEST(DatasetColumnsTest,
+     NothingIsAnsweredFromColumnsOfAFeatureThatNoRecordHasUntilTheCallerKeepsThem) {
   const TempFolder folder;
   const auto shards = Shards(folder);
   const DatasetColumns columns("", false);
@@ -93,8 +94,9 @@ TEST(DatasetColumnsTest, AFeatureThatNoRecordHasIsKeptInMemoryUntilTheCallerKeep
   EXPECT_THAT(noted->absent, ElementsAre("wide"));
   EXPECT_EQ(FilesOf(folder, "label"), 3);
   EXPECT_EQ(FilesOf(folder, "wide"), 0);
-  EXPECT_THAT(columns.RecordsThatMeet(shards, IsPresent("wide", false)), IsOk());
-  columns.Keep(shards, {"wide"});
+  EXPECT_THAT(columns.RecordsThatMeet(shards, IsPresent("wide", false)),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--columns wide")));
+  columns.Keep(shards, *noted);
   EXPECT_EQ(FilesOf(folder, "wide"), 3);
   EXPECT_THAT(DatasetColumns("", false).RecordsThatMeet(shards, IsPresent("wide")), IsOk());
   // It is found absent again, whatever files there are.

@@ -101,5 +101,25 @@ TEST(NoteColumnsTest, AFeatureThatAllMembersTestMayBeInOneOfThemOnly) {
   EXPECT_EQ(ColumnFiles(folder), 4);
 }
 
+// What was noted before an error must not answer the next call.
+TEST(NoteColumnsTest, NoPlanIsMadeWithAFeatureThatWasRefused) {
+  const TempFolder folder;
+  const std::shared_ptr<Dataset> a = Open(folder, "a", true);
+  const std::shared_ptr<Dataset> b = Open(folder, "b", false);
+  const std::string where = "select { where { feature: 'rare' present: false } } ";
+  const v1::FeedSpec of_b = SpecFromText(absl::StrCat("dataset: 'b' ", where));
+  const v1::FeedSpec of_both = SpecFromText(
+      absl::StrCat("concatenation { dataset: 'a' } concatenation { dataset: 'b' ", where, "}"));
+  const Condition condition = {.field = "where", .feature = "rare", .present = false};
+  EXPECT_THAT(NoteColumnsFor(of_b, *b),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'rare'")));
+  EXPECT_THAT(b->RecordsThatMeet(condition), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                                      HasSubstr("systole index --columns rare")));
+  EXPECT_THAT(NoteColumnsFor(of_both, **Dataset::Join({a, b})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'rare'")));
+  EXPECT_THAT(b->RecordsThatMeet(condition), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                                      HasSubstr("systole index --columns rare")));
+}
+
 }  // namespace
 }  // namespace systole
