@@ -207,9 +207,13 @@ absl::StatusOr<std::vector<std::vector<uint64_t>>> DatasetColumns::RecordsThatMe
   Mutex mu;  // For `facts`.
   std::map<std::string, DecidingFacts> facts;
   int64_t most_records = 0;
-  for (const auto& shard : shards) most_records = std::max(most_records, shard->num_records());
+  bool are_far = false;
+  for (const auto& shard : shards) {
+    most_records = std::max(most_records, shard->num_records());
+    are_far = are_far || shard->is_far();
+  }
   SYSTOLE_RETURN_IF_ERROR(ForEachShard(
-      static_cast<int64_t>(shards.size()), ShardsTestedAtOnce(most_records),
+      static_cast<int64_t>(shards.size()), ShardsTestedAtOnce(most_records, are_far),
       [&](int64_t number) -> absl::Status {
         const auto i = static_cast<size_t>(number);
         const RecordSource& shard = *shards[i];
@@ -233,10 +237,11 @@ absl::StatusOr<std::vector<std::vector<uint64_t>>> DatasetColumns::RecordsThatMe
   return bits;
 }
 
-int ShardsTestedAtOnce(int64_t most_records) {
+int ShardsTestedAtOnce(int64_t most_records, bool are_far) {
   const int64_t shards =
       kTestedShardsBytes / kTestedRecordBytes / std::max<int64_t>(most_records, 1);
-  return static_cast<int>(std::clamp<int64_t>(shards, 1, kShardsOpenedAtOnce));
+  return static_cast<int>(
+      std::clamp<int64_t>(shards, 1, are_far ? kShardsOpenedAtOnce : kNearShardsTestedAtOnce));
 }
 
 }  // namespace systole

@@ -60,10 +60,13 @@ struct NotedColumns {
 // How many shards DatasetColumns::RecordsThatMeet() looks at at a time, if the largest one has so
 // many records: as many as take kTestedShardsBytes, or one. A shard takes kTestedRecordBytes for
 // each record: a column takes 36 while it is read, and 64 tests take a bit each. So neither the
-// number of shards nor that of features counts.
+// number of shards nor that of features counts. Shards that are far are waited for, so up to
+// kShardsOpenedAtOnce threads look at them. Shards on this machine take processors from the feeds,
+// so only kNearShardsTestedAtOnce do.
+inline constexpr int kNearShardsTestedAtOnce = 4;
 inline constexpr int64_t kTestedShardsBytes = int64_t{64} << 20;
 inline constexpr int64_t kTestedRecordBytes = 44;
-int ShardsTestedAtOnce(int64_t most_records);
+int ShardsTestedAtOnce(int64_t most_records, bool are_far);
 
 class DatasetColumns {
  public:

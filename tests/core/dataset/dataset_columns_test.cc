@@ -145,16 +145,19 @@ TEST(DatasetColumnsTest, ShardsThatAreLookedAtTogetherTake64MiBOrAreOne) {
       sizes.push_back(records);
     }
   }
-  for (const int64_t records : sizes) {
-    const int shards = ShardsTestedAtOnce(records);
-    EXPECT_GE(shards, 1) << records;
-    EXPECT_LE(shards, 16) << records;
-    // As many as fit, and no more.
-    if (shards > 1) {
-      EXPECT_LE(shards * records * kTestedRecordBytes, kTestedShardsBytes) << records;
-    }
-    if (shards < 16) {
-      EXPECT_GT(records, kTestedShardsBytes / kTestedRecordBytes / (shards + 1)) << records;
+  for (const bool are_far : {false, true}) {
+    const int most = are_far ? 16 : 4;
+    for (const int64_t records : sizes) {
+      const int shards = ShardsTestedAtOnce(records, are_far);
+      EXPECT_GE(shards, 1) << records;
+      EXPECT_LE(shards, most) << records;
+      // As many as fit, and no more.
+      if (shards > 1) {
+        EXPECT_LE(shards * records * kTestedRecordBytes, kTestedShardsBytes) << records;
+      }
+      if (shards < most) {
+        EXPECT_GT(records, kTestedShardsBytes / kTestedRecordBytes / (shards + 1)) << records;
+      }
     }
   }
 }
