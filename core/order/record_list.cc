@@ -78,6 +78,12 @@ RecordList::RecordList(std::vector<uint64_t> words, int64_t num_positions)
   if (num_positions % kWordBits != 0) {
     words_.back() &= (uint64_t{1} << (num_positions % kWordBits)) - 1;
   }
+  // Vectors that grow could take twice the memory that is promised.
+  words_.shrink_to_fit();
+  int64_t bits = 0;
+  for (const uint64_t word : words_) bits += BitsIn(word);
+  ranks_.reserve(static_cast<size_t>((num_words + kBlockWords - 1) / kBlockWords * 2));
+  samples_.reserve(static_cast<size_t>((bits + kRanksPerSample - 1) / kRanksPerSample));
   for (int64_t begin = 0; begin < num_words; begin += kBlockWords) {
     ranks_.push_back(size_);
     const auto block = absl::MakeConstSpan(words_).subspan(static_cast<size_t>(begin), kBlockWords);
