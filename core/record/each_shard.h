@@ -19,7 +19,8 @@ inline constexpr int kShardsOpenedAtOnce = 16;
 // WorkInOrder() on this thread and others, `at_once` at a time, or fewer if the system gives no
 // more threads. So the returned error is always the error of the first shard, in order, that has
 // one.
-// REQUIRES: at_once > 0. Not called from a task of a WorkerPool.
+// REQUIRES: at_once > 0. A task of a WorkerPool may call it too, because the other threads are not
+// those of the pool: they live until it returns.
 absl::Status ForEachShard(int64_t count, int at_once,
                           absl::FunctionRef<absl::Status(int64_t i)> work);
 
