@@ -195,5 +195,35 @@ TEST_F(CheckpointSystemTest, ARunOfAMixtureGoesOnWithAnotherBatch) {
   EXPECT_EQ(Read(file).trainer.steps, 3 * 5 + 5 + 5);
 }
 
+// An epoch has 5 steps of 18 examples, 90 in all, or 5 of 16, only 80. So after 3 epochs of the
+// first kind a feed of 4 epochs of the second kind has 3 steps.
+TEST_F(CheckpointSystemTest, AMixtureThatEndsBeforeTheLastEpochIsRefusedBeforeItsFirstStep) {
+  const auto mixture = [&](int batch, int epochs) {
+    const std::string name = absl::StrCat("mixture-", batch, "-", epochs, ".textproto");
+    const std::string text = absl::StrReplaceAll(
+        FlowersSpec(), {{"dataset: \"flowers\"",
+                         "mixture { dataset: 'flowers' weight: 2 select { take: 40 } } "
+                         "mixture { dataset: 'flowers' weight: 1 select { skip: 40 } }"},
+                        {"global_batch: 16", absl::StrCat("global_batch: ", batch)},
+                        {"num_cores: 8", "num_cores: 2"},
+                        {"epochs: 2", absl::StrCat("epochs: ", epochs)}});
+    return folder_.Write(name, text);
+  };
+  const std::string saved = folder_ / "saved.ckpt", later = folder_ / "later.ckpt";
+  ASSERT_EQ(RunSystole(TrainArgs(mixture(18, 4), 3, saved)).exit_code, 0);
+  const Finished refused = RunSystole(TrainArgs(mixture(16, 4), 4, later, {"--resume", saved}));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("saved.ckpt: with global_batch: 16 the feed ends after 3 steps more, "
+                              "but --epochs 4 needs 5; write epochs: 0"),
+                    HasSubstr("mixture-16-4.textproto, or resume with global_batch: 18")));
+  // Both ways out.
+  for (const std::string& spec : {mixture(16, 0), mixture(18, 4)}) {
+    const Finished resumed = RunSystole(TrainArgs(spec, 4, later, {"--resume", saved}));
+    ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+    EXPECT_EQ(Read(later).trainer.steps, 3 * 5 + 5);
+  }
+}
+
 }  // namespace
 }  // namespace systole

@@ -181,7 +181,16 @@ class TrainCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(beginning.loop, resumed->LoopIn(client));
     beginning.feed_step = client.next_step();
     const int64_t left = StepsLeft(epochs_, beginning.loop, client.steps_per_epoch());
-    client.EndBefore(beginning.feed_step + std::min(left, client.end_step() - beginning.feed_step));
+    const int64_t given = std::min(left, client.end_step() - beginning.feed_step);
+    // With another batch a mixture can have fewer steps after the token than the loop has.
+    if (spec.epochs() > 0 && given < left) {
+      return resumed->Annotate(absl::InvalidArgumentError(
+          absl::StrCat("with global_batch: ", spec.global_batch(), " the feed ends after ", given,
+                       given == 1 ? " step" : " steps", " more, but --epochs ", epochs_, " needs ",
+                       left, "; write epochs: 0 (without end) into ", spec_,
+                       ", or resume with global_batch: ", resumed->checkpoint.global_batch)));
+    }
+    client.EndBefore(beginning.feed_step + given);
     return CoreInfeeds::Create(*std::move(opened), outputs_);
   }
 
