@@ -1,24 +1,24 @@
 #include "server/rpc/feed_makers.h"
 
 #include <algorithm>
-#include <utility>
+#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
 
 FeedMakers::~FeedMakers() { Stop(absl::CancelledError("the server ends")); }
 
-absl::Status FeedMakers::Enter(const std::string& key, std::function<Made()>& make,
-                               Request& request) {
+absl::Status FeedMakers::Enter(Work& work, Request& request) {
   SYSTOLE_RETURN_IF_ERROR(stopped_);
   size_t waiting = 0;
   size_t own = 0;
   int64_t round = round_;
   std::shared_ptr<Feed> wanted;
   for (const std::shared_ptr<Feed>& feed : feeds_) {
-    if (feed->key == key && !feed->unwanted.is_raised()) wanted = feed;
+    if (feed->work.key == work.key && !feed->unwanted.is_raised()) wanted = feed;
     for (const Waiting& one : feed->waiting) {
       ++waiting;
       if (one.request.peer != request.peer) continue;
@@ -32,12 +32,11 @@ absl::Status FeedMakers::Enter(const std::string& key, std::function<Made()>& ma
                                                " may; ask again when one of yours is answered"));
   }
   if (pool_ == nullptr) {
-    SYSTOLE_ASSIGN_OR_RETURN(pool_, WorkerPool::Create(kMakers));
+    SYSTOLE_ASSIGN_OR_RETURN(pool_, WorkerPool::Create(kMakers + kMostSlow));
   }
   if (wanted == nullptr) {
     wanted = feeds_.emplace_back(std::make_shared<Feed>());
-    wanted->key = key;
-    wanted->make = std::move(make);
+    wanted->work = std::move(work);
   }
   // A peer's requests for one feed are of one round.
   for (const Waiting& one : wanted->waiting) {
@@ -49,35 +48,67 @@ absl::Status FeedMakers::Enter(const std::string& key, std::function<Made()>& ma
   return absl::OkStatus();
 }
 
-void FeedMakers::Add(const std::string& key, std::function<Made()> make, Request request) {
+void FeedMakers::Add(Work work, Request request) {
   absl::Status entered;
   {
     MutexLock lock(mu_);
-    entered = Enter(key, make, request);
+    entered = Enter(work, request);
   }
   if (!entered.ok()) request.done(entered);
 }
 
-std::shared_ptr<FeedMakers::Feed> FeedMakers::Begin() {
-  MutexLock lock(mu_);
-  std::shared_ptr<Feed> next;
+const FeedMakers::Waiting* FeedMakers::FirstOf(const Feed& feed) const {
   const Waiting* first = nullptr;
+  for (const Waiting& one : feed.waiting) {
+    if (first != nullptr && first->round <= one.round) continue;
+    const bool has_turn = std::any_of(feeds_.begin(), feeds_.end(), [&](const auto& other) {
+      return other->takes_turn() && other->peer == one.request.peer;
+    });
+    if (!has_turn) first = &one;
+  }
+  return first;
+}
+
+std::pair<std::shared_ptr<FeedMakers::Feed>, const FeedMakers::Waiting*> FeedMakers::Next() const {
+  std::vector<std::pair<std::shared_ptr<Feed>, const Waiting*>> in_line;
+  std::set<uint64_t> read;  // Datasets of feeds in making, and of those that wait for such ones.
+  std::set<uint64_t> slow;
+  int makers = 0;
   for (const std::shared_ptr<Feed>& feed : feeds_) {
-    if (feed->in_making) continue;
-    for (const Waiting& one : feed->waiting) {
-      if (first != nullptr && first->round <= one.round) continue;
-      const bool has_turn = std::any_of(feeds_.begin(), feeds_.end(), [&](const auto& other) {
-        return other->in_making && other->peer == one.request.peer;
-      });
-      if (has_turn) continue;
-      next = feed;
-      first = &one;
+    if (feed->takes_turn()) ++makers;
+    if (feed->in_making) {
+      read.insert(feed->work.datasets.begin(), feed->work.datasets.end());
+      if (feed->slow) slow.insert(feed->work.datasets.begin(), feed->work.datasets.end());
+    } else if (const Waiting* const first = FirstOf(*feed); first != nullptr) {
+      in_line.emplace_back(feed, first);
     }
   }
+  if (makers >= kMakers) return {};
+  std::stable_sort(in_line.begin(), in_line.end(),
+                   [](const auto& a, const auto& b) { return a.second->round < b.second->round; });
+  for (const auto& next : in_line) {
+    const std::vector<uint64_t>& datasets = next.first->work.datasets;
+    const auto reads_one_of = [&datasets](const std::set<uint64_t>& numbers) {
+      return std::any_of(datasets.begin(), datasets.end(),
+                         [&numbers](uint64_t number) { return numbers.contains(number); });
+    };
+    if (!reads_one_of(read)) return next;
+    // Feeds of later rounds must not overtake it for ever, unless it waits for a dataset that
+    // perhaps hangs.
+    if (!reads_one_of(slow)) read.insert(datasets.begin(), datasets.end());
+  }
+  return {};
+}
+
+std::shared_ptr<FeedMakers::Feed> FeedMakers::Begin() {
+  MutexLock lock(mu_);
+  const auto [next, first] = Next();
   if (next == nullptr) return nullptr;
   next->in_making = true;
   next->peer = first->request.peer;
   round_ = std::max(round_, first->round);
+  // The feed that ended may have kept several waiting.
+  pool_->Submit([this] { MakeAll(); });
   return next;
 }
 
@@ -85,13 +116,14 @@ void FeedMakers::MakeAll() {
   while (const std::shared_ptr<Feed> feed = Begin()) {
     const Made made = [&] {
       const InterruptScope scope(feed->unwanted);
-      return feed->make();
+      return feed->work.make();
     }();
     std::vector<Waiting> waiting;
     {
       MutexLock lock(mu_);
       waiting.swap(feed->waiting);
       feeds_.remove(feed);
+      ended_.SignalAll();
     }
     for (const Waiting& one : waiting) one.request.done(made);
   }
@@ -117,12 +149,21 @@ void FeedMakers::Tick() {
   MutexLock lock(mu_);
   for (const std::shared_ptr<Feed>& feed : feeds_) {
     if (feed->waiting.empty() && ++feed->unwanted_ticks >= kUnwantedTicks) feed->unwanted.Raise();
+    if (!feed->takes_turn() || ++feed->ticks_in_making < kSlowTicks) continue;
+    int slow = 0;
+    int own = 0;
+    for (const std::shared_ptr<Feed>& other : feeds_) {
+      if (!other->slow) continue;
+      ++slow;
+      if (other->peer == feed->peer) ++own;
+    }
+    feed->slow = own < kMostSlow - slow;
+    if (feed->slow) pool_->Submit([this] { MakeAll(); });
   }
 }
 
-bool FeedMakers::Stop(const absl::Status& why) {
+bool FeedMakers::Stop(const absl::Status& why, absl::Duration patience) {
   std::vector<Waiting> ended;
-  bool in_making = false;
   {
     MutexLock lock(mu_);
     stopped_ = why;
@@ -132,10 +173,13 @@ bool FeedMakers::Stop(const absl::Status& why) {
       feed->waiting.clear();
     }
     feeds_.remove_if([](const auto& feed) { return !feed->in_making; });
-    in_making = !feeds_.empty();
   }
   for (const Waiting& one : ended) one.request.done(why);
-  return !in_making;
+  const MonotonicClock clock = SteadyClock();
+  const absl::Duration deadline = clock() + patience;
+  MutexLock lock(mu_);
+  while (!feeds_.empty() && clock() < deadline) ended_.WaitFor(mu_, deadline - clock());
+  return feeds_.empty();
 }
 
 }  // namespace systole

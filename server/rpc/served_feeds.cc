@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "core/plan/content_version.h"
 #include "core/spec/order_spec.h"
@@ -16,9 +20,6 @@
 
 namespace systole {
 namespace {
-
-// How many feeds are kept. If more are in use at once, a plan has to be made anew now and then.
-constexpr size_t kMaxFeeds = 64;
 
 // Describes how the client finishes the tensors that travel compactly (v1::CompactForm). At most 64
 // outputs have a table, of 8 KiB each. All tables together take half of the bytes that an answer
@@ -48,11 +49,40 @@ void DescribeRuns(const FeedPlan& plan, v1::ResolveFeedResponse& response) {
 
 std::shared_ptr<const ServedFeed> ServedFeeds::Known(const std::string& key) {
   for (auto it = feeds_.begin(); it != feeds_.end(); ++it) {
-    if (it->first != key) continue;
+    if (it->key != key) continue;
+    it->asked_at = ticks_;
     feeds_.splice(feeds_.begin(), feeds_, it);
-    return feeds_.front().second;
+    return feeds_.front().feed;
   }
   return nullptr;
+}
+
+void ServedFeeds::Keep(Kept kept) {
+  feeds_.push_front(std::move(kept));
+  if (feeds_.size() <= kMostKept) return;
+  const int64_t now = ticks_;
+  std::map<std::string, int> fresh;  // By peer.
+  int most = 0;
+  for (const Kept& one : feeds_) {
+    if (one.IsFresh(now)) most = std::max(most, ++fresh[one.peer]);
+  }
+  // The longest not asked for of those that `may_go`. The new one stays.
+  const auto last = [&feeds = feeds_](auto may_go) {
+    auto it = std::prev(feeds.end());
+    while (it != feeds.begin() && !may_go(*it)) --it;
+    return it;
+  };
+  auto gone = last([now](const Kept& one) { return !one.IsFresh(now); });
+  if (gone == feeds_.begin()) {
+    gone = last([&](const Kept& one) { return one.IsFresh(now) && fresh[one.peer] == most; });
+  }
+  feeds_.erase(gone);
+}
+
+void ServedFeeds::Tick() {
+  makers_.Tick();
+  MutexLock lock(mu_);
+  ++ticks_;
 }
 
 std::shared_ptr<const Catalogue> ServedFeeds::catalogue() const {
@@ -65,22 +95,23 @@ void ServedFeeds::Replace(std::shared_ptr<const Catalogue> catalogue,
   MutexLock lock(mu_);
   catalogue_ = std::move(catalogue);
   feeds_.remove_if([removed](const auto& feed) {
-    const std::vector<std::string> read = DatasetsOf(feed.second->plan->spec());
+    const std::vector<std::string> read = DatasetsOf(feed.feed->plan->spec());
     return std::any_of(removed.begin(), removed.end(), [&read](const std::string& name) {
       return std::find(read.begin(), read.end(), name) != read.end();
     });
   });
 }
 
-bool ServedFeeds::ForgetIdle() {
+bool ServedFeeds::ForgetIdle(const std::string& peer) {
   MutexLock lock(mu_);
-  return feeds_.remove_if([](const auto& entry) {
-    const ServedFeed& feed = *entry.second;
-    // Streams have the plans.
-    return entry.second.use_count() == 1 && feed.plan.use_count() == 1 &&
-           (!feed.compact.has_value() || feed.compact->plan.use_count() == 1) &&
-           !feed.plan->where_lists().empty();
-  }) > 0;
+  const int64_t now = ticks_;
+  return std::erase_if(feeds_, [&](const Kept& kept) {
+           const ServedFeed& feed = *kept.feed;
+           // Streams have the plans.
+           return kept.feed.use_count() == 1 && feed.plan.use_count() == 1 &&
+                  (!feed.compact.has_value() || feed.compact->plan.use_count() == 1) &&
+                  kept.has_where() && (kept.peer == peer || !kept.IsFresh(now));
+         }) > 0;
 }
 
 void ServedFeeds::TellWhatIsFetched(const FeedPlan& plan) const {
@@ -115,10 +146,19 @@ void ServedFeeds::Resolve(const v1::FeedSpec& spec, FeedMakers::Request request)
     request.done(std::move(known));
     return;
   }
+  FeedMakers::Work work;
+  const std::shared_ptr<const Catalogue> catalogue = this->catalogue();
+  for (const std::string& name : DatasetsOf(spec)) {
+    // Make() tells of a dataset that is not there.
+    const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = catalogue->Find(name);
+    if (dataset.ok()) work.datasets.push_back((*dataset)->number());
+  }
+  // A dataset that comes in the place of another one has another number. Requests for its feeds
+  // must not wait for those of the other one.
   const std::string key = spec.SerializeAsString();
-  makers_.Add(
-      key, [this, spec, key, peer = request.peer] { return Make(spec, key, peer); },
-      std::move(request));
+  work.key = absl::StrCat(absl::StrJoin(work.datasets, ","), ";", key);
+  work.make = [this, spec, key, peer = request.peer] { return Make(spec, key, peer); };
+  makers_.Add(std::move(work), std::move(request));
 }
 
 absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Make(const v1::FeedSpec& spec,
@@ -128,8 +168,13 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Make(const v1::Fe
   SYSTOLE_ASSIGN_OR_RETURN(
       std::shared_ptr<const Dataset> dataset,
       DatasetOf(spec, [&catalogue](const std::string& name) { return catalogue->Find(name); }));
-  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan,
-                           FeedPlan::Create(spec, dataset, lists_, peer));
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> made =
+      FeedPlan::Create(spec, dataset, lists_, peer);
+  // The peer has as many lists as it may, and perhaps does not need all of them any more.
+  if (absl::IsResourceExhausted(made.status()) && ForgetIdle(peer)) {
+    made = FeedPlan::Create(spec, dataset, lists_, peer);
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, std::move(made));
   std::optional<CompactFeed> compact = CompactFeedOf(*plan, std::move(dataset));
   const auto feed = std::make_shared<const ServedFeed>(
       ServedFeed{.plan = std::move(plan), .compact = std::move(compact)});
@@ -138,8 +183,9 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Make(const v1::Fe
     // Another call may have planned the same feed meanwhile.
     if (std::shared_ptr<const ServedFeed> known = Known(key); known != nullptr) return known;
     // A feed of an older catalogue may read a dataset that is gone by now.
-    if (catalogue == catalogue_) feeds_.emplace_front(key, feed);
-    if (feeds_.size() > kMaxFeeds) feeds_.pop_back();
+    if (catalogue == catalogue_) {
+      Keep({.key = key, .feed = feed, .peer = peer, .asked_at = ticks_});
+    }
   }
   TellWhatIsFetched(*feed->plan);
   return feed;

@@ -6,15 +6,17 @@
 #ifndef SYSTOLE_SERVER_RPC_SERVED_FEEDS_H_
 #define SYSTOLE_SERVER_RPC_SERVED_FEEDS_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/concurrency/mutex.h"
 #include "core/dataset/record_lists.h"
@@ -42,6 +44,12 @@ struct ServedFeed {
 
 class ServedFeeds {
  public:
+  // How many feeds are kept. If more are in use at once, a plan has to be made anew now and then.
+  static constexpr size_t kMostKept = 64;
+  // A feed with a `where` is fresh for so many calls of Tick() after it was last asked for: its
+  // client, which has the answer of Resolve(), may be about to call Find().
+  static constexpr int64_t kFreshTicks = 10;
+
   // `room` is for the log, which gets a line when a feed over far shards is planned.
   ServedFeeds(Catalogue catalogue, const ReadRoom& room, EventLog& events)
       : room_(room),
@@ -55,7 +63,9 @@ class ServedFeeds {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // The feed of `spec`. Its plans are made once and kept, so a known spec costs only a look-up, and
-  // streams of one feed share its plans.
+  // streams of one feed share its plans. Makes room for them: the feed that was not asked for the
+  // longest is forgotten. A fresh feed with a `where` is forgotten only for want of others, and
+  // then it is one of the peer that has the most of them.
   //   Unavailable  the spec has a `where` and is not known. Resolve() makes its feed.
   // Also the errors of DatasetOf() and FeedPlan::Create().
   absl::StatusOr<std::shared_ptr<const ServedFeed>> Find(const v1::FeedSpec& spec)
@@ -67,15 +77,29 @@ class ServedFeeds {
   void Resolve(const v1::FeedSpec& spec, FeedMakers::Request request) ABSL_LOCKS_EXCLUDED(mu_);
   // FeedMakers' functions.
   void Withdraw(const void* id) { makers_.Withdraw(id); }
-  void Tick() { makers_.Tick(); }
-  bool Stop(const absl::Status& why) { return makers_.Stop(why); }
+  bool Stop(const absl::Status& why, absl::Duration patience = absl::ZeroDuration()) {
+    return makers_.Stop(why, patience);
+  }
+  // FeedMakers::Tick(), and the tick of kFreshTicks. Call it about once a second.
+  void Tick() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  struct Kept {
+    std::string key;  // The spec's serialised form.
+    std::shared_ptr<const ServedFeed> feed;
+    std::string peer;  // For which it was made.
+    int64_t asked_at;  // The tick.
+
+    bool has_where() const { return !feed->plan->where_lists().empty(); }
+    bool IsFresh(int64_t now) const { return has_where() && now - asked_at < kFreshTicks; }
+  };
+
   std::shared_ptr<const ServedFeed> Known(const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Forgets the feeds with a `where` that nobody reads now, so that their lists of records are
-  // freed. Returns whether there was one.
-  bool ForgetIdle() ABSL_LOCKS_EXCLUDED(mu_);
+  void Keep(Kept kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Forgets the feeds with a `where` that nobody reads now and that are not fresh, or are of
+  // `peer`, so that their lists of records are freed. Returns whether there was one.
+  bool ForgetIdle(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
   // The feed of `spec`, whose text is `key`.
   absl::StatusOr<std::shared_ptr<const ServedFeed>> Make(const v1::FeedSpec& spec,
                                                          const std::string& key,
@@ -87,12 +111,12 @@ class ServedFeeds {
   EventLog& events_;
   // The lists of records of all feeds. They outlive a catalogue.
   const std::shared_ptr<RecordLists> lists_ =
-      std::make_shared<RecordLists>([this] { return ForgetIdle(); });
+      std::make_shared<RecordLists>([this] { return ForgetIdle(""); });
   mutable Mutex mu_;
   std::shared_ptr<const Catalogue> catalogue_ ABSL_GUARDED_BY(mu_);
-  // Most recently used first; the key is the spec's serialised form.
-  std::list<std::pair<std::string, std::shared_ptr<const ServedFeed>>> feeds_ ABSL_GUARDED_BY(mu_);
-  FeedMakers makers_;  // Last, because its threads use the members above.
+  int64_t ticks_ ABSL_GUARDED_BY(mu_) = 0;
+  std::list<Kept> feeds_ ABSL_GUARDED_BY(mu_);  // Those asked for last come first.
+  FeedMakers makers_;                           // Last, because its threads use the members above.
 };
 
 // The identity of a feed. Both plans of the feed have the same identity.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "core/concurrency/bounded_queue.h"
 #include "core/concurrency/mutex.h"
 #include "core/interrupt/interrupt.h"
@@ -36,18 +38,20 @@ class FeedMakersTest : public testing::Test {
   };
 
   // Asks for a feed that takes until Finish(key), or until it is interrupted.
-  std::shared_ptr<Asked> Ask(const std::string& peer, const std::string& key) {
+  std::shared_ptr<Asked> Ask(const std::string& peer, const std::string& key,
+                             const std::vector<uint64_t>& datasets = {}) {
     const auto asked = std::make_shared<Asked>();
-    makers_.Add(key,
-                [this, key]() -> Made {
-                  {
-                    MutexLock lock(mu_);
-                    begun_.push_back(key);
-                  }
-                  EXPECT_TRUE(WaitUntil([&] { return InterruptRequested() || IsFinished(key); }));
-                  if (!IsFinished(key)) return InterruptedError();
-                  return std::make_shared<const ServedFeed>();
-                },
+    makers_.Add({.key = key,
+                 .datasets = datasets,
+                 .make = [this, key]() -> Made {
+                   {
+                     MutexLock lock(mu_);
+                     begun_.push_back(key);
+                   }
+                   EXPECT_TRUE(WaitUntil([&] { return InterruptRequested() || IsFinished(key); }));
+                   if (!IsFinished(key)) return InterruptedError();
+                   return std::make_shared<const ServedFeed>();
+                 }},
                 {.id = asked.get(), .peer = peer, .done = [asked](Made made) {
                    asked->made = std::move(made);
                    EXPECT_FALSE(asked->ended.exchange(true));
@@ -117,6 +121,69 @@ TEST_F(FeedMakersTest, PeersTakeTurnsHoweverManyFeedsEachWants) {
   EXPECT_THAT(EndOf(y), IsOk());
 }
 
+TEST_F(FeedMakersTest, ADatasetThatHangsKeepsOnlyTheFeedsThatReadItWaiting) {
+  const auto hung = Ask("a", "a hung", {1});
+  ASSERT_TRUE(Begins(1));
+  const auto behind = Ask("b", "b hung", {1, 2});
+  Finish("c");
+  EXPECT_THAT(EndOf(Ask("c", "c", {3})), IsOk());
+  // Its peer's turn ends when it is slow.
+  Finish("a");
+  const auto own = Ask("a", "a", {3});
+  for (int i = 1; i < FeedMakers::kSlowTicks; ++i) makers_.Tick();
+  EXPECT_FALSE(own->ended);
+  makers_.Tick();
+  EXPECT_THAT(EndOf(own), IsOk());
+  // A feed that waits for it keeps no place and no dataset.
+  for (const char* const key : {"b", "d"}) Finish(key);
+  EXPECT_THAT(EndOf(Ask("b", "b", {2})), IsOk());
+  EXPECT_THAT(EndOf(Ask("d", "d", {2})), IsOk());
+  EXPECT_FALSE(behind->ended);
+  EXPECT_THAT(begun(), ElementsAre("a hung", "c", "a", "b", "d"));
+  for (const char* const key : {"a hung", "b hung"}) Finish(key);
+  EXPECT_THAT(EndOf(hung), IsOk());
+  EXPECT_THAT(EndOf(behind), IsOk());
+}
+
+TEST_F(FeedMakersTest, AllMakersMayHang) {
+  std::vector<std::shared_ptr<Asked>> hung;
+  for (uint64_t i = 0; i < FeedMakers::kMakers; ++i) {
+    hung.push_back(Ask(absl::StrCat("peer ", i), absl::StrCat("hung ", i), {i}));
+    ASSERT_TRUE(Begins(i + 1));
+  }
+  const auto healthy = Ask("b", "b", {9});
+  Finish("b");
+  EXPECT_FALSE(healthy->ended);
+  for (int i = 0; i < FeedMakers::kSlowTicks; ++i) makers_.Tick();
+  EXPECT_THAT(EndOf(healthy), IsOk());
+}
+
+TEST_F(FeedMakersTest, EachPeerLeavesAsManyPlacesOfSlowFeedsAsItTakes) {
+  std::vector<std::shared_ptr<Asked>> hung;
+  for (uint64_t i = 0; i < 10; ++i) {
+    hung.push_back(Ask("a", absl::StrCat("hung ", i), {i}));
+  }
+  for (size_t i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(Begins(i));
+    for (int tick = 0; tick < FeedMakers::kSlowTicks; ++tick) makers_.Tick();
+  }
+  ASSERT_TRUE(Begins(4));
+  for (int tick = 0; tick < 5 * FeedMakers::kSlowTicks; ++tick) makers_.Tick();
+  Finish("b");
+  EXPECT_THAT(EndOf(Ask("b", "b", {20})), IsOk());
+  EXPECT_THAT(begun(), ElementsAre("hung 0", "hung 1", "hung 2", "hung 3", "b"));
+}
+
+TEST_F(FeedMakersTest, AFeedOfSeveralDatasetsIsNotOvertakenForEver) {
+  const auto first = Ask("a", "1", {1});
+  ASSERT_TRUE(Begins(1));
+  const auto both = Ask("b", "1 and 2", {1, 2});
+  const auto second = Ask("c", "2", {2});
+  for (const char* const key : {"1", "1 and 2", "2"}) Finish(key);
+  for (const auto& asked : {first, both, second}) EXPECT_THAT(EndOf(asked), IsOk());
+  EXPECT_THAT(begun(), ElementsAre("1", "1 and 2", "2"));
+}
+
 TEST_F(FeedMakersTest, RequestsForOneFeedWaitForItTogether) {
   const auto first = Ask("a", "feed");
   ASSERT_TRUE(Begins(1));
@@ -174,15 +241,22 @@ TEST_F(FeedMakersTest, StopEndsAllRequestsAndWorkAndRefusesFurtherOnes) {
   EXPECT_THAT(begun(), SizeIs(1));
 }
 
+TEST_F(FeedMakersTest, StopWaitsPatientlyForWorkThatEnds) {
+  const auto in_making = Ask("a", "1");
+  ASSERT_TRUE(Begins(1));
+  EXPECT_TRUE(makers_.Stop(absl::UnavailableError("draining"), absl::FromChrono(kLongestWait)));
+}
+
 TEST_F(FeedMakersTest, StopDoesNotWaitForAReadThatHangs) {
   BoundedQueue<int> hangs(1);
   BoundedQueue<int> begins(1);
-  makers_.Add("hung",
-              [&]() -> Made {
-                EXPECT_THAT(begins.Push(1), IsOk());
-                EXPECT_THAT(hangs.Pop(), IsOk());
-                return InterruptedError();
-              },
+  makers_.Add({.key = "hung",
+               .datasets = {},
+               .make = [&]() -> Made {
+                 EXPECT_THAT(begins.Push(1), IsOk());
+                 EXPECT_THAT(hangs.Pop(), IsOk());
+                 return InterruptedError();
+               }},
               {.id = &hangs, .peer = "a", .done = [](const Made&) {}});
   EXPECT_THAT(begins.Pop(), IsOk());
   const auto stop = [&] { return makers_.Stop(absl::UnavailableError("draining")); };

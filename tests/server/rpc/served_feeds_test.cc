@@ -1,5 +1,6 @@
 #include "server/rpc/served_feeds.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,6 +47,24 @@ class ServedFeedsTest : public testing::Test {
     return SpecFromText(absl::StrCat("dataset: '", dataset, "' seed: ", seed,
                                      " global_batch: 8 shuffle { mode: GLOBAL } "
                                      "outputs { name: 'label' feature: 'label' }"));
+  }
+
+  // `near` of records whose weight is not `excluded`.
+  static v1::FeedSpec WhereSpec(int excluded, int seed = 1) {
+    v1::FeedSpec spec = Spec("near", seed);
+    spec.set_tail(v1::PAD);
+    v1::Where& where = *spec.add_select()->mutable_where();
+    where.set_feature("weight");
+    where.add_not_in(excluded);
+    return spec;
+  }
+  static FeedMakers::Made Resolve(ServedFeeds& feeds, const v1::FeedSpec& spec,
+                                  const std::string& peer) {
+    BoundedQueue<FeedMakers::Made> made(1);
+    feeds.Resolve(spec, {.id = &made, .peer = peer, .done = [&made](FeedMakers::Made feed) {
+                           EXPECT_THAT(made.Push(std::move(feed)), IsOk());
+                         }});
+    return **made.Pop();
   }
 
   const TempFolder folder_;
@@ -104,18 +123,7 @@ TEST_F(ServedFeedsTest, ListsOfFeedsThatNobodyReadsMakeRoomForOthers) {
   const Catalogue catalogue = Open();
   ASSERT_THAT((*catalogue.Find("near"))->NoteColumns({"label", "weight"}), IsOk());
   ServedFeeds feeds(catalogue, {}, events_);
-  const auto find = [&feeds](int i) {
-    v1::FeedSpec spec = Spec("near");
-    spec.set_tail(v1::PAD);
-    v1::Where& where = *spec.add_select()->mutable_where();
-    where.set_feature("weight");
-    where.add_not_in(i);
-    BoundedQueue<FeedMakers::Made> made(1);
-    feeds.Resolve(spec, {.id = &made, .peer = "a", .done = [&made](FeedMakers::Made feed) {
-                           EXPECT_THAT(made.Push(std::move(feed)), IsOk());
-                         }});
-    return **made.Pop();
-  };
+  const auto find = [&feeds](int i) { return Resolve(feeds, WhereSpec(i), "a"); };
   std::vector<std::shared_ptr<const ServedFeed>> read;
   for (int i = 0; i < 32; ++i) {
     const auto feed = find(i);
@@ -128,6 +136,50 @@ TEST_F(ServedFeedsTest, ListsOfFeedsThatNobodyReadsMakeRoomForOthers) {
   EXPECT_THAT(find(5), IsOk());
   read.pop_back();
   EXPECT_THAT(find(1000), IsOk());
+}
+
+TEST_F(ServedFeedsTest, FeedsOfOthersDoNotTakeTheRoomOfAFreshFeedWithAWhere) {
+  const Catalogue catalogue = Open();
+  ASSERT_THAT((*catalogue.Find("near"))->NoteColumns({"label", "weight"}), IsOk());
+  ServedFeeds feeds(catalogue, {}, events_);
+  const v1::FeedSpec mine = WhereSpec(7);
+  ASSERT_THAT(Resolve(feeds, mine, "a"), IsOk());
+  const int more = static_cast<int>(ServedFeeds::kMostKept) + 1;
+  for (int seed = 2; seed < 2 + more; ++seed) {
+    ASSERT_THAT(Resolve(feeds, WhereSpec(1, seed), "b"), IsOk());
+  }
+  for (int seed = 2; seed < 2 + more; ++seed) {
+    ASSERT_THAT(Resolve(feeds, Spec("near", seed), "b"), IsOk());
+  }
+  EXPECT_THAT(feeds.Find(mine), IsOk());
+  for (int64_t i = 0; i < ServedFeeds::kFreshTicks; ++i) feeds.Tick();
+  for (int seed = 2; seed < 2 + more; ++seed) {
+    ASSERT_THAT(Resolve(feeds, Spec("near", seed), "b"), IsOk());
+  }
+  EXPECT_THAT(feeds.Find(mine),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("call ResolveFeed")));
+}
+
+TEST_F(ServedFeedsTest, ARefusedPeerDoesNotTakeTheListsOfAFreshFeedOfAnother) {
+  const Catalogue catalogue = Open();
+  ASSERT_THAT((*catalogue.Find("near"))->NoteColumns({"label", "weight"}), IsOk());
+  ServedFeeds feeds(catalogue, {}, events_);
+  ASSERT_THAT(Resolve(feeds, WhereSpec(1000), "a"), IsOk());
+  std::vector<std::shared_ptr<const ServedFeed>> read;
+  const auto read_more = [&] {
+    FeedMakers::Made feed = Resolve(feeds, WhereSpec(static_cast<int>(read.size())), "b");
+    if (feed.ok()) read.push_back(*feed);
+    return feed.status();
+  };
+  while (read_more().ok()) {
+  }
+  EXPECT_EQ(read.size(), 32);
+  EXPECT_THAT(feeds.Find(WhereSpec(1000)), IsOk());
+  // A list that was not asked for lately makes room.
+  for (int64_t i = 0; i < ServedFeeds::kFreshTicks; ++i) feeds.Tick();
+  read.pop_back();
+  EXPECT_THAT(Resolve(feeds, WhereSpec(100), "b"), IsOk());
+  EXPECT_THAT(feeds.Find(WhereSpec(1000)), Not(IsOk()));
 }
 
 }  // namespace
