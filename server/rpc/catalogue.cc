@@ -13,6 +13,7 @@
 #include "core/storage/byte_source.h"
 #include "core/text/did_you_mean.h"
 #include "core/text/foreign_text.h"
+#include "server/streams/end_cause.h"
 
 namespace systole {
 namespace {
@@ -145,6 +146,16 @@ absl::Status Catalogue::CheckServes() const {
       refused_.size() == 1 ? "" : absl::StrCat(", nor any of ", refused_.size() - 1, " others");
   return absl::Status(refusal.status.code(), absl::StrCat("dataset '", name, "' cannot be served",
                                                           others, ": ", refusal.status.message()));
+}
+
+absl::Status Catalogue::CheckServed(absl::Span<const std::string> datasets) const {
+  for (const std::string& name : datasets) {
+    if (datasets_.contains(name)) continue;
+    return MarkedAs(EndCause::kRemoved,
+                    absl::NotFoundError(absl::StrCat("the dataset '", ForeignName(name),
+                                                     "' was removed from this server")));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::shared_ptr<const Dataset>> Catalogue::Find(absl::string_view name,

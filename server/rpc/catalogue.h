@@ -55,6 +55,9 @@ class Catalogue {
   // sorts first.
   absl::Status CheckServes() const;
 
+  // NotFound if one of `datasets`, of which a stream began, was removed since.
+  absl::Status CheckServed(absl::Span<const std::string> datasets) const;
+
   // Whether a caller may know of the dataset `name`.
   using IsPermitted = absl::FunctionRef<bool(absl::string_view name)>;
 

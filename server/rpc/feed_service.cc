@@ -56,17 +56,6 @@ absl::Status Draining() {
                   absl::UnavailableError("this server is draining; ask another"));
 }
 
-// NotFound if one of `datasets` was removed since a stream of it began.
-absl::Status CheckServed(const Catalogue& catalogue, const std::vector<std::string>& datasets) {
-  for (const std::string& name : datasets) {
-    if (catalogue.datasets().contains(name)) continue;
-    return MarkedAs(EndCause::kRemoved,
-                    absl::NotFoundError(absl::StrCat("the dataset '", ForeignName(name),
-                                                     "' was removed from this server")));
-  }
-  return absl::OkStatus();
-}
-
 // The datasets that a feed reads, as one text.
 std::string NamesOf(const v1::FeedSpec& spec) { return absl::StrJoin(DatasetsOf(spec), ","); }
 
@@ -120,8 +109,11 @@ void FeedService::StartDraining() {
 }
 
 bool FeedService::StopWork(absl::Duration patience) {
+  const MonotonicClock clock = SteadyClock();
+  const absl::Duration deadline = clock() + patience;
+  feeds_.Stop(Draining());  // They end while the engine's threads do.
   const bool cancelled = engine_.CancelAll(patience);
-  return feeds_.Stop(Draining()) && cancelled;
+  return feeds_.Stop(Draining(), deadline - clock()) && cancelled;
 }
 
 void FeedService::End(grpc::CallbackServerContext& context, grpc::ServerUnaryReactor& reactor,
@@ -144,19 +136,20 @@ grpc::ServerUnaryReactor* FeedService::Answer(
   return reactor;
 }
 
-absl::Status FeedService::CheckMayRead(const Permissions& permissions,
+absl::Status FeedService::CheckMayRead(const absl::StatusOr<Permissions>& permissions,
                                        const std::vector<std::string>& datasets) const {
+  SYSTOLE_RETURN_IF_ERROR(permissions.status());
   const auto may_read = [&permissions](absl::string_view name) {
-    return permissions.MayRead(name);
+    return permissions->MayRead(name);
   };
   for (const std::string& name : datasets) {
     if (may_read(name)) continue;
-    if (permissions.caller.anonymous()) return CredentialWanted();
+    if (permissions->caller.anonymous()) return CredentialWanted();
     // Only the log says why; the client must not learn it.
     events_.Add(LogCause::kRefused, LogLevel::kInfo,
-                absl::StrCat("identity '", permissions.caller.identity, "' may not read '",
+                absl::StrCat("identity '", permissions->caller.identity, "' may not read '",
                              ForeignName(name), "'"),
-                {.identity = permissions.caller.identity, .dataset = name});
+                {.identity = permissions->caller.identity, .dataset = name});
     return MarkedAs(EndCause::kNotPermitted, catalogue()->Find(name, may_read).status());
   }
   return absl::OkStatus();
@@ -170,10 +163,8 @@ void FeedService::Tick() {
     }
   }
   running_.StopUnless([this, catalogue = catalogue()](const RunningStream& stream) {
-    SYSTOLE_RETURN_IF_ERROR(CheckServed(*catalogue, stream.datasets));
-    SYSTOLE_ASSIGN_OR_RETURN(const Permissions permissions,
-                             PermissionsOf(options_.access.get(), stream.credentials));
-    return CheckMayRead(permissions, stream.datasets);
+    SYSTOLE_RETURN_IF_ERROR(catalogue->CheckServed(stream.datasets));
+    return CheckMayRead(PermissionsOf(options_.access.get(), stream.credentials), stream.datasets);
   });
   // The slots come first: if a client was hung up on, its stream must not go on with bytes.
   if (slots_ != nullptr) slots_->HangUpOnStalled(options_.stalled_stream_timeout);
@@ -218,7 +209,13 @@ grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* 
   };
   const absl::StatusOr<std::string> peer = prepare();
   // May run on another thread, after this function.
-  const auto end = [=, this, compact = parsed.compact()](FeedMakers::Made feed) {
+  const auto end = [=, this, compact = parsed.compact(),
+                    datasets = DatasetsOf(parsed.spec())](FeedMakers::Made feed) {
+    // The permission may have been taken away while the call waited.
+    if (feed.ok()) {
+      absl::Status status = CheckMayRead(PermissionsOf(options_.access.get(), *context), datasets);
+      if (!status.ok()) feed = std::move(status);
+    }
     if (feed.ok()) {
       v1::ResolveFeedResponse answer = DescribeFeed(**feed, compact);
       answer.mutable_load()->set_busy(engine_.busy());

@@ -124,7 +124,7 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // Refusals of this service and of others on the same server go here.
   RefusalLog& refusals() { return refusals_; }
 
-  // See StepEngine::CancelAll(). False also if a feed is still in making.
+  // See StepEngine::CancelAll(). False also if a feed is still in making when `patience` is over.
   bool StopWork(absl::Duration patience);
 
   // Bytes of records that were read ahead, or are kept (StepEngineOptions::read_budget_bytes).
@@ -152,8 +152,8 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // OK if the caller may read all of `datasets`.
   //   Unauthenticated  the caller is anonymous and may not read one, whether it exists or not.
   //   NotFound         one of them does not exist, or the caller may not read it.
-  // Also the errors of Catalogue::Find.
-  absl::Status CheckMayRead(const Permissions& permissions,
+  // Also the error of `permissions`, and those of Catalogue::Find.
+  absl::Status CheckMayRead(const absl::StatusOr<Permissions>& permissions,
                             const std::vector<std::string>& datasets) const;
 
   // The feed of a stream that may begin as soon as it has a place.

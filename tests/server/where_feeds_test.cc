@@ -9,16 +9,20 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "core/access_token/token_file.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
+#include "server/access/access_control.h"
 #include "server/rpc/catalogue.h"
+#include "server/rpc/feed_makers.h"
 #include "server/server.h"
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/http/stub_objects.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/server/listen_on.h"
+#include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
 
@@ -48,21 +52,30 @@ class WhereFeedsTest : public testing::Test {
     for (const std::string& name : folder_.List()) {
       objects_.Put(absl::StrCat("/d/", name), ReadWholeFile(folder_ / name));
     }
-    v1::ServerConfig config;
-    v1::DatasetConfig& far = *config.add_datasets();
-    far.set_name("far");
-    far.add_shards(objects_.server().Url("/d/a.tfrecord"));
-    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
-    ASSERT_THAT(catalogue, IsOk());
     objects_.SetFault([this](const StubRequest& request) -> std::optional<StubAnswer> {
-      if (absl::StrContains(request.target, ".column")) {
+      if (absl::StrContains(request.target, ".column") && hangs_) {
         ++asked_;
         EXPECT_TRUE(WaitUntil([this] { return released_.load(); }));
       }
       return std::nullopt;
     });
+    Serve({});
+  }
+  // Opens the dataset.
+  Catalogue Open() {
+    v1::ServerConfig config;
+    v1::DatasetConfig& far = *config.add_datasets();
+    far.set_name("far");
+    far.add_shards(objects_.server().Url("/d/a.tfrecord"));
+    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
+    EXPECT_THAT(catalogue, IsOk());
+    return *std::move(catalogue);
+  }
+  void Serve(const FeedServiceOptions& options) {
+    Catalogue catalogue = Open();
+    hangs_ = true;
     absl::StatusOr<std::unique_ptr<Server>> server =
-        Server::Start(*std::move(catalogue), ListenOn("127.0.0.1:0"), {});
+        Server::Start(std::move(catalogue), ListenOn("127.0.0.1:0"), options);
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
     stub_ = v1::Systole::NewStub(
@@ -79,8 +92,9 @@ class WhereFeedsTest : public testing::Test {
                      "select { where { feature: 'label' not_in: ", label, " } }"));
   }
 
-  std::unique_ptr<Call> Ask(int label) {
+  std::unique_ptr<Call> Ask(int label, const std::string& token = "") {
     auto call = std::make_unique<Call>();
+    if (!token.empty()) call->context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
     *call->request.mutable_spec() = Spec(label);
     stub_->async()->ResolveFeed(&call->context, &call->request, &call->response,
                                 [call = call.get()](grpc::Status status) {
@@ -95,8 +109,9 @@ class WhereFeedsTest : public testing::Test {
   }
 
   const TempFolder folder_;
+  std::atomic<bool> hangs_ = false;  // Whether requests for columns wait until released_.
   std::atomic<bool> released_ = false;
-  std::atomic<int> asked_ = 0;  // Requests for columns.
+  std::atomic<int> asked_ = 0;  // Requests for columns that wait.
   StubObjects objects_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<v1::Systole::Stub> stub_;
@@ -139,6 +154,36 @@ TEST_F(WhereFeedsTest, AStreamBeginsOnceResolveFeedHasMadeItsFeed) {
   EXPECT_EQ(asked_, 0);
   EXPECT_TRUE(EndOf(*Ask(1)).ok());
   EXPECT_TRUE(stream().ok());
+}
+
+TEST_F(WhereFeedsTest, AFeedOverADatasetThatWasReplacedIsNotWaitedFor) {
+  const auto old = Ask(1);
+  ASSERT_TRUE(WaitUntil([&] { return asked_ > 0; }));
+  hangs_ = false;
+  server_->Change({"far"}, Open());
+  for (int i = 0; i < FeedMakers::kSlowTicks; ++i) server_->Tick();
+  EXPECT_TRUE(EndOf(*Ask(1)).ok());
+  EXPECT_FALSE(old->ended);
+  released_ = true;
+  EndOf(*old);
+}
+
+TEST_F(WhereFeedsTest, ACallWhosePermissionIsTakenAwayWhileItWaitsGetsNoFeed) {
+  const std::string tokens = folder_ / "tokens";
+  const absl::StatusOr<std::string> token = AddToken(tokens, "a", std::nullopt);
+  ASSERT_THAT(token, IsOk());
+  absl::StatusOr<std::shared_ptr<AccessControl>> access = TestAccess(
+      "token_file: 'TOKENS' identities { name: 'a' token_names: 'a' may { read: 'far' } }", tokens,
+      {"far"});
+  ASSERT_THAT(access, IsOk());
+  hangs_ = false;
+  Serve({.access = *access});
+  const auto call = Ask(1, *token);
+  ASSERT_TRUE(WaitUntil([&] { return asked_ > 0; }));
+  folder_.Write("tokens", TokenLine({.name = "a", .hash = HashOfToken("another")}));
+  server_->Tick();
+  released_ = true;
+  EXPECT_EQ(EndOf(*call).error_code(), grpc::StatusCode::UNAUTHENTICATED);
 }
 
 TEST_F(WhereFeedsTest, ACallWhoseClientGoesAwayEndsAndADrainEndsTheOthers) {
