@@ -20,7 +20,7 @@ constexpr int kThreadsFactor = 4;
 constexpr int64_t kMinHungParts = 2;
 constexpr int64_t kHungBudgetParts = 2;
 
-// The datasets that a plan reads from.
+// The datasets that a plan reads from. Each once, even if the spec names it several times.
 std::vector<const Dataset*> DatasetsOf(const FeedPlan& plan) {
   std::vector<const Dataset*> datasets;
   for (const std::shared_ptr<const Dataset>& member : plan.dataset().members()) {
@@ -30,14 +30,18 @@ std::vector<const Dataset*> DatasetsOf(const FeedPlan& plan) {
     datasets.push_back(member.dataset.get());
   }
   if (datasets.empty()) datasets.push_back(&plan.dataset());
+  std::sort(datasets.begin(), datasets.end());
+  datasets.erase(std::unique(datasets.begin(), datasets.end()), datasets.end());
   return datasets;
 }
 
-// The datasets whose read may hang. A joined record of a zip is read from all members, and nobody
-// knows which of them does not answer.
+// The dataset whose read hangs. If the task reads a zip and its part is not known, that may be any
+// member.
 std::vector<const Dataset*> HungDatasets(const HungTask& task) {
-  if (!task.plan->dataset().zipped().empty()) return DatasetsOf(*task.plan);
-  return {task.plan->dataset().MemberOf(task.record).first};
+  const Dataset& dataset = task.plan->dataset();
+  if (dataset.zipped().empty()) return {dataset.MemberOf(task.record).first};
+  if (!task.part.has_value()) return DatasetsOf(*task.plan);
+  return {dataset.zipped()[*task.part].dataset.get()};
 }
 
 }  // namespace
@@ -83,7 +87,7 @@ DatasetShares::Verdict DatasetShares::Judge(absl::Span<const HungTask> hung,
   std::map<const Dataset*, Hung> hung_of;
   std::map<const Dataset*, int> threads_of = threads_of_;
   for (const HungTask& task : hung) {
-    // The record of a hanging read says for which member of a mixture the task works.
+    // A hanging read says for which member of a mixture or a zip the task works.
     for (const Dataset* const dataset : DatasetsOf(*task.plan)) --threads_of[dataset];
     for (const Dataset* const hangs : HungDatasets(task)) {
       ++threads_of[hangs];
@@ -108,8 +112,8 @@ DatasetShares::Verdict DatasetShares::Judge(absl::Span<const HungTask> hung,
 
 absl::Status DatasetShares::ReadHangs(const HungTask& task) const {
   return absl::UnavailableError(absl::StrCat(
-      task.plan->dataset().Where(task.record), ", or a later record: a read has not returned for ",
-      absl::FormatDuration(read_timeout_),
+      task.plan->dataset().Where(task.record, task.part),
+      ", or a later record: a read has not returned for ", absl::FormatDuration(read_timeout_),
       "; the storage does not answer; check its mount and its disks"));
 }
 

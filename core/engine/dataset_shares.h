@@ -8,6 +8,7 @@
 #ifndef SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_
 #define SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -27,7 +28,9 @@ int MaxThreadsFor(int threads);
 // A task whose read hangs.
 struct HungTask {
   const FeedPlan* plan = nullptr;
-  int64_t record = 0;      // The record that the task reads, or an earlier record.
+  int64_t record = 0;  // The record that the task reads, or an earlier record.
+  // In a zip, the member whose record is read. Nullopt: nobody knows.
+  std::optional<size_t> part = std::nullopt;
   int64_t cost_bytes = 0;  // The cost of its slice.
   bool timed_out = false;  // Whether its step has failed because the read hangs.
 };

@@ -359,6 +359,7 @@ HungTask EngineThreads::HungTaskOf(int index) const {
   const Worker& worker = workers_[static_cast<size_t>(index)];
   return {.plan = worker.task->plan().get(),
           .record = std::max<int64_t>(worker.maker->reading(), 0),
+          .part = worker.maker->reading_part(),
           .cost_bytes = worker.task->cost_bytes(),
           .timed_out = watch_.HasTimedOut(index)};
 }

@@ -37,9 +37,8 @@ constexpr size_t kPayloadStep = size_t{64} << 10;
 constexpr int64_t kReadBytes = 256 << 10;
 
 // Records that are read in place are prefetched this many at a time, while as many others are made.
-// Prefetching them one by one would not help, because a record that is far from the previous record
-// first waits for its page tables. The processor waits for several page tables at once only if the
-// requests directly follow each other.
+// One by one would not help, because a record that is far from the previous one first waits for its
+// page tables. The processor waits for several of these at once only if requests follow directly.
 constexpr size_t kPrefetchedRecords = 16;
 
 // This many records are looked up in the cache before they are read. The values that the cache
@@ -180,6 +179,7 @@ absl::Status ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int
 
 bool ExampleMaker::Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                         ExampleRun& run, uint8_t* slice, TurnIsOver turn_is_over) {
+  const PartInReadScope parts(part_in_read_);
   std::optional<ScratchScope> scope;
   if (scratch_ != nullptr) scope.emplace(*scratch_);
   const absl::StatusOr<bool> done = Work(plan, step, core, run, slice, turn_is_over);

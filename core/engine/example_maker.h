@@ -11,9 +11,11 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +37,7 @@
 #include "core/order/shard_map.h"
 #include "core/plan/feed_plan.h"
 #include "core/plan/scratch_bytes.h"
+#include "core/record/source/part_in_read.h"
 
 namespace systole {
 
@@ -74,6 +77,8 @@ class ExampleMaker {
   // The first record that Make() asked for in the shard that it reads now, or in the last shard
   // that it read. -1: it has read no shard yet. Any thread may ask.
   int64_t reading() const { return reading_.load(std::memory_order_relaxed); }
+  // The part of a joined record that Make() reads now, if any. Any thread may ask.
+  std::optional<size_t> reading_part() const { return part_in_read_.part(); }
 
  private:
   // Two examples are made at a time, because two images decoded together take less time than one
@@ -171,6 +176,7 @@ class ExampleMaker {
   ScratchAccount* scratch_;
   MonotonicClock clock_;
   std::atomic<int64_t> reading_ = -1;
+  PartInRead part_in_read_;
   std::vector<Place> places_;           // For one call, by slot.
   std::vector<Wanted> wanted_;          // For one call, by record.
   std::vector<int64_t> shard_records_;  // Numbers in one shard.

@@ -9,6 +9,7 @@
 #include "core/interrupt/interrupt.h"
 #include "core/memory/little_endian.h"
 #include "core/memory/scratch_scope.h"
+#include "core/record/source/part_in_read.h"
 #include "core/record/source/read_scratch.h"
 #include "core/status/status_macros.h"
 
@@ -59,7 +60,10 @@ class ZipSource::Joining {
   absl::Status Begin(int64_t record) {
     const size_t header = ZipHeaderBytes(zip_.num_parts());
     int64_t bytes = static_cast<int64_t>(header);
-    for (size_t i = 0; i < zip_.num_parts(); ++i) bytes += LikelyBytes(zip_.PartOf(record, i));
+    for (size_t i = 0; i < zip_.num_parts(); ++i) {
+      const ReadsPart reads(i);
+      bytes += LikelyBytes(zip_.PartOf(record, i));
+    }
     SYSTOLE_RETURN_IF_ERROR(Grow(std::min(bytes, kMaxZipRecordBytes)));
     size_ = header;
     return absl::OkStatus();
@@ -96,6 +100,7 @@ class ZipSource::Joining {
   }
 
   absl::Status Add(size_t i, const Part& part, bool& outage) {
+    const ReadsPart reads(i);
     // The part's own read counts read_ alone.
     const int64_t read_bytes = std::max(LikelyBytes(part), read_.size() + read_.size() / 2);
     if (!NeedScratch(ScratchUse::kReads, joined_.size() + read_bytes)) return InterruptedError();
@@ -206,8 +211,10 @@ absl::Status ZipSource::ReadFetched(absl::Span<const int64_t> records, FetchedBy
                                     AlignedBuffer& scratch, RecordCallback callback) const {
   absl::Status read = ReadAll(records, /*max_read_bytes=*/0, &fetched, scratch, callback);
   // The caller takes bytes that were read ahead for checked. Others were read in place here.
-  for (const ZipPart& part : parts_) {
-    if (!part.source->is_far()) SYSTOLE_RETURN_IF_ERROR(part.source->CheckUnchanged());
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const ReadsPart reads(i);
+    const RecordSource& source = *parts_[i].source;
+    if (!source.is_far()) SYSTOLE_RETURN_IF_ERROR(source.CheckUnchanged());
   }
   return read;
 }
@@ -227,7 +234,10 @@ void ZipSource::Prefetch(int64_t record) const {
 }
 
 absl::Status ZipSource::CheckUnchanged() const {
-  for (const ZipPart& part : parts_) SYSTOLE_RETURN_IF_ERROR(part.source->CheckUnchanged());
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const ReadsPart reads(i);
+    SYSTOLE_RETURN_IF_ERROR(parts_[i].source->CheckUnchanged());
+  }
   return absl::OkStatus();
 }
 

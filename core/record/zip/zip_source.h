@@ -1,6 +1,6 @@
 // A stretch of records that are joined of records of other sources. Record i is made of record
 // `first + i` of each part, so that in a stretch no part changes its source. The parts are copied
-// once, one after the other.
+// once, one after the other. Which part is read is noted for others (PartInRead).
 //
 // Thread-compatible: immutable, so any number of threads may read. Reading takes memory for the
 // joined record and, if a part cannot be read in place, for this part. Both are counted

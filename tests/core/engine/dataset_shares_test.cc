@@ -20,6 +20,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Optional;
 
 using Plan = std::shared_ptr<const FeedPlan>;
@@ -141,6 +142,52 @@ TEST(DatasetSharesTest, AMixtureCountsForAllItsMembersUntilOneIsKnownToHang) {
               Optional(StatusIs(absl::StatusCode::kUnavailable, HasSubstr("record_id 20"))));
   EXPECT_THAT(verdict.Of(*both),
               Optional(StatusIs(absl::StatusCode::kUnavailable, HasSubstr("record_id 20"))));
+}
+
+TEST(DatasetSharesTest, AZipCountsForAllItsMembersUntilTheOneThatHangsIsKnown) {
+  const std::shared_ptr<Dataset> a = OpenTestDataset(TestShards({16}), "a");
+  const std::shared_ptr<Dataset> b = OpenTestDataset(TestShards({16}), "b");
+  absl::StatusOr<std::shared_ptr<Dataset>> joined = Dataset::Zip({{a, ""}, {b, "b/"}});
+  ASSERT_THAT(joined, IsOk());
+  const Plan both = PlanOver(*joined, "zip { dataset: 'a' } zip { dataset: 'b' prefix: 'b/' }");
+  const Plan of_a = PlanOver(a, "dataset: 'a'");
+  const Plan of_b = PlanOver(b, "dataset: 'b'");
+  DatasetShares shares = Shares(4);  // One dataset may have two threads.
+  shares.Begin(*both);
+  EXPECT_TRUE(shares.Begin(*both));
+  for (const Plan& plan : {both, of_a, of_b}) {
+    EXPECT_THAT(shares.Judge({}, kBudgetBytes).Of(*plan), Optional(IsOk()));
+  }
+  std::vector<HungTask> hung(2, {.plan = both.get(), .record = 3, .part = 1, .timed_out = true});
+  const auto b_hangs = Optional(
+      StatusIs(absl::StatusCode::kUnavailable,
+               AllOf(HasSubstr("dataset 'b'"), HasSubstr("record 3"), Not(HasSubstr("'a'")))));
+  DatasetShares::Verdict verdict = shares.Judge(hung, kBudgetBytes);
+  EXPECT_EQ(verdict.Of(*of_a), std::nullopt);
+  EXPECT_THAT(verdict.Of(*of_b), b_hangs);
+  EXPECT_THAT(verdict.Of(*both), b_hangs);
+  // If nobody knows which member is read, it may be either.
+  for (HungTask& task : hung) task.part = std::nullopt;
+  verdict = shares.Judge(hung, kBudgetBytes);
+  for (const Plan& plan : {both, of_a, of_b}) {
+    EXPECT_THAT(verdict.Of(*plan), Optional(StatusIs(absl::StatusCode::kUnavailable, HasSubstr("record 3"))));
+  }
+}
+
+TEST(DatasetSharesTest, ADatasetThatASpecNamesSeveralTimesCountsOnce) {
+  const std::shared_ptr<Dataset> a = OpenTestDataset(TestShards({16}), "a");
+  absl::StatusOr<std::shared_ptr<Dataset>> joined = Dataset::Zip({{a, ""}, {a, "2/"}, {a, "3/"}});
+  ASSERT_THAT(joined, IsOk());
+  const Plan thrice = PlanOver(*joined,
+                               "zip { dataset: 'a' } zip { dataset: 'a' prefix: '2/' } "
+                               "zip { dataset: 'a' prefix: '3/' }");
+  DatasetShares shares = Shares(7);  // One dataset may have four threads.
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(shares.Begin(*thrice));
+  EXPECT_EQ(shares.Judge({}, kBudgetBytes).Of(*thrice), std::nullopt);
+  const std::vector<HungTask> hung(2, {.plan = thrice.get(), .cost_bytes = kBudgetBytes / 9});
+  EXPECT_EQ(shares.Judge(hung, kBudgetBytes).Of(*thrice), std::nullopt);
+  EXPECT_TRUE(shares.Begin(*thrice));
+  EXPECT_THAT(shares.Judge({}, kBudgetBytes).Of(*thrice), Optional(IsOk()));
 }
 
 // Tasks begin, hang and end in any order. Once all have ended no dataset has to wait.

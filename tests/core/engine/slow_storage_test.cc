@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kSpec[] =
     "global_batch: 16 num_cores: 1 outputs { name: 'id' feature: 'record_id' dtype: INT64 }";
@@ -136,6 +137,37 @@ TEST(SlowStorageTest, AMixtureWithAMemberThatHangsFailsAndTheOtherMemberAloneDoe
     EXPECT_THAT(Drain(engine, *both),
                 StatusIs(absl::StatusCode::kUnavailable, HasSubstr("shard 'hung")));
     EXPECT_THAT(Drain(engine, alone), IsOkAndHolds(2));
+  }
+  gate->Open();
+}
+
+TEST(SlowStorageTest, AZipWithAMemberThatHangsFailsAndTheOtherMemberAloneDoesNot) {
+  const auto gate = std::make_shared<Gate>();
+  const std::shared_ptr<Dataset> hung = OpenGated("hung", gate);
+  const std::shared_ptr<Dataset> healthy = OpenTestDataset(TestShards({64, 64}), "healthy");
+  const auto alone = PlanOver(healthy);
+  std::vector<std::shared_ptr<const FeedPlan>> both;
+  for (const std::string place : {"first", "last"}) {
+    std::vector<ZippedMember> members = {{hung, "h/"}, {healthy, ""}};
+    std::string zip = "zip { dataset: 'hung' prefix: 'h/' } zip { dataset: 'healthy' }";
+    if (place == "last") {
+      std::swap(members[0], members[1]);
+      zip = "zip { dataset: 'healthy' } zip { dataset: 'hung' prefix: 'h/' }";
+    }
+    absl::StatusOr<std::shared_ptr<Dataset>> joined = Dataset::Zip(members);
+    ASSERT_THAT(joined, IsOk());
+    absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
+        FeedPlan::Create(SpecFromText(absl::StrCat(zip, " epochs: 1 ", kSpec)), *joined);
+    ASSERT_THAT(plan, IsOk());
+    both.push_back(*plan);
+  }
+  gate->Shut();
+  StepEngine engine({.threads = 1, .max_threads = 4, .read_timeout = absl::Milliseconds(300)});
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_THAT(Drain(engine, both[static_cast<size_t>(i % 2)]),
+                StatusIs(absl::StatusCode::kUnavailable,
+                         AllOf(HasSubstr("dataset 'hung', shard"), Not(HasSubstr("'healthy'")))));
+    EXPECT_THAT(Drain(engine, alone), IsOkAndHolds(8));
   }
   gate->Open();
 }
