@@ -75,8 +75,8 @@ class Dataset {
   // member may be named twice, with other prefixes. Reads nothing: features() and sample() are put
   // together from the members'. Damage that indexing found is asked of the members. O(shards).
   // REQUIRES: at least one member, none of them joined or zipped.
-  //   InvalidArgument  the members have different numbers of records, or features of one name. The
-  //                    message has the field of the spec.
+  //   InvalidArgument  the members have different numbers of records, features of one name (with
+  //                    the field of the spec), or too many shards (kMaxZipParts).
   static absl::StatusOr<std::shared_ptr<Dataset>> Zip(std::vector<ZippedMember> members);
 
   const std::string& name() const { return name_; }

@@ -47,7 +47,8 @@ absl::Status CheckLengths(absl::Span<const ZippedMember> members) {
   return absl::OkStatus();
 }
 
-std::vector<std::shared_ptr<const RecordSource>> ShardsOf(absl::Span<const ZippedMember> members) {
+absl::StatusOr<std::vector<std::shared_ptr<const RecordSource>>> ShardsOf(
+    absl::Span<const ZippedMember> members) {
   std::vector<ZipNamesOfMember> names;
   std::vector<ZipShards> shards;
   for (const auto& [dataset, prefix] : members) {
@@ -71,8 +72,9 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Zip(std::vector<ZippedMember> 
   for (const ZippedMember& member : members) {
     absl::StrAppend(&name, name.empty() ? "" : " & ", member.dataset->name());
   }
+  SYSTOLE_ASSIGN_OR_RETURN(auto shards, ShardsOf(members));
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<Dataset> dataset,
-                           Of(std::move(name), ShardsOf(members)));
+                           Of(std::move(name), std::move(shards)));
   std::vector<DatasetSample::Member> samples;
   for (size_t i = 0; i < members.size(); ++i) {
     const Dataset& member = *members[i].dataset;

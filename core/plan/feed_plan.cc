@@ -6,6 +6,7 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/dataset/shared_zip.h"
 #include "core/operations/canonical_spec.h"
 #include "core/order/core_split.h"
 #include "core/plan/example_cost.h"
@@ -198,7 +199,7 @@ absl::StatusOr<std::shared_ptr<const Dataset>> DatasetOf(const v1::FeedSpec& spe
       SYSTOLE_ASSIGN_OR_RETURN(zipped.emplace_back().dataset, find(member.dataset()));
       zipped.back().prefix = member.prefix();
     }
-    return Dataset::Zip(std::move(zipped));
+    return SharedZip(std::move(zipped));
   }
   if (MembersOf(spec).empty()) return find(spec.dataset());
   std::vector<std::shared_ptr<const Dataset>> members;

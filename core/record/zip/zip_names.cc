@@ -13,10 +13,13 @@ constexpr size_t kBytesPerName = 64;
 }  // namespace
 
 ZipNames::ZipNames(std::vector<ZipNamesOfMember> members) {
+  size_t left = kMaxKnownNames;
   for (ZipNamesOfMember& of : members) {
     Member& member = members_.emplace_back();
     if (!of.prefix.empty()) {
       for (std::string& feature : of.features) {
+        if (left == 0) break;
+        --left;
         std::string joined = absl::StrCat(of.prefix, feature);
         member.names.emplace(std::move(feature), std::move(joined));
       }

@@ -20,7 +20,8 @@ namespace systole {
 struct ZipNamesOfMember {
   std::string dataset;  // For messages.
   std::string prefix;
-  // Names in the member's records, as far as they are known. Their joined names are made once.
+  // Names in the member's records, as far as they are known. Their joined names are made once,
+  // those of the first ZipNames::kMaxKnownNames of all members.
   std::vector<std::string> features = {};
 };
 
@@ -29,6 +30,9 @@ class ZipNames {
   // The most bytes of names that are made for a record, because they were not known. Without a
   // limit, a record of a million tiny features would take a hundred times its size.
   static constexpr size_t kMaxMadeBytes = size_t{4} << 20;
+
+  // The most names that are made once and kept. Others are made for each record.
+  static constexpr size_t kMaxKnownNames = 100'000;
 
   explicit ZipNames(std::vector<ZipNamesOfMember> members);
 

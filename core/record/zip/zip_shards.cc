@@ -4,16 +4,36 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "core/example/example_format.h"
 #include "core/record/zip/zip_format.h"
 #include "core/record/zip/zip_source.h"
 
 namespace systole {
+namespace {
 
-std::vector<std::shared_ptr<const RecordSource>> ZippedShards(
-    absl::Span<const ZipShards> members, const std::shared_ptr<const ZipNames>& names) {
+absl::Status TooManyStretches(absl::Span<const ZipShards> members, size_t most) {
+  std::string shards;
+  for (const ZipShards& of : members) {
+    absl::StrAppend(&shards, shards.empty() ? "" : ", ", of.size());
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the zip's datasets have ", shards, " shards, which cut the joined records into more than ",
+      most, " stretches, the most for ", members.size(),
+      " datasets; pack the datasets into fewer shards, or all into shards of equally many records, "
+      "so that they are cut at the same records"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::shared_ptr<const RecordSource>>> ZippedShards(
+    absl::Span<const ZipShards> members, const std::shared_ptr<const ZipNames>& names,
+    size_t max_parts) {
+  const size_t most = max_parts / members.size();
   // Where the next stretch begins in each member.
   struct Place {
     size_t shard = 0;
@@ -38,6 +58,7 @@ std::vector<std::shared_ptr<const RecordSource>> ZippedShards(
       parts.push_back({.source = shard, .first = place.record});
       formats.push_back(&shard->examples());
     }
+    if (stretches.size() == most) return TooManyStretches(members, most);
     for (Place& place : places) place.record += records;
     // Almost always all shards of a member have one format.
     if (format == nullptr || format->formats() != formats) {

@@ -182,6 +182,15 @@ TEST(ZipFeedTest, EachMembersOutputsAreThoseOfItsOwnFeed) {
   EXPECT_THAT(Digests(joined), IsOkAndHolds(*want));
 }
 
+TEST(ZipFeedTest, FeedsThatDifferInTheirSeedShareTheZip) {
+  const Datasets datasets = TwoOf20();
+  const auto plan = MustPlan(absl::StrCat(kZip, "global_batch: 4 ", kPairs), datasets);
+  const auto other = MustPlan(
+      absl::StrCat(absl::StrReplaceAll(kZip, {{"seed: 3", "seed: 9"}}), "global_batch: 4 ", kPairs),
+      datasets);
+  EXPECT_EQ(&plan->dataset(), &other->dataset());
+}
+
 TEST(ZipFeedTest, AMemberMayBeNamedTwice) {
   const auto plan = MustPlan(
       absl::StrCat("zip { dataset: 'a' } zip { dataset: 'a' prefix: 'b/' } global_batch: 20 ",

@@ -110,6 +110,16 @@ TEST(ZipFormatTest, NamesThatAreMadeForARecordAreBounded) {
   const auto error = Decoded(format, Joined({many(1), many(2 * fit)})).status();
   EXPECT_THAT(error, StatusIs(absl::StatusCode::kDataLoss,
                               AllOf(HasSubstr("'b'"), HasSubstr("prefixed names"))));
+  // Names that are known need not be made, but not any number of them is kept.
+  const auto known = [&](size_t count) {
+    ZipNamesOfMember member = {.dataset = "b", .prefix = std::string(64, 'p')};
+    for (size_t i = 0; i < count; ++i) member.features.push_back(absl::StrCat(i));
+    return FormatOf({{.dataset = "a", .prefix = ""}, std::move(member)});
+  };
+  constexpr int kKnown = static_cast<int>(ZipNames::kMaxKnownNames);
+  EXPECT_THAT(Decoded(known(kKnown + fit), Joined({many(1), many(kKnown + fit / 2)})), IsOk());
+  EXPECT_THAT(Decoded(known(kKnown + 2 * fit), Joined({many(1), many(kKnown + 2 * fit)})),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("prefixed names")));
   // Without a prefix no name is made.
   EXPECT_THAT(Decoded(format, Joined({many(2 * fit), many(1)})), IsOk());
 }

@@ -1,6 +1,7 @@
 #include "core/record/zip/zip_shards.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,10 @@
 namespace systole {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 // The numbers of both members in all records.
 std::vector<std::pair<int64_t, int64_t>> NumbersIn(const Sources& stretches) {
@@ -74,6 +78,19 @@ TEST(ZippedShardsTest, AStretchEndsWhereAnyMemberChangesItsShard) {
       Zipped({NumberedShards({4, 0, 6}, 0, "a"), NumberedShards({0, 7, 1, 0, 2, 0}, 100, "b")},
              {"", "b/"});
   EXPECT_THAT(SizesOf(zipped), ElementsAre(4, 3, 1, 2));
+}
+
+TEST(ZippedShardsTest, StretchesHaveSoManyPartsAndNoMore) {
+  const Sources a = NumberedShards({4, 6}, 0, "a");
+  const Sources b = NumberedShards({3, 3, 4}, 100, "b");
+  const auto names = std::make_shared<const ZipNames>(std::vector<ZipNamesOfMember>(
+      {{.dataset = "a", .prefix = ""}, {.dataset = "b", .prefix = "b/"}}));
+  // They are cut at 3, 4 and 6.
+  EXPECT_THAT(ZippedShards({a, b}, names, /*max_parts=*/8), IsOkAndHolds(SizeIs(4)));
+  EXPECT_THAT(ZippedShards({a, b}, names, /*max_parts=*/7),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("have 2, 3 shards"), HasSubstr("more than 3 stretches"),
+                             HasSubstr("pack the datasets into fewer shards"))));
 }
 
 TEST(ZippedShardsTest, TheHashChangesWithContentRangePrefixAndOrderAlone) {

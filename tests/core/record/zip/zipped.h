@@ -70,7 +70,10 @@ inline Sources Zipped(const std::vector<Sources>& members,
         {.dataset = absl::StrCat("m", i), .prefix = prefixes[i], .features = {"number"}});
     shards.emplace_back(members[i]);
   }
-  return ZippedShards(shards, std::make_shared<const ZipNames>(std::move(names)));
+  absl::StatusOr<Sources> zipped =
+      ZippedShards(shards, std::make_shared<const ZipNames>(std::move(names)));
+  SYSTOLE_CHECK(zipped.ok());
+  return *std::move(zipped);
 }
 
 }  // namespace systole

@@ -1,0 +1,24 @@
+// Zips that feeds share. A zip takes memory for each stretch of its records and for the names of
+// its features. So a peer that asks for many feeds, which differ only in their seed for example,
+// gets one zip for all of them.
+//
+// Thread-safe: one table for the process, with a lock.
+#ifndef SYSTOLE_CORE_DATASET_SHARED_ZIP_H_
+#define SYSTOLE_CORE_DATASET_SHARED_ZIP_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/dataset/dataset.h"
+
+namespace systole {
+
+// The zip of these members with these prefixes, in this order. It is made (Dataset::Zip()) if
+// nobody in the process has it, and freed when nobody has it any more. If another thread makes it
+// just now, it is made twice, and one of the two is kept. Errors are those of Dataset::Zip().
+absl::StatusOr<std::shared_ptr<const Dataset>> SharedZip(std::vector<ZippedMember> members);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_DATASET_SHARED_ZIP_H_
