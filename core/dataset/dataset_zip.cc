@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,22 +113,32 @@ absl::StatusOr<NotedColumns> Dataset::NoteColumnsOfZip(const std::vector<std::st
                                                        const NoteColumnsOptions& options) const {
   const std::vector<FeaturesOfMember> members = FeaturesOfMembers(zipped_);
   NotedColumns all;
-  std::map<size_t, std::vector<std::string>> features_of;
+  // By the first member with the dataset, so that a dataset that is named twice is read once, and
+  // its damage counts once. For each of its features: the names that the zip has for it.
+  std::map<size_t, std::map<std::string, std::set<std::string>>> features_of;
   for (const std::string& feature : features) {
     const std::optional<ZipFeature> found = FindZipFeature(members, feature);
-    if (found.has_value()) {
-      features_of[found->member].emplace_back(found->name);
-    } else {
+    if (!found.has_value()) {
       all.absent.push_back(feature);
+      continue;
     }
+    size_t first = 0;
+    while (zipped_[first].dataset != zipped_[found->member].dataset) ++first;
+    features_of[first][std::string(found->name)].insert(feature);
   }
-  for (const auto& [member, own] : features_of) {
-    const auto& [dataset, prefix] = zipped_[member];
-    SYSTOLE_ASSIGN_OR_RETURN(const NotedColumns noted, dataset->NoteColumns(own, options));
+  for (const auto& [member, names] : features_of) {
+    std::vector<std::string> own;
+    for (const auto& [name, in_zip] : names) own.push_back(name);
+    SYSTOLE_ASSIGN_OR_RETURN(const NotedColumns noted,
+                             zipped_[member].dataset->NoteColumns(own, options));
     for (const auto& [name, records] : noted.features) {
-      all.features.push_back({.name = prefix + name, .records = records});
+      for (const std::string& in_zip : names.at(name)) {
+        all.features.push_back({.name = in_zip, .records = records});
+      }
     }
-    for (const std::string& name : noted.absent) all.absent.push_back(prefix + name);
+    for (const std::string& name : noted.absent) {
+      all.absent.insert(all.absent.end(), names.at(name).begin(), names.at(name).end());
+    }
     all.damaged += noted.damaged;
     all.kept = all.kept && noted.kept;
     if (all.note.empty()) all.note = noted.note;

@@ -30,6 +30,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 // Each record of shard s has label s; only those of shard 1 have a width.
 std::vector<std::shared_ptr<const RecordSource>> Shards(const TempFolder& folder) {
@@ -184,6 +185,29 @@ TEST(DatasetColumnsTest, ValuesOfDifferentKindsAreNamedByTheFirstRecordOfEachInA
                              HasSubstr("an int64 in record 2 of shard 'd-13.tfrecord'"))));
   EXPECT_THAT((*dataset)->RecordsThatMeet({.field = "where", .feature = "n", .present = true}),
               IsOk());
+}
+
+TEST(DatasetColumnsTest, OfADatasetThatIsTwiceInAZipEachDamagedRecordCountsOnce) {
+  const TempFolder folder;
+  ShardBuilder builder;
+  for (int i = 0; i < 5; ++i) {
+    builder.Add(i == 3 ? "no example"
+                       : ExampleBuilder().AddInt64s("n", {i}).AddInt64s("m", {i}).Serialize());
+  }
+  folder.Write("d-0.tfrecord", builder.Build());
+  const auto dataset = Dataset::Open("d", {folder / "d-*"});
+  ASSERT_THAT(dataset, IsOk());
+  const auto zip = Dataset::Zip({{*dataset, ""}, {*dataset, "2/"}});
+  ASSERT_THAT(zip, IsOk());
+  const auto noted = (*zip)->NoteColumns({"n", "2/m", "2/n", "x", "2/x"});
+  ASSERT_THAT(noted, IsOk());
+  EXPECT_EQ(noted->damaged, 1);
+  std::vector<std::string> names;
+  for (const auto& [name, records] : noted->features) {
+    names.push_back(absl::StrCat(name, ": ", records));
+  }
+  EXPECT_THAT(names, ElementsAre("2/m: 4", "2/n: 4", "2/x: 0", "n: 4", "x: 0"));
+  EXPECT_THAT(noted->absent, UnorderedElementsAre("x", "2/x"));
 }
 
 }  // namespace
