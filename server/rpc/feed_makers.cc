@@ -114,7 +114,7 @@ std::shared_ptr<FeedMakers::Feed> FeedMakers::Begin() {
 
 void FeedMakers::MakeAll() {
   while (const std::shared_ptr<Feed> feed = Begin()) {
-    const Made made = [&] {
+    Made made = [&] {
       const InterruptScope scope(feed->unwanted);
       return feed->work.make();
     }();
@@ -125,7 +125,12 @@ void FeedMakers::MakeAll() {
       feeds_.remove(feed);
       ended_.SignalAll();
     }
-    for (const Waiting& one : waiting) one.request.done(made);
+    // Keeps no feed longer than the requests do: those that nobody reads make room for others.
+    while (waiting.size() > 1) {
+      waiting.back().request.done(made);
+      waiting.pop_back();
+    }
+    if (!waiting.empty()) waiting.front().request.done(std::move(made));
   }
 }
 

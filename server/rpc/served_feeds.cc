@@ -67,14 +67,15 @@ void ServedFeeds::Keep(Kept kept) {
     if (one.IsFresh(now)) most = std::max(most, ++fresh[one.peer]);
   }
   // The longest not asked for of those that `may_go`. The new one stays.
-  const auto last = [&feeds = feeds_](auto may_go) {
+  const auto last = [](std::list<Kept>& feeds, auto may_go) {
     auto it = std::prev(feeds.end());
     while (it != feeds.begin() && !may_go(*it)) --it;
     return it;
   };
-  auto gone = last([now](const Kept& one) { return !one.IsFresh(now); });
+  auto gone = last(feeds_, [now](const Kept& one) { return !one.IsFresh(now); });
   if (gone == feeds_.begin()) {
-    gone = last([&](const Kept& one) { return one.IsFresh(now) && fresh[one.peer] == most; });
+    gone =
+        last(feeds_, [&](const Kept& one) { return one.IsFresh(now) && fresh[one.peer] == most; });
   }
   feeds_.erase(gone);
 }
