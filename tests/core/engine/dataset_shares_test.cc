@@ -170,7 +170,8 @@ TEST(DatasetSharesTest, AZipCountsForAllItsMembersUntilTheOneThatHangsIsKnown) {
   for (HungTask& task : hung) task.part = std::nullopt;
   verdict = shares.Judge(hung, kBudgetBytes);
   for (const Plan& plan : {both, of_a, of_b}) {
-    EXPECT_THAT(verdict.Of(*plan), Optional(StatusIs(absl::StatusCode::kUnavailable, HasSubstr("record 3"))));
+    EXPECT_THAT(verdict.Of(*plan),
+                Optional(StatusIs(absl::StatusCode::kUnavailable, HasSubstr("record 3"))));
   }
 }
 
