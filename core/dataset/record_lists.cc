@@ -46,13 +46,14 @@ absl::StatusOr<std::shared_ptr<const RecordList>> RecordLists::Find(
   MutexLock lock(mu_);
   Entry& entry = lists_[key];
   std::shared_ptr<const RecordList> list = entry.list.lock();  // Of another thread.
-  if (list == nullptr && made.ok()) {
-    list = std::make_shared<const RecordList>(*std::move(made));
-    entry = {.peer = peer, .list = list};
-  }
   if (list != nullptr) return list;
-  lists_.erase(key);
-  return made.status();
+  if (!made.ok()) {
+    lists_.erase(key);
+    return made.status();
+  }
+  list = std::make_shared<const RecordList>(*std::move(made));
+  entry = {.peer = peer, .list = list};
+  return list;
 }
 
 }  // namespace systole
