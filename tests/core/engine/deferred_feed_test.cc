@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -186,15 +187,19 @@ TEST_F(DeferredFeedTest, AnIndexThatDoesNotComeHoldsNoThreadThatComputes) {
   const std::shared_ptr<Dataset> local = OpenTestDataset(shards_, "local");
   const std::shared_ptr<Dataset> deferred = OpenDeferred();
   for (const std::string& name : indexes_.List()) std::filesystem::remove(indexes_ / name);
-  Mutex mu;
-  CondVar changed;
-  bool asked = false;
-  bool open = false;
-  Bucket().SetFault([&](const StubRequest& /*request*/) -> std::optional<StubAnswer> {
-    MutexLock lock(mu);
-    asked = true;
-    changed.SignalAll();
-    while (!open) changed.Wait(mu);
+  // A thread of the server may use this after the test has ended.
+  struct Gate {
+    Mutex mu;
+    CondVar changed;
+    bool asked ABSL_GUARDED_BY(mu) = false;
+    bool open ABSL_GUARDED_BY(mu) = false;
+  };
+  const auto gate = std::make_shared<Gate>();
+  Bucket().SetFault([gate](const StubRequest& /*request*/) -> std::optional<StubAnswer> {
+    MutexLock lock(gate->mu);
+    gate->asked = true;
+    gate->changed.SignalAll();
+    while (!gate->open) gate->changed.Wait(gate->mu);
     return std::nullopt;
   });
   StepEngine engine({.threads = 1, .reads = 3});
@@ -203,14 +208,16 @@ TEST_F(DeferredFeedTest, AnIndexThatDoesNotComeHoldsNoThreadThatComputes) {
       engine.Open(plan, {.count = 1000, .core_end = plan->num_cores()});
   ASSERT_THAT(stream, IsOk());
   {
-    MutexLock lock(mu);
-    while (!asked) ASSERT_TRUE(changed.WaitFor(mu, absl::FromChrono(kLongestWait)));
+    MutexLock lock(gate->mu);
+    while (!gate->asked) {
+      ASSERT_TRUE(gate->changed.WaitFor(gate->mu, absl::FromChrono(kLongestWait)));
+    }
   }
   EXPECT_THAT(Digests(engine, PlanOf(local, kLabel)), IsOk());
   {
-    MutexLock lock(mu);
-    open = true;
-    changed.SignalAll();
+    MutexLock lock(gate->mu);
+    gate->open = true;
+    gate->changed.SignalAll();
   }
   EXPECT_THAT((*stream)->Next(), IsOk());
 }
