@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "bench/corpora.h"
+#include "core/plan/read_blocks.h"
 #include "core/record/source/record_source.h"
 #include "core/record/source/shard_format.h"
 #include "core/status/check.h"
@@ -99,35 +100,37 @@ double FarShards::bytes() const {
   return bytes;
 }
 
-std::vector<ReadBlock> FarShards::Blocks() const {
+std::vector<FarBlock> FarShards::Blocks() const {
   const std::shared_ptr<const FeedPlan> plan = Far(v1::Shuffle::NONE);
   const ReadBlocks blocks(plan->order(), /*keeps_all=*/false);
-  std::vector<ReadBlock> all;
-  for (int64_t record = 0; record < far_->num_records(); record += all.back().num_records()) {
+  std::vector<FarBlock> all;
+  for (int64_t record = 0; record < far_->num_records(); record += all.back().records) {
     const ShardPlace place = far_->map().Find(record);
-    const RecordSource& shard = *far_->shards()[static_cast<size_t>(place.shard)];
-    all.push_back(blocks.BlocksOf(shard, place.index, record).front());
+    const auto shard = static_cast<size_t>(place.shard);
+    const ReadBlock block = blocks.BlocksOf(*far_->shards()[shard], place.index, record).front();
+    all.push_back({.shard = shard,
+                   .offset = block.offset,
+                   .size = block.size,
+                   .records = block.num_records()});
   }
   return all;
 }
 
 std::vector<FetchRange> FarShards::Ranges() const {
   std::vector<FetchRange> ranges;
-  for (const ReadBlock& block : Blocks()) {
-    size_t shard = 0;
-    while (far_->shards()[shard].get() != block.shard) ++shard;
-    ranges.push_back({.url = TheServer().Url(paths_[shard]),
+  for (const FarBlock& block : Blocks()) {
+    ranges.push_back({.url = TheServer().Url(paths_[block.shard]),
                       .offset = static_cast<int64_t>(block.offset),
                       .size = static_cast<int64_t>(block.size)});
   }
   return ranges;
 }
 
-BlockWant FarShards::WantOf(const ReadBlock& block) const {
-  const ByteSource* const source = block.shard->far_bytes();
+BlockWant FarShards::WantOf(const FarBlock& block) const {
+  const ByteSource* const source = far_->shards()[block.shard]->far_bytes();
   return {.uses = {{.range = {.source = source, .offset = block.offset, .size = block.size},
-                    .records = block.num_records(),
-                    .records_in_block = block.num_records()}},
+                    .records = block.records,
+                    .records_in_block = block.records}},
           .feed = 1,
           .dataset = 1,
           .owner = far_};

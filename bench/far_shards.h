@@ -4,6 +4,8 @@
 #ifndef SYSTOLE_BENCH_FAR_SHARDS_H_
 #define SYSTOLE_BENCH_FAR_SHARDS_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,7 +15,6 @@
 #include "core/dataset/dataset.h"
 #include "core/fetch/block.h"
 #include "core/plan/feed_plan.h"
-#include "core/plan/read_blocks.h"
 #include "systole/v1/feed.pb.h"
 #include "tests/core/storage/temp_folder.h"
 
@@ -24,6 +25,14 @@ ObjectServer& TheServer();
 
 // What a feed does with its records: copies them, or decodes photographs.
 enum class Work { kCopy, kDecode };
+
+// A block of the far shards. It holds also after they were opened anew.
+struct FarBlock {
+  size_t shard = 0;
+  uint64_t offset = 0;
+  uint64_t size = 0;
+  int64_t records = 0;
+};
 
 class FarShards {
  public:
@@ -40,11 +49,11 @@ class FarShards {
   double bytes() const;
   // The blocks of the far shards that a feed without shuffling reads, in order. They have all
   // bytes of all records.
-  std::vector<ReadBlock> Blocks() const;
+  std::vector<FarBlock> Blocks() const;
   // These blocks as ranges, for bare libcurl.
   std::vector<FetchRange> Ranges() const;
   // The want that asks a BlockReader for the block.
-  BlockWant WantOf(const ReadBlock& block) const;
+  BlockWant WantOf(const FarBlock& block) const;
 
  private:
   const Work work_;

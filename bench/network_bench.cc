@@ -29,7 +29,6 @@
 #include "core/engine/step_engine.h"
 #include "core/fetch/block_reader.h"
 #include "core/plan/feed_plan.h"
-#include "core/plan/read_blocks.h"
 #include "core/process/allocator.h"
 #include "core/status/check.h"
 #include "systole/v1/feed.pb.h"
@@ -88,9 +87,9 @@ class BlocksInOrder {
   explicit BlocksInOrder(std::shared_ptr<DiskStore> disk)
       : reader_({.disk = std::move(disk), .room = [this] { Wake(); }}) {}
 
-  void ReadAll(const FarShards& shards, const std::vector<ReadBlock>& blocks) {
+  void ReadAll(const FarShards& shards, const std::vector<FarBlock>& blocks) {
     std::vector<BlockWant> wants;
-    for (const ReadBlock& block : blocks) wants.push_back(shards.WantOf(block));
+    for (const FarBlock& block : blocks) wants.push_back(shards.WantOf(block));
     ReadAll(std::move(wants));
   }
 
@@ -153,7 +152,7 @@ double AllowedCpu(bool on_disk) { return on_disk ? 0.4 : 0.15; }
 void BM_FarBlocks(benchmark::State& state, bool on_disk) {
   FarShards shards;
   const double bytes = shards.bytes();
-  const std::vector<ReadBlock> blocks = shards.Blocks();
+  const std::vector<FarBlock> blocks = shards.Blocks();
   const std::vector<FetchRange> ranges = shards.Ranges();
   BareFetch bare(kConnections);
   bare.Fetch(ranges);  // Makes its connections and memory.
