@@ -17,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/dataset/test_dataset.h"
+#include "tests/core/engine/plan_of_members.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/status_matchers.h"
 
@@ -26,21 +27,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-using Datasets = std::map<std::string, std::shared_ptr<Dataset>>;
-
-absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(const std::string& text,
-                                                       const Datasets& datasets) {
-  const v1::FeedSpec spec = SpecFromText(text);
-  absl::StatusOr<std::shared_ptr<const Dataset>> dataset = DatasetOf(
-      spec, [&](const std::string& name) -> absl::StatusOr<std::shared_ptr<const Dataset>> {
-        const auto found = datasets.find(name);
-        if (found == datasets.end()) return absl::NotFoundError(absl::StrCat("no '", name, "'"));
-        return found->second;
-      });
-  if (!dataset.ok()) return dataset.status();
-  return FeedPlan::Create(spec, *dataset);
-}
 
 // The digests of all slices of `steps` steps from `first` on.
 std::vector<std::string> Digests(const std::shared_ptr<const FeedPlan>& plan, int64_t first,
