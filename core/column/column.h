@@ -1,6 +1,6 @@
 // A column: what one feature holds in each record of a shard. Conditions on records (condition.h)
-// are answered from columns, without reading a record. Only one int64 or float value is kept of a
-// record. Of longer lists and of bytes a column knows the length.
+// are answered from columns, without reading a record. Of a record whose list is exactly one int64
+// or float, a column keeps this value. Of other lists it keeps only the length.
 //
 // Thread-compatible: values.
 #ifndef SYSTOLE_CORE_COLUMN_COLUMN_H_
@@ -50,8 +50,8 @@ struct Column {
   // The length of each record's list, or one of the two numbers above. Empty: all have `length`.
   std::vector<uint32_t> lengths;
   uint32_t length = kAbsentFeature;
-  // The values, by record, if facts.has_values(): the vector of the kind that occurs. 0 for a
-  // record without exactly one value. Both are empty if no record has a value.
+  // The values, by record, in the vector of their kind, if facts.has_values(). 0 for a record
+  // without exactly one value. Both vectors are empty if no record has a value.
   std::vector<int64_t> int64s;
   std::vector<float> floats;
 
@@ -66,8 +66,8 @@ struct Column {
   friend bool operator==(const Column&, const Column&) = default;
 };
 
-// Makes a column, record by record. Takes 12 bytes a record if Reserve() was called. Build() of
-// floats takes 4 more while it runs.
+// Makes a column, record by record. Takes 12 bytes a record if Reserve() was called. Build() of a
+// column of floats takes 4 more bytes a record while it runs.
 class ColumnBuilder {
  public:
   explicit ColumnBuilder(std::string feature) { column_.feature = std::move(feature); }

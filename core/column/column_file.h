@@ -4,15 +4,15 @@
 //   <first bytes> <first float> <first int64> <first long> <length> <XXH3-64 of the numbers, 16
 //   hex> <size of the name> <name of the feature>\n
 // The first four are ColumnFacts, each plus 1. The length is that of every record's list, or `each`
-// if they differ. Then the numbers follow: if they differ, the lengths, 4 bytes each; then the
-// values, 8 bytes each for int64s and 4 for floats, least significant byte first.
+// if the lengths differ. The numbers follow, least significant byte first. If the lengths differ,
+// they come first, 4 bytes each. Then come the values, 8 bytes each for int64s and 4 for floats.
 //
 // The file is tied to the content of the shard, not to the state of a file. So it holds for every
 // copy of the shard, and for shards that are not open yet. An index tells from the state of a file
 // which content the file has.
 //
 // Each column has a file of its own, so that processes that note different columns of a shard at
-// once replace no file of each other. Two that note the same column write the same bytes.
+// once never replace each other's files. Processes that note the same column write the same bytes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_COLUMN_COLUMN_FILE_H_
@@ -38,12 +38,13 @@ struct ShardContent {
 // for each record, and the lines.
 std::string ColumnFileText(uint64_t content_hash, const Column& column);
 
-// Reads the column of `feature` from such a file. Empty `feature`: of whichever it has.
-//   FailedPrecondition  the column is that of another content.
+// Reads the column of `feature` from such a file. If `feature` is empty, reads the column of
+// whichever feature the file has.
+//   FailedPrecondition  the column belongs to another content.
 //   InvalidArgument     the file is malformed or damaged, or has another feature. The message says
 //                       what is wrong.
-// Also the errors of reading. Takes memory only for bytes that have come, and no more than 24 bytes
-// for each record.
+// Also the errors of reading. Takes memory only for bytes that have been read, and no more than 24
+// bytes for each record.
 absl::StatusOr<Column> ReadColumnFile(const ByteSource& file, const ShardContent& content,
                                       absl::string_view feature);
 

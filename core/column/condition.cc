@@ -79,7 +79,7 @@ struct Int64Tests {
   std::vector<int64_t> not_in;
 
  private:
-  // From floor(bound) + by on.
+  // Allows no number below floor(bound) + by.
   void Raise(double bound, int64_t by) {
     if (bound < -kTwoTo63) return;
     if (bound >= kTwoTo63) {
@@ -88,7 +88,7 @@ struct Int64Tests {
       least = std::max(least, Floor(bound) + by);  // A double below 2^63 is below 2^63 - 1023.
     }
   }
-  // Up to floor(bound) - by.
+  // Allows no number above floor(bound) - by.
   void Lower(double bound, int64_t by) {
     if (bound >= kTwoTo63) return;
     if (bound < -kTwoTo63 || (by > 0 && Floor(bound) == kLeast)) {
@@ -235,7 +235,8 @@ void AddFeatures(const Condition& condition, std::set<std::string>& features) {
   for (const Condition& part : condition.parts) AddFeatures(part, features);
 }
 
-// The first record of which `first` is the number, over all shards.
+// Names the record whose number is in `first`, in the first shard in which `first` is set. "" if it
+// is set in none.
 std::string FirstOf(absl::Span<const ShardColumnFacts> shards, int64_t ColumnFacts::*first) {
   for (const ShardColumnFacts& shard : shards) {
     if (shard.facts.*first >= 0) {

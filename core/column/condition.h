@@ -18,8 +18,9 @@
 
 namespace systole {
 
-// Either tests of a feature, all of which must hold, or a join of conditions. A record that cannot
-// be read meets no condition. A record without the feature meets no test but `present: false`.
+// A condition is either a list of tests of a feature, all of which must hold, or a join of
+// conditions. A record that cannot be read meets no condition. A record without the feature meets
+// no test but `present: false`.
 struct Condition {
   std::string field;    // Its place in the spec, for messages: "select[0].where.any[1]".
   std::string feature;  // Empty: `parts` are joined.
@@ -47,10 +48,11 @@ std::vector<std::string> FeaturesOf(const Condition& condition);
 // The column of a feature.
 using GetColumn = absl::FunctionRef<absl::StatusOr<Column>(const std::string& feature)>;
 
-// Which of the records meet the condition: bit i % 64 of word i / 64 for record i. Asks for the
-// column of each of FeaturesOf(condition), in order, and has one column at a time. Beside it, takes
-// a bit a record for each test. REQUIRES: the columns are of the same records; a feature whose
-// values are tested has_values(), or else the result is of no use.
+// Which of the records meet the condition: bit i % 64 of word i / 64 for record i. Calls `get` for
+// each of FeaturesOf(condition), in order, and holds one column at a time. Besides this column,
+// takes one bit of memory for each record and test. REQUIRES: all columns are of the same records.
+// If the values of a feature are tested and its facts are not has_values(), the result is of no
+// use.
 //   Cancelled  InterruptRequested().
 // Also the errors of `get`.
 absl::StatusOr<std::vector<uint64_t>> RecordsThatMeet(const Condition& condition, GetColumn get);
@@ -61,10 +63,10 @@ struct ShardColumnFacts {
   ColumnFacts facts;
 };
 
-// OK if what the condition tests of `feature` can be answered for these shards together. Otherwise
-// InvalidArgument that names the field, the feature, and the first record whose list is not a
-// single number, or two records with numbers of different kinds. `facts`: of the feature, one for
-// each shard.
+// OK if the condition's tests of `feature` can be answered for all of these shards together.
+// Otherwise InvalidArgument that names the field, the feature, and the first record whose list is
+// not a single number, or two records with numbers of different kinds. `facts` has the facts of the
+// feature, one for each shard.
 absl::Status CheckComparable(const Condition& condition, absl::string_view feature,
                              absl::Span<const ShardColumnFacts> facts);
 

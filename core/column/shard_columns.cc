@@ -25,7 +25,7 @@
 namespace systole {
 namespace {
 
-// Records of a call of ReadRecords(). Between the calls an interruption is noticed.
+// How many records a call of ReadRecords() reads. An interruption is noticed between two calls.
 constexpr int64_t kRecordsAtOnce = 4096;
 
 ShardContent ContentOf(const RecordSource& shard) {
@@ -79,7 +79,8 @@ class Pass {
             return Add(payload);
           }));
       if (begin > 0) continue;
-      // Before it was read, an index of its folder alone may have said how many records it has.
+      // The number of records is certain only now. Before the first read, it may have come from the
+      // index of the shard's folder alone.
       for (ColumnBuilder& builder : builders_) builder.Reserve(shard_.num_records());
     }
     SYSTOLE_RETURN_IF_ERROR(shard_.CheckUnchanged());
@@ -123,7 +124,7 @@ ColumnCounts CountsOf(const Column& column) {
 }  // namespace
 
 std::string ColumnPath(absl::string_view index_path, absl::string_view feature) {
-  // Long enough to tell the columns of a shard apart for a person. The hash does it for us.
+  // Long enough for a person to tell the columns of a shard apart. Programs use the hash.
   std::string shown(feature.substr(0, 24));
   for (char& letter : shown) {
     if (!absl::ascii_isalnum(static_cast<unsigned char>(letter))) letter = '_';
@@ -158,7 +159,7 @@ absl::StatusOr<MadeColumns> MakeColumns(const RecordSource& shard,
   MadeColumns made;
   made.counts.resize(features.size());
   std::vector<std::string> lacking;
-  std::vector<size_t> places;  // Of `lacking` among `features`.
+  std::vector<size_t> places;  // The places of `lacking` in `features`.
   for (size_t i = 0; i < features.size(); ++i) {
     if (!options.rebuild) {
       const absl::StatusOr<Column> stored =

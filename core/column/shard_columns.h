@@ -34,7 +34,7 @@ using ColumnsInMemory = std::map<std::string, std::shared_ptr<const Column>, std
 struct MakeColumnsOptions {
   // Folder of index files. Empty: beside the shard.
   std::string index_dir = {};
-  // Whether to make columns that there are, too.
+  // Whether to make columns anew that exist already.
   bool rebuild = false;
   ColumnsInMemory in_memory = {};
 };
@@ -45,9 +45,9 @@ struct ColumnCounts {
 };
 
 struct MadeColumns {
-  // Of those features that had no column, in the order of `features`.
+  // The columns of those features that had none, in the order of `features`.
   std::vector<Column> columns;
-  // Of all features, by their order.
+  // For all features, in the order of `features`.
   std::vector<ColumnCounts> counts;
   // For a person: why a file was not used. Not an error. Empty: there is none.
   std::string note;
@@ -57,15 +57,15 @@ struct MadeColumns {
 // InvalidArgument otherwise. Returns them sorted.
 absl::StatusOr<std::vector<std::string>> CheckColumnNames(std::vector<std::string> features);
 
-// Makes those columns of `features`, which passed CheckColumnNames(), that are neither in a file
-// nor in memory, and keeps none. Reads each record once, in order, in reads of up to
-// kMostFarReadBytes. A record that is damaged, or no example, is marked in each column. Takes
-// memory for one such read, and for each record 12 bytes for each column that it makes, and 24 for
-// one that is read.
+// Makes the columns of `features` that are neither in a file nor in memory. Does not keep them (see
+// KeepColumn()). REQUIRES: `features` passed CheckColumnNames(). Reads each record once, in order,
+// in reads of up to kMostFarReadBytes. A record that is damaged, or no example, is marked in each
+// column. Takes memory for one such read. Also takes, for each record, 12 bytes for each column
+// that it makes, and 24 bytes while it reads a column from a file.
 //   FailedPrecondition  the shard changed meanwhile.
 //   Cancelled           InterruptRequested().
 // Also the errors of reading the shard, and errors of reading a file that may be gone at the next
-// try. A file that is damaged, or of another content, counts as none.
+// try. A file that is damaged, or of another content, counts as missing.
 absl::StatusOr<MadeColumns> MakeColumns(const RecordSource& shard,
                                         const std::vector<std::string>& features,
                                         const MakeColumnsOptions& options);
@@ -73,7 +73,7 @@ absl::StatusOr<MadeColumns> MakeColumns(const RecordSource& shard,
 // Writes the file of a column of `shard`, and replaces an earlier one. `write_index` as in
 // ShardOptions. Takes up to 12 bytes of memory for each record. REQUIRES: the shard has an
 // indexed_path().
-//   FailedPrecondition  it may not be written there (CheckMayKeep()).
+//   FailedPrecondition  the file may not be written there (CheckMayKeep()).
 // Also the errors of writing.
 absl::Status KeepColumn(const RecordSource& shard, const Column& column,
                         absl::string_view index_dir, bool write_index);
@@ -83,7 +83,7 @@ absl::Status KeepColumn(const RecordSource& shard, const Column& column,
 //   FailedPrecondition  its file is for another content of the shard.
 //   InvalidArgument     its file is damaged.
 //   PermissionDenied    its file cannot be opened.
-// Messages of the first three have no name of a folder. Also the errors of reading.
+// The messages of the first three errors name no folder. Also the errors of reading.
 absl::StatusOr<Column> ReadShardColumn(const RecordSource& shard, absl::string_view index_dir,
                                        const ColumnsInMemory& in_memory,
                                        const std::string& feature);

@@ -22,8 +22,8 @@ uint64_t NextNumber() {
   return made.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Appends the first `num_bits` of `bits` to the first `at` of `all`, which has room for them and 0
-// from bit `at` on.
+// Copies the first `num_bits` bits of `bits` to `all`, from bit `at` on. REQUIRES: `all` has room
+// for them, and its bits from `at` on are 0.
 void AppendBits(absl::Span<const uint64_t> bits, int64_t num_bits, int64_t at,
                 std::vector<uint64_t>& all) {
   const auto shift = static_cast<unsigned>(at % 64);

@@ -73,7 +73,7 @@ class Dataset {
       std::vector<std::shared_ptr<const Dataset>> members);
   // Makes a dataset whose record i has the features of record i of each member (core/record/zip). A
   // member may be named twice, with other prefixes. Reads nothing: features() and sample() are put
-  // together from the members'. Damage that indexing found is asked of the members. O(shards).
+  // together from the members'. Damage that indexing found is looked up in the members. O(shards).
   // REQUIRES: at least one member, none of them joined or zipped.
   //   InvalidArgument  the members have different numbers of records, features of one name (with
   //                    the field of the spec), or too many shards (kMaxZipParts).
@@ -127,8 +127,8 @@ class Dataset {
   void AddNote(absl::string_view note);
 
   // Notes columns of these features for conditions on records, where shards have none
-  // (DatasetColumns::Note()). Reads all records of the shards that lack a column. In a zip: of the
-  // feature's member. REQUIRES: not joined.
+  // (DatasetColumns::Note()). Reads all records of the shards that lack a column. In a zip, notes
+  // each column in the member that has the feature. REQUIRES: not joined.
   absl::StatusOr<NotedColumns> NoteColumns(const std::vector<std::string>& features,
                                            const NoteColumnsOptions& options = {}) const;
   // Keeps the columns of features that no record has (DatasetColumns::Keep()). REQUIRES: not joined

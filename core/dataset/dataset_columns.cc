@@ -33,20 +33,22 @@ absl::Status CannotRead(const RecordSource& shard, const absl::Status& error) {
 // What Note() found of a shard.
 struct OfShard {
   std::vector<ColumnCounts> counts;
-  // Columns without a record that has the feature. They are kept if another shard has it.
+  // Columns of features that no record of this shard has. They are kept if another shard has the
+  // feature.
   std::vector<std::shared_ptr<const Column>> empty;
   std::string note;
   absl::Status kept;
 };
 
-// The error of reading a column that says that it must be noted anew.
+// Whether the error of reading a column means that the column must be noted anew.
 bool IsLacking(const absl::Status& error) {
   return absl::IsNotFound(error) || absl::IsFailedPrecondition(error) ||
          absl::IsInvalidArgument(error);
 }
 
-// The facts of a feature in the shards that decide whether its values can be compared: those with
-// the first list of a kind. So the memory does not grow with the number of shards.
+// The facts of a feature in the shards that decide whether its values can be compared. For each
+// kind of list, this is the first shard that has one. So the memory does not grow with the number
+// of shards.
 class DecidingFacts {
  public:
   void Add(size_t shard, const ColumnFacts& facts) {
@@ -54,7 +56,7 @@ class DecidingFacts {
          {&ColumnFacts::first_bytes, &ColumnFacts::first_float, &ColumnFacts::first_int64,
           &ColumnFacts::first_long}) {
       const auto is_known = [&](const auto& one) { return one.second.*first >= 0; };
-      // Those before `shard` are sorted before it.
+      // The entries up to `end` are those of earlier shards.
       const auto end = facts_.lower_bound(shard);
       if (facts.*first >= 0 && std::none_of(facts_.begin(), end, is_known)) facts_[shard] = facts;
     }
@@ -185,7 +187,7 @@ absl::StatusOr<NotedColumns> DatasetColumns::Note(Shards shards, std::vector<std
       absl::StrAppend(&of.note, of.note.empty() ? "" : "; ", damaged,
                       " damaged, which no `where` selects");
     }
-    // One shard is told for all, because they mostly have the same note.
+    // The note of one shard is enough, because most shards have the same note.
     if (noted.note.empty() && !of.note.empty()) {
       noted.note = absl::StrCat(ShardText(*shards[i]), ": ", of.note);
     }
@@ -195,7 +197,7 @@ absl::StatusOr<NotedColumns> DatasetColumns::Note(Shards shards, std::vector<std
 
 void DatasetColumns::Keep(Shards shards, const NotedColumns& noted) const {
   for (const NotedColumns::AbsentColumn& absent : noted.absent_columns) {
-    // A column that cannot be kept stays in memory, as it does when it is noted.
+    // A column that cannot be kept stays in memory, as in Note().
     KeepOrHold(*shards[absent.shard], absent.column).IgnoreError();
   }
 }

@@ -26,7 +26,7 @@
 namespace systole {
 
 struct NoteColumnsOptions {
-  // Whether to make columns that there are, too.
+  // Whether to make columns anew that exist already.
   bool rebuild = false;
   // The most shards that are read at a time.
   int at_once = kShardsOpenedAtOnce;
@@ -37,7 +37,7 @@ struct NoteColumnsOptions {
 struct NotedColumns {
   struct Feature {
     std::string name;
-    int64_t records = 0;  // That have the feature.
+    int64_t records = 0;  // Records that have the feature.
   };
   std::vector<Feature> features;  // Sorted by name.
   // Features that no record of the dataset has. Probably their names are misspelt, so no condition
@@ -47,7 +47,7 @@ struct NotedColumns {
     size_t shard = 0;
     std::shared_ptr<const Column> column;
   };
-  std::vector<AbsentColumn> absent_columns;  // Of `absent`, for all shards.
+  std::vector<AbsentColumn> absent_columns;  // The columns of `absent`, for all shards.
   // Records that are damaged, or no examples. No condition selects them.
   int64_t damaged = 0;
   // Whether all columns are in files, except those of `absent`. If not, `note` says why.
@@ -57,12 +57,13 @@ struct NotedColumns {
   std::string note;
 };
 
-// How many shards DatasetColumns::RecordsThatMeet() looks at at a time, if the largest one has so
-// many records: as many as take kTestedShardsBytes, or one. A shard takes kTestedRecordBytes for
-// each record: a column takes 36 while it is read, and 64 tests take a bit each. So neither the
-// number of shards nor that of features counts. Shards that are far are waited for, so up to
-// kShardsOpenedAtOnce threads look at them. Shards on this machine take processors from the feeds,
-// so only kNearShardsTestedAtOnce do.
+// How many shards DatasetColumns::RecordsThatMeet() tests at a time, if the largest shard has
+// `most_records` records: as many as fit into kTestedShardsBytes, but at least one. A shard takes
+// kTestedRecordBytes for each record: 36 for a column while it is read, and 8 for the bits of 64
+// tests. So the memory depends neither on the number of shards nor on the number of features. Up to
+// kShardsOpenedAtOnce threads test far shards, because these threads mostly wait. Only
+// kNearShardsTestedAtOnce threads test shards on this machine, because they take processors from
+// the feeds.
 inline constexpr int kNearShardsTestedAtOnce = 4;
 inline constexpr int64_t kTestedShardsBytes = int64_t{64} << 20;
 inline constexpr int64_t kTestedRecordBytes = 44;
@@ -77,13 +78,16 @@ class DatasetColumns {
       : index_dir_(std::move(index_dir)), write_index_(write_index) {}
 
   // Makes those columns of `features` that the shards do not have (MakeColumns()), several shards
-  // at a time, and keeps them in files. Columns that cannot be kept there are kept in memory. Where
-  // no record of a shard has a feature, its column is kept once all shards are done and another
-  // shard has the feature; those of NotedColumns::absent are not kept at all. Takes up to 256 MiB
-  // of memory for columns, or what one shard's columns take, if that is more: 12 bytes for each
-  // record and column, and as much for two columns more. Also up to kMostFarReadBytes for each
-  // shard that is read. Columns that wait until all shards are done are not in this bound: such a
-  // column takes a few bytes, or 4 for each record if its shard has damaged records.
+  // at a time, and keeps them in files. Columns that cannot be kept there are kept in memory. If no
+  // record of a shard has a feature, the shard's column of it waits until all shards are done. It
+  // is then kept if another shard has the feature. Columns of NotedColumns::absent are not kept.
+  //
+  // Takes up to 256 MiB of memory for columns, or what the columns of one shard take, if that is
+  // more. The columns of a shard take 12 bytes for each record and column, and 24 more for each
+  // record. Also takes up to kMostFarReadBytes for each shard that is read. Columns that wait until
+  // all shards are done do not count in this bound. Such a column takes a few bytes, or 4 for each
+  // record if its shard has damaged records.
+  //
   //   InvalidArgument  the errors of CheckColumnNames().
   // Also the errors of MakeColumns().
   absl::StatusOr<NotedColumns> Note(Shards shards, std::vector<std::string> features,
@@ -103,8 +107,8 @@ class DatasetColumns {
   absl::StatusOr<std::vector<std::vector<uint64_t>>> RecordsThatMeet(
       Shards shards, const Condition& condition) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // How many shards Note() reads at a time for so many features: as many as keep its bound, at most
-  // kShardsOpenedAtOnce.
+  // How many shards Note() reads at a time for so many features: as many as its memory bound
+  // allows, but at most kShardsOpenedAtOnce.
   static int ShardsAtOnce(Shards shards, size_t features);
 
  private:

@@ -66,7 +66,7 @@ DatasetSample DatasetSample::OfZip(absl::Span<const Member> members) {
       if (all.sizes_.size() < kMaxFeatures) all.sizes_.emplace(prefix + name, sizes);
     }
     for (const auto& [name, size] : sample->images_) {
-      if (!name.empty()) all.images_.emplace(prefix + name, size);  // Not those of whole records.
+      if (!name.empty()) all.images_.emplace(prefix + name, size);  // Only images in features.
     }
   }
   std::sort(all.features_.begin(), all.features_.end(),

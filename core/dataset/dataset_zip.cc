@@ -113,8 +113,9 @@ absl::StatusOr<NotedColumns> Dataset::NoteColumnsOfZip(const std::vector<std::st
                                                        const NoteColumnsOptions& options) const {
   const std::vector<FeaturesOfMember> members = FeaturesOfMembers(zipped_);
   NotedColumns all;
-  // By the first member with the dataset, so that a dataset that is named twice is read once, and
-  // its damage counts once. For each of its features: the names that the zip has for it.
+  // The key is the first member with a dataset. So a dataset that is named twice is read once, and
+  // its damage counts once. The value has, for each feature of the dataset, the feature's names in
+  // the zip.
   std::map<size_t, std::map<std::string, std::set<std::string>>> features_of;
   for (const std::string& feature : features) {
     const std::optional<ZipFeature> found = FindZipFeature(members, feature);

@@ -6,7 +6,7 @@
 //                                         \--> Keep(shards that were opened), for the next start
 //
 // Only folders that were listed as a whole have such an index, so only folders of buckets. In other
-// stores the state of each file takes a question of its own, so an index would not make a start
+// stores the state of each file takes a request of its own, so an index would not make a start
 // faster.
 #ifndef SYSTOLE_CORE_DATASET_KNOWN_SHARDS_H_
 #define SYSTOLE_CORE_DATASET_KNOWN_SHARDS_H_

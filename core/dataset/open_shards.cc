@@ -118,7 +118,7 @@ absl::StatusOr<OpenedShards> OpenShards(absl::string_view name,
       static_cast<int64_t>(files.size()), kShardsOpenedAtOnce, [&](int64_t number) -> absl::Status {
         const auto i = static_cast<size_t>(number);
         NamedShard& each = files[i];
-        // Files have the numbers that they have in the list.
+        // If `are_files`, files[i] is the file list->shards[i].
         const ShardFacts* const facts = are_files ? known.Find(list->shards[i]) : nullptr;
         absl::StatusOr<std::unique_ptr<RecordSource>> shard = std::unique_ptr<RecordSource>();
         if (facts != nullptr) shard = DeferShard(each.path, *facts, sharing);

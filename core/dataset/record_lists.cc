@@ -45,7 +45,7 @@ absl::StatusOr<std::shared_ptr<const RecordList>> RecordLists::Find(
   absl::StatusOr<RecordList> made = make();
   MutexLock lock(mu_);
   Entry& entry = lists_[key];
-  std::shared_ptr<const RecordList> list = entry.list.lock();  // Of another thread.
+  std::shared_ptr<const RecordList> list = entry.list.lock();  // A list that another thread made.
   if (list != nullptr) return list;
   if (!made.ok()) {
     lists_.erase(key);

@@ -26,8 +26,9 @@ class RecordLists {
   // The most lists in use at once.
   static constexpr size_t kMost = 64;
 
-  // `make_room` is called without a lock when a list finds no place. It frees lists that feeds
-  // keep for nobody, and returns whether there were any. It is valid while Find() is called.
+  // `make_room` is called without a lock when a list finds no place. It frees the lists of feeds
+  // that nobody uses any more, and returns whether there were any. It is valid while Find() is
+  // called.
   explicit RecordLists(std::function<bool()> make_room = nullptr)
       : make_room_(std::move(make_room)) {}
 

@@ -15,10 +15,10 @@ namespace {
 // The members' Dataset::number() and prefixes.
 using Key = std::vector<std::pair<uint64_t, std::string>>;
 
-// Has only zips that somebody has, and those that came to be unused since the last call of Add().
+// Holds only zips that are in use, and zips that have become unused since the last call of Add().
 class Zips {
  public:
-  // Null: nobody has it.
+  // Null: no such zip is in use.
   std::shared_ptr<const Dataset> Find(const Key& key) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     const auto found = zips_.find(key);
@@ -44,7 +44,7 @@ class Zips {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Dataset>> SharedZip(std::vector<ZippedMember> members) {
-  // Never destroyed: threads may still ask when the process ends.
+  // Never destroyed, because threads may still use it when the process ends.
   static auto* const zips = new Zips();
   Key key;
   for (const auto& [dataset, prefix] : members) key.emplace_back(dataset->number(), prefix);

@@ -21,7 +21,7 @@
 
 namespace systole {
 
-// A member, as far as names of features need it.
+// What the functions below need to know about a member.
 struct FeaturesOfMember {
   std::string dataset;  // For messages.
   std::string prefix;
