@@ -42,9 +42,9 @@ bool UsesDefault(const OutputPlan& output, const FeatureView& feature) {
   return output.default_values.has_value() && feature.kind() == FeatureKind::kMissing;
 }
 
-// The measurement of a timed example; null for others. Measurements and their results are not local
-// variables of Begin() and Fill(): those are zeroed in each call (-ftrivial-auto-var-init), and
-// these have 0.5 KB each, while few examples are timed.
+// The measurement of a timed example; null for others. Few examples are timed, so measurements and
+// their results (0.5 KB each) are not local variables of Begin() and Fill(). Each call would set
+// such variables to zero (-ftrivial-auto-var-init).
 std::unique_ptr<LapTimes> TimesBy(const MonotonicClock* clock) {
   return clock == nullptr ? nullptr : std::make_unique<LapTimes>(*clock);
 }
@@ -71,7 +71,7 @@ absl::Status NoMemory() {
   return absl::UnavailableError("malloc refused memory for an example that is being made");
 }
 
-// `status` with the output's name. In a zip it is marked as of the feature's part.
+// `status` with the output's name. In a zip, marks it as an error of the part that has the feature.
 absl::Status OfOutput(const FeedPlan& plan, const OutputPlan& output, const absl::Status& status) {
   if (status.ok()) return status;
   const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];

@@ -1,9 +1,9 @@
 // Makes examples. It reads their records, transforms the features, and writes the results into the
 // examples' places in the slice. Holds the scratch memory and decoders of one thread. While it
 // works, it holds memory for the plan (kMaxScratchBytes), for a record (three times its bytes, and
-// once more the largest part of a joined one: core/record/zip), for text that the record's format
-// makes (some MiB at most: ExampleFormat) and for its images. Between tasks it holds at most 55
-// MiB, or nothing if other makers need the memory (scratch_account.h).
+// for a joined record also the bytes of its largest part: core/record/zip), for text that the
+// record's format makes (some MiB at most: ExampleFormat) and for its images. Between tasks it
+// holds at most 55 MiB, or nothing if other makers need the memory (scratch_account.h).
 //
 // Single-thread. Its output depends on the arguments alone.
 #ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_

@@ -10,8 +10,8 @@ namespace {
 // How often WaitUntilIdle() looks.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(10);
 
-// The dataset for which a plan's reads count, if its storage hangs. The members of a mixture count
-// together.
+// The dataset to which a plan's reads are charged, in case the dataset's storage hangs. The members
+// of a mixture count together.
 uint64_t DatasetOf(const FeedPlan& plan) { return reinterpret_cast<uintptr_t>(&plan.dataset()); }
 
 }  // namespace
@@ -93,7 +93,7 @@ bool ReadAhead::WaitUntilIdle(absl::Duration patience) {
   MutexLock lock(mu_);
   while (reader_.GetStats().reads_under_way > 0 || !reads_.empty() || !located_.empty()) {
     if (clock_() >= deadline) return false;
-    // A read without a waiting task tells no task when it ends.
+    // A read for which no task waits reports its end to no task, so this looks again and again.
     rests_.WaitFor(mu_, std::min(deadline - clock_(), kLookAgain));
   }
   return true;

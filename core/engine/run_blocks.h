@@ -33,8 +33,8 @@ RunUses UsesOf(const FeedPlan& plan, int64_t step, int core, const ExampleRange&
 
 class RunBlocks {
  public:
-  // `blocks`: of the run's uses, as BlockReader has read them. `index_errors`: the errors of
-  // reading its indexes.
+  // `blocks`: the blocks of the run's uses, as BlockReader has read them. `index_errors`: the
+  // errors of reading its indexes.
   explicit RunBlocks(std::vector<BlockPtr> blocks, std::vector<absl::Status> index_errors = {});
 
   // The bytes of `span` (a record or a piece) of `source`, or the error of reading these bytes. The

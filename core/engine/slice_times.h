@@ -22,7 +22,8 @@ class SliceTimes {
   // All times count from a fixed moment.
   explicit SliceTimes(absl::Duration begun) : begun_(begun), since_(begun), done_(begun) {}
 
-  // `reads`: from `now` on, all work that is left waits for reads. If false, this is over.
+  // True: from `now` on, all work that is left waits for reads. False: from `now` on, some of it
+  // does not.
   void SetReads(bool reads, absl::Duration now);
   // A thread worked at the slice for the time `worked`. It slept for `slept` of this time.
   void AddWork(absl::Duration worked, absl::Duration slept);

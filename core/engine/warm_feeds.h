@@ -2,9 +2,9 @@
 // an epoch has, one after the other, without a miss. Threads that compute find the blocks of such a
 // feed by themselves.
 //
-// Fewer records would not do. A window has thousands of records, which all come before the first
-// one is needed. Whoever takes the feed for warm then begins no slice while threads compute, and so
-// finds too late that the next window is missing.
+// Fewer records would not be enough. A window has thousands of records, which all come before the
+// first one is needed. If the feed counted as warm then, its slices would not be begun while
+// threads compute. So the engine would notice too late that the next window is not in memory.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_WARM_FEEDS_H_
@@ -20,7 +20,7 @@ namespace systole {
 
 class WarmFeeds {
  public:
-  // Of more feeds than this, all are forgotten. Each is warm again after another epoch.
+  // If there are more feeds than this, all are forgotten. Each is warm again after another epoch.
   static constexpr size_t kMaxFeeds = 1024;
 
   // The feed has found a task's `records` in memory. Returns whether the feed is warm now.

@@ -20,7 +20,8 @@ namespace systole {
 // Names and values that a format has to make, because the record does not hold them in that form.
 // For instance, a format for JSON makes a string without the escapes. The format bounds this text
 // to a few MiB for a record, because each thread may hold the text of two records. For a record
-// that is joined of several, each of them counts. MadeText takes no memory while it is empty.
+// that is joined of several, this bound holds for each of these. MadeText takes no memory while it
+// is empty.
 class MadeText {
  public:
   // A copy that stays until Clear().

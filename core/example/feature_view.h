@@ -34,7 +34,8 @@ class FeatureView {
   static FeatureView OfInt64(absl::string_view name, int64_t value);
   static FeatureView OfFloat(absl::string_view name, float value);
   // Features of any number of values, which lie one after the other in memory as the processor
-  // holds them, at any address. Borrows the values. The number of bytes is a multiple of a value's.
+  // holds them, at any address. Borrows the values. The number of bytes is a multiple of a value's
+  // size.
   static FeatureView OfInt64Array(absl::string_view name, absl::string_view values);
   static FeatureView OfFloatArray(absl::string_view name, absl::string_view values);
 

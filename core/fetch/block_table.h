@@ -5,9 +5,10 @@
 //   Arrive() .. End()    a read has brought its block; its request is free
 //   Look()               now and then: finds reads that hang, and reads that are slow
 //
-// A block is an entry as long as it is wanted, in use, or kept. An entry has a read under way, or
-// two. A read may lose its entry, because no want needs its block any more, or because the read has
-// timed out. Such a read goes on, and holds its request and its memory until it returns.
+// A block is an entry as long as it is wanted, in use, or kept. While a block is read, its entry
+// has one or two reads under way. A read may lose its entry, because no want needs its block any
+// more, or because the read has timed out. Such a read goes on, and holds its request and its
+// memory until it returns.
 //
 // A BlockTable has no thread, no lock and no clock. Thread-compatible. TakeFreed() returns the
 // blocks and owners of wants that the table has released. So no destructor runs under the caller's
@@ -123,8 +124,8 @@ class BlockTable {
   Entry* Find(const BlockKey& key) const;
   bool IsFree(const Entry& entry) const;
   // Whether `bytes` more fit once all unused blocks are dropped, except the own_free_bytes of
-  // unused blocks that the want itself needs. A want that never fits is admitted alone, beside
-  // reads that hang.
+  // unused blocks that the want itself needs. True also if only reads that hang take memory: a want
+  // that is larger than the whole memory is admitted alone.
   bool Fits(int64_t bytes, int64_t own_free_bytes) const;
   // Drops unused blocks until `bytes` more fit or no unused block is left.
   void MakeRoom(int64_t bytes);

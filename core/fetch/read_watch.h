@@ -1,4 +1,4 @@
-// Tells a read that hangs from a read that is only slow, by the bytes that have come.
+// Distinguishes a read that hangs from a read that is only slow, by the bytes that have come.
 #ifndef SYSTOLE_CORE_FETCH_READ_WATCH_H_
 #define SYSTOLE_CORE_FETCH_READ_WATCH_H_
 
