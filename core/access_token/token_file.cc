@@ -21,7 +21,7 @@
 namespace systole {
 namespace {
 
-// An attempt fails if another process replaces the file while this one waits to lock it.
+// An attempt fails if another process replaces the file while this process waits to lock it.
 constexpr int kMaxAttempts = 100;
 
 absl::Status Failed(int error, absl::string_view what, const std::string& path) {

@@ -20,14 +20,14 @@ inline constexpr absl::Duration kMaxStageTime = absl::Hours(1);
 struct StageTimes {
   // No work could go on, because all of it waited for storage.
   absl::Duration read = absl::ZeroDuration();
-  // Its examples were made, or waited for a thread.
+  // The slice's examples were made, or waited for a thread.
   absl::Duration make = absl::ZeroDuration();
   // The slice was done, and its consumer had not taken it yet.
   absl::Duration wait = absl::ZeroDuration();
   // The tensor whose output costs most to make. -1: not known.
   int costliest = -1;
-  // The operation that takes most of this output's time: its number among the output's transforms.
-  // -1: not known.
+  // The operation that takes most of that output's time, as its number among the output's
+  // transforms. -1: not known.
   int operation = -1;
 
   friend bool operator==(const StageTimes&, const StageTimes&) = default;

@@ -29,8 +29,9 @@ namespace systole {
 // How the file of a value is written.
 enum class DiskWrite {
   kCached,  // Into the page cache, which writes it later.
-  // Past the page cache (FileSinkOptions::direct), as far as its memory allows. If the value's
-  // address is kDiskEntryHeaderBytes modulo kFilePageBytes, all bytes but the ends go this way.
+  // Past the page cache (FileSinkOptions::direct), as far as the value's place in memory allows. If
+  // its address modulo kFilePageBytes is kDiskEntryHeaderBytes, all whole pages of the file go this
+  // way.
   kDirect,
 };
 

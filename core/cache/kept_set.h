@@ -77,7 +77,7 @@ class KeptSet {
   int64_t used_ = 0;
   int64_t look_ups_ = 0;
   std::unordered_map<CacheKey, Entry, CacheKeyHash> entries_;
-  Users users_;  // Only users that have values. The user that asked last is last.
+  Users users_;  // Only users that have values, in the order of their last look-ups.
   std::unordered_map<uint64_t, Users::iterator> by_name_;
 };
 

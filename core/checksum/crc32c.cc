@@ -27,8 +27,8 @@ __attribute__((target("sse4.2"))) uint32_t StepU64(uint32_t crc_register, uint64
 }  // namespace
 
 uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes) {
-  // crc32_iscsi does not invert the register, so this function does, before and after. It takes a
-  // pointer that is not const, but only reads from it.
+  // crc32_iscsi does not invert the register, so this function does, before and after. crc32_iscsi
+  // takes a pointer that is not const, but only reads from it.
   uint32_t crc_register = ~crc;
   while (!bytes.empty()) {
     const size_t piece = std::min(bytes.size(), kLargestPiece);

@@ -11,7 +11,8 @@
 
 namespace systole {
 
-// Continues a CRC. If `crc` is the CRC-32C of A, the result is that of A with `bytes` after it:
+// Continues a CRC. If `crc` is the CRC-32C of A, the result is the CRC-32C of A followed by
+// `bytes`:
 //   ExtendCrc32c(Crc32c("ab"), "cd") == Crc32c("abcd"), and ExtendCrc32c(0, b) == Crc32c(b).
 uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes);
 

@@ -58,7 +58,7 @@ class DecompressedSource final : public ByteSource {
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   // The size after decompression.
   absl::StatusOr<uint64_t> Size() const override { return points_.size_bytes; }
-  // True wherever the file is, because reads take small parts of chunks in the cache.
+  // True even if the file is not local, because reads take small parts of chunks in the cache.
   bool is_local() const override { return true; }
   const StoredPieces* pieces() const override { return pieces_.get(); }
   std::string identity() const override { return state_.identity; }

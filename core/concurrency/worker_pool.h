@@ -21,9 +21,9 @@ namespace systole {
 
 class WorkerPool {
  public:
-  // Starts `threads` threads. REQUIRES: threads > 0. If the system gives fewer, the pool ends those
-  // and throws std::system_error. Use this constructor if each task needs a thread of its own, and
-  // the caller cannot do without these threads.
+  // Starts `threads` threads. REQUIRES: threads > 0. If the system gives fewer threads, the pool
+  // ends them and throws std::system_error. Use this constructor if each task needs a thread of its
+  // own, and the caller cannot do without these threads.
   explicit WorkerPool(int threads);
   // Starts `threads` threads, or fewer if the system does not give so many. Use it for tasks that a
   // single thread could run, too. ResourceExhausted if the system gives none. REQUIRES: threads >

@@ -22,11 +22,14 @@ class AwsInstance {
         servers_(servers),
         looks_(surroundings, servers, "amazon", kEndpointVariable) {}
 
-  // Nullopt: this machine is not such an instance, or the instance has no role. There are three
-  // signs of this. No connection is made within a second (at its start, a process tries several
-  // times, see MetadataLooks). Or a service that never gave credentials refuses. Or
-  // AWS_EC2_METADATA_DISABLED is "true". Once the service has given credentials, the first two
-  // signs are errors. Errors of AwsCredentialSource::Get().
+  // Nullopt: this machine is not such an instance, or the instance has no role. Each of these signs
+  // shows this:
+  //   1. No connection is made within a second. At its start, a process tries several times
+  //      (MetadataLooks).
+  //   2. A service refuses, and it has never given credentials.
+  //   3. AWS_EC2_METADATA_DISABLED is "true".
+  // Once the service has given credentials, signs 1 and 2 are errors. Errors of
+  // AwsCredentialSource::Get().
   absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> Ask();
 
  private:

@@ -56,7 +56,8 @@ absl::StatusOr<IniFile> ReadIni(const CredentialSurroundings& surroundings, cons
 }
 
 // The section of a profile in the configuration file: [profile NAME], with quotes or without. The
-// default profile may also be [default], which then does not count beside [profile default].
+// section of the default profile may also be [default]. It is ignored if there is [profile
+// default].
 const IniSection* SectionOf(const IniFile& file, absl::string_view name) {
   const IniSection* found = nullptr;
   for (const auto& [title, section] : file) {

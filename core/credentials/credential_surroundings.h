@@ -58,7 +58,7 @@ struct CredentialSurroundings {
 // `given`. If it has no function to draw, one is added.
 CredentialSurroundings WithDraws(CredentialSurroundings given);
 
-// Whether the firmware says that another maker than `maker` ("amazon", "google") made this machine.
+// Whether the firmware says that a maker other than `maker` ("amazon", "google") made this machine.
 // False also if it says nothing.
 bool IsMachineOfOther(const CredentialSurroundings& surroundings, absl::string_view maker);
 

@@ -23,11 +23,14 @@ class GoogleMetadata {
         servers_(servers),
         looks_(surroundings, servers, "google", kHostVariable) {}
 
-  // Nullopt: there is no such server, or the machine has no service account. There are three signs
-  // that there is no server. No connection is made within a second (at its start, a process tries
-  // several times, see MetadataLooks). Or a service answers that is not Google's. Or NO_GCE_CHECK
-  // is "true". The first two signs are errors once the server has given a token, and if
-  // GCE_METADATA_HOST names the server. Errors of GoogleTokenSource::Get().
+  // Nullopt: there is no such server, or the machine has no service account. Each of these signs
+  // shows that there is no server:
+  //   1. No connection is made within a second. At its start, a process tries several times
+  //      (MetadataLooks).
+  //   2. The service that answers is not Google's.
+  //   3. NO_GCE_CHECK is "true".
+  // Signs 1 and 2 are errors once the server has given a token, and if GCE_METADATA_HOST names the
+  // server. Errors of GoogleTokenSource::Get().
   absl::StatusOr<std::optional<CredentialLease<std::string>>> Ask(GoogleAccess access);
 
  private:
