@@ -21,9 +21,9 @@ struct ImageSize {
 };
 
 // Reads only the header.
-//   DataLoss     `file` is neither a JPEG nor a PNG, or its header is broken.
-//   Unavailable  no memory; the image itself may be good.
-// Other codes are the decoders', for more pixels than they accept.
+//   DataLoss           `file` is neither a JPEG nor a PNG, or its header is broken.
+//   ResourceExhausted  more pixels than JpegDecoderOptions::max_pixels.
+//   Unavailable        no memory; the image itself may be good.
 absl::StatusOr<ImageSize> ReadImageSize(absl::string_view file);
 
 // Nullopt if `file` is not a JPEG or PNG, or if its header is broken or claims more pixels than the

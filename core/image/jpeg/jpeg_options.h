@@ -51,8 +51,8 @@ struct JpegDecoderOptions {
   // The most scans accepted in a progressive image. Each scan costs a pass over all blocks, even if
   // it has few bytes, so a file of 100 kB could take hours. Cameras and encoders write about 10.
   int max_scans = 64;
-  // True leaves the entropy decoding of baseline images to libjpeg too, for comparisons. Pixels,
-  // warnings and errors are the same, but decoding is slower.
+  // True leaves the entropy decoding to libjpeg for baseline images as well. This is for
+  // comparisons. Pixels, warnings and errors are the same, but decoding is slower.
   bool library_entropy_decoder = false;
   // The decoder whose lookups and memory (for at most 1 MiB of coefficients decoded ahead) are kept
   // from image to image. JPEG decoders may share one Huffman decoder if their images do not overlap

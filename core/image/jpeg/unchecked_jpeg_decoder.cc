@@ -23,7 +23,7 @@ namespace {
 // 10,000 pixels wide. Larger buffers are freed.
 constexpr size_t kMaxKeptRowBytes = 256 << 10;
 
-// The known format of bytes that are not a JPEG. The text ends a sentence.
+// Names the format of bytes that are not a JPEG, if it is known. The text can end a sentence.
 const char* ForeignFormat(absl::string_view bytes) {
   if (absl::StartsWith(bytes, "\x89PNG")) return "a PNG image";
   if (absl::StartsWith(bytes, "GIF8")) return "a GIF image";
