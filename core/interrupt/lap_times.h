@@ -31,9 +31,9 @@ class LapTimes {
     std::array<absl::Duration, kParts> parts;
   };
 
-  // The first lap begins now. `clock` gives the time since some fixed moment, and is borrowed. A
-  // lap takes about as long as the clock, some 30 ns, and this time counts in the lap. So a part
-  // should take a microsecond or more.
+  // The first lap begins now. `clock` gives the time since some fixed moment, and is borrowed. To
+  // note a lap takes about as long as to read the clock, some 30 ns, and this time counts in the
+  // lap. So a part should take a microsecond or more.
   explicit LapTimes(const std::function<absl::Duration()>& clock)
       : clock_(clock), before_(current_), begun_(clock()) {
     current_ = this;
@@ -42,7 +42,8 @@ class LapTimes {
   LapTimes(const LapTimes&) = delete;
   LapTimes& operator=(const LapTimes&) = delete;
 
-  // The times so far. The time since the last lap is for no part. Begins anew.
+  // Returns the times so far, and begins anew from zero. The time since the last lap is for no
+  // part.
   Times Take() {
     Lap(kNoPart);
     return std::exchange(times_, {});

@@ -52,7 +52,7 @@ class BufferPool {
   // Takes back a buffer that TryAcquire() gave.
   void Release(AlignedBuffer buffer);
 
-  // A buffer of `bytes` from TryAcquire() belongs to its owner from now on, and no longer counts.
+  // Stops counting a buffer of `bytes` from TryAcquire(). It belongs to its owner from now on.
   void GiveAway(int64_t bytes);
   // Takes back a buffer that was given away. Keeps it for reuse if the budget has room, and
   // otherwise frees it.

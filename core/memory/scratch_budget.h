@@ -20,8 +20,8 @@
 // turns or fit.
 //
 // A thread that needs only the memory of ordinary images (kOrdinaryBytes) does not wait for the
-// elder. Threads that need more leave a quarter of the capacity to threads that need only this
-// much. So large images do not hold up small images.
+// elder. Threads that need more leave a quarter of the capacity to threads that need at most
+// kOrdinaryBytes. So large images do not hold up small images.
 //
 // A ScratchBudget has no lock and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_SCRATCH_BUDGET_H_

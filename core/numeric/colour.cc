@@ -164,7 +164,7 @@ HWY_INLINE void Saturate(float factor, int count, Block& block) {
   }
 }
 
-// `delta` in sixths of the circle.
+// Turns each hue by `delta`, which is in sixths of the circle.
 HWY_INLINE void Turn(float delta, int count, Block& block) {
   const Floats d;
   const V zero = hn::Zero(d);

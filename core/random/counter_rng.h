@@ -28,8 +28,8 @@ class CounterRng {
   uint64_t NextU64();
 
   // Uniform in [begin, end). REQUIRES: begin < end (CHECK). Always takes two words, so later draws
-  // do not depend on the range. Each value's probability is exact to within 2^-64, which is (end -
-  // begin) / 2^64 of the probability.
+  // do not depend on the range. The probability of each value is off by less than 2^-64, which is
+  // (end - begin) / 2^64 of the probability itself.
   int64_t UniformInt(int64_t begin, int64_t end);
 
   // Uniform multiple of 2^-24 in [0, 1). Takes one word.
