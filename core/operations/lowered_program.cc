@@ -99,8 +99,8 @@ struct Fusion {
   std::optional<NormaliseFactors> normalise;
 };
 
-// The longest beginning that can be fused. If it decodes a JPEG but fixes no size, the longest
-// beginning that leaves pixels uint8. For floats, only a normalize is fused.
+// Returns the longest beginning that can be fused. If that beginning decodes a JPEG but fixes no
+// size, returns the longest one that leaves pixels uint8. For floats, only a normalize is fused.
 Fusion LongestBeginning(const Program& program) {
   const bool floats = program.input().element == ElementType::kFloat32;
   Fusion fused, pixels;
@@ -195,7 +195,8 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
     lowered.last = FactorsOfNormalise(*steps.back().operation);
   }
   size_t first = lowered.rest;
-  // The step that resamples reads the window.
+  // For a window, begins at the step that resamples, because this step reads the window from
+  // memory.
   while (lowered.way == Way::kWindow && steps[first - 1].output.has_size()) --first;
   lowered.rest_bytes = RestBytes(*program, first, /*known_only=*/false);
   lowered.known_rest_bytes = RestBytes(*program, first, /*known_only=*/true);

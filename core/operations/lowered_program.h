@@ -72,8 +72,8 @@ struct LoweredProgram {
   // references continue.
   PixelType made = PixelType::kUint8;
 
-  // The steps before `rest` are fused; 0 for kInterpreter. The references do the other steps. If
-  // `last` is set, the last step normalises by it, in one pass with the cast.
+  // The steps before number `rest` are fused. For kInterpreter, `rest` is 0. The references do the
+  // other steps. If `last` is set, the last step normalises by it, in one pass with the cast.
   size_t rest = 0;
   std::optional<NormaliseFactors> last;
 

@@ -52,7 +52,8 @@ absl::StatusOr<Value> ResamplePlainly(const Value& image, const CropRect& rect,
 // ResamplePlainly() or ResampleFast().
 using ResampleFunction = decltype(&ResamplePlainly);
 
-// ResizePlainly() and ResamplePlainly() by FastResample() (core/image/resize/fast_resampler.h).
+// Make the same values as ResizePlainly() and ResamplePlainly(), by FastResample()
+// (core/image/resize/fast_resampler.h).
 Value ResizeFast(const Value& image, const CropRect& rect, int height, int width);
 absl::StatusOr<Value> ResampleFast(const Value& image, const CropRect& rect,
                                    const ResampleOptions& options, const CropRect& to,
