@@ -70,8 +70,8 @@ absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& pos
                                                    PositionText(order, position),
                                                    ": its steps would be beyond 2^63 - 1"));
   }
-  // In a mixture with kDrop, the steps of another batch may have more examples together than those
-  // of this one. After them, nothing is left.
+  // In a mixture with kDrop, a feed with another batch may have delivered more examples than all
+  // steps of this feed have. Then no step is left.
   const int64_t end = order.total_steps().value_or(std::numeric_limits<int64_t>::max());
   if (step > Wide(end) && order.spec().mixture != nullptr &&
       TurnsBefore(order, position) <= Wide(order.spec().epochs) * Wide(records)) {

@@ -29,7 +29,7 @@ struct FeedPosition {
 // The position before `step`. REQUIRES: step >= 0 (CHECK).
 FeedPosition PositionBefore(const Order& order, int64_t step);
 
-// The turns that a mixture has taken when the feed stands there.
+// The turns that a mixture has taken before `position`.
 absl::uint128 TurnsBefore(const Order& order, const FeedPosition& position);
 
 // The position in words: "after 40 examples of epoch 2". A mixture has no such place in an epoch,
@@ -44,9 +44,9 @@ struct ResumedStep {
   int64_t skipped = 0;
 };
 
-// The first step that has no example from before `position`: the step that begins there, or else
-// the next one, if need be the first of the next epoch. It is the step after the last one where a
-// feed with fewer examples than those before `position` ends.
+// The first step whose examples all come at `position` or later. If no step begins at `position`,
+// this is the next step, which may be the first of the next epoch. If kDrop leaves a mixture fewer
+// examples than come before `position`, this is the step after the feed's last one.
 //   InvalidArgument  no feed of `order` can stand there, because it has fewer records, or the step's
 //                    number is beyond 2^63 - 1.
 absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& position);

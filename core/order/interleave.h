@@ -41,8 +41,8 @@ class Interleave {
   // num_records() (CHECK).
   At RecordAt(int64_t position) const;
 
-  // The records of a round. They make RecordAt() faster for positions that ascend: O(1) each, where
-  // most slots have a file. A value; begins empty, and is only used with one Interleave.
+  // The turns of one round. They make RecordAt() faster for positions that ascend: O(1) each, where
+  // most slots have a file. A value type, empty at first. Use it with one Interleave only.
   class Round {
    private:
     friend class Interleave;
@@ -54,7 +54,8 @@ class Interleave {
     std::vector<Turn> turns_;
     size_t turn_ = 0;  // Where the last position was found.
   };
-  // The same, with what an earlier call has left in `round`.
+  // The same, but reuses `round` if an earlier call has stored the position's round there.
+  // Otherwise stores the position's round.
   At RecordAt(int64_t position, Round& round) const;
 
  private:
@@ -71,9 +72,9 @@ class Interleave {
     int64_t rate = 0;
   };
 
-  // Calls visit(begin, records, first) for each turn of the round of `position`, in order, while it
-  // returns true: the turn's `records` are at the positions from `begin` on, and `first` is the
-  // first of them.
+  // Calls visit(begin, records, first) for each turn of the round of `position`, in order, until
+  // `visit` returns false. A turn gives `records` records. They are at the positions from `begin`
+  // on, and the first of them is `first`.
   template <typename Visit>
   void VisitTurns(int64_t position, Visit visit) const;
   // Records that `opened` gives in its turn of `round`.

@@ -3,8 +3,8 @@
 //
 // The weights may change at given turns. The turns between two changes are a piece. In each piece
 // members take turns as turn_table.h says, as if the piece were a mixture of its own. So the bound
-// given there holds for every beginning of every piece. The counts go on from piece to piece:
-// a change of weights neither leaves out nor repeats an example of any member.
+// given there holds for the first n turns of every piece, for every n. The counts go on from piece
+// to piece: a change of weights neither leaves out nor repeats an example of any member.
 //
 // Thread-compatible. To be shared by threads, it must be const.
 #ifndef SYSTOLE_CORE_ORDER_MIXTURE_H_
@@ -52,9 +52,9 @@ class Mixture {
   //                    records in all. The message names the member: "mixture[1].weight".
   static absl::StatusOr<Mixture> Create(std::vector<MixtureMember> members);
 
-  // From turn `from_turn` on, the first turn of step `from_step`, the weights are these. Only
-  // their ratios count. A member of weight 0 has no turn. A change at turn 0 replaces the weights
-  // that the members came with.
+  // Sets the weights from turn `from_turn` on, which is the first turn of step `from_step`. Only
+  // the ratios of the weights count. A member of weight 0 has no turn. A change at turn 0 replaces
+  // the weights that the members came with.
   //   InvalidArgument  `from_step` is below 0 or not above that of the call before, there were
   //                    kMaxWeightChanges calls before, there is not one weight for each member, a
   //                    weight is below 0, the weights add up to 0 or to more than kMaxTotalWeight,
@@ -72,7 +72,7 @@ class Mixture {
   const std::vector<int64_t>& first_weights() const { return tables_[pieces_[0].table].weights(); }
   // The changes of weights, without one at turn 0, in ascending order.
   absl::Span<const WeightChange> changes() const { return changes_; }
-  // Those at turns before `turn`.
+  // The changes at turns before `turn`.
   absl::Span<const WeightChange> ChangesBefore(absl::uint128 turn) const;
 
   // Which member has the turn at `position`. O(log(changes)).

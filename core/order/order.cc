@@ -85,9 +85,9 @@ class PassOrder {
                                      kWindowTweak + static_cast<uint64_t>(window));
     int64_t place = window_begin + in_window.At(position - window_begin);
 
-    // Then find the block there. The last block is shorter than the others. After the permutation
-    // it may be anywhere. Every block after it begins earlier, by the number of records that the
-    // last block lacks.
+    // Then find the block that `place` is in. The last block is shorter than the others. After the
+    // permutation it may be anywhere. Every block after it begins earlier, by the number of records
+    // that the last block lacks.
     const int64_t last_size = num_records_ - (num_blocks_ - 1) * block_;
     int64_t earlier_blocks = 0;
     if (place >= last_begin_) {

@@ -16,7 +16,7 @@ constexpr int64_t kBlockWords = 8;  // A cache line.
 // The search for a position begins at the block of the sample before it.
 constexpr int64_t kRanksPerSample = 512;
 
-// Numbers side by side in a word, so that one operation is on all of them.
+// A word may hold several numbers side by side, so that one operation computes with all of them.
 constexpr uint64_t kBytes = 0x0101010101010101;  // 1 in each of 8 bytes.
 constexpr uint64_t kSums = 0x0040201008040201;   // 1 in each of 7 sums of 9 bits.
 constexpr int kSumBits = 9;
@@ -31,7 +31,7 @@ uint64_t BitsUpToEachByte(uint64_t word) {
 
 int64_t BitsIn(uint64_t word) { return static_cast<int64_t>(BitsUpToEachByte(word) >> 56); }
 
-// [256 * r + b]: the place of the bit number r that is set in byte b.
+// Entry 256 * r + b: the place of set bit number r, counted from 0, in a byte of value b.
 constexpr std::array<uint8_t, 2048> PlacesInBytes() {
   std::array<uint8_t, 2048> places{};
   for (size_t byte = 0; byte < 256; ++byte) {
@@ -44,7 +44,7 @@ constexpr std::array<uint8_t, 2048> PlacesInBytes() {
 }
 constexpr std::array<uint8_t, 2048> kPlaceInByte = PlacesInBytes();
 
-// The place of the bit number `rank` that is set in `word`. REQUIRES: there is one.
+// The place of set bit number `rank`, counted from 0, in `word`. REQUIRES: there is one.
 int64_t BitAt(uint64_t word, uint64_t rank) {
   const uint64_t sums = BitsUpToEachByte(word);
   // The high bit of each byte whose sum is at most `rank`. Sums are at most 64.
@@ -54,13 +54,14 @@ int64_t BitAt(uint64_t word, uint64_t rank) {
   return static_cast<int64_t>(begin + kPlaceInByte[256 * rank + (word >> begin & 0xFF)]);
 }
 
-// The word of a block in which the bit number `rank` of the block is. `sums` has, in 9 bits for
-// each word but the last, how many bits are set up to its end. Makes `rank` that in the word.
+// Returns the word that holds set bit number `rank` of a block, and makes `rank` the bit's number
+// within that word. `sums` has 9 bits for each word but the last: how many bits of the block are
+// set up to that word's end.
 size_t WordAt(uint64_t sums, uint64_t& rank) {
   constexpr uint64_t kHigh = kSums << (kSumBits - 1);
   const uint64_t ranks = rank * kSums;
-  // The high bit of each sum that is at most `rank`: by the high bits or, if these are equal, by a
-  // difference of the others.
+  // The high bit of each sum that is at most `rank`. The high bits decide or, if they are equal, a
+  // difference of the other bits.
   const uint64_t difference = (ranks | kHigh) - (sums & ~kHigh);
   const uint64_t before = ((ranks & ~sums) | (~(ranks ^ sums) & difference)) & kHigh;
   const auto word = static_cast<size_t>((before >> (kSumBits - 1)) * kSums >> 54 & 7);
@@ -78,7 +79,7 @@ RecordList::RecordList(std::vector<uint64_t> words, int64_t num_positions)
   if (num_positions % kWordBits != 0) {
     words_.back() &= (uint64_t{1} << (num_positions % kWordBits)) - 1;
   }
-  // Vectors that grow could take twice the memory that is promised.
+  // A vector that has grown may hold up to twice the memory that the header promises.
   words_.shrink_to_fit();
   int64_t bits = 0;
   for (const uint64_t word : words_) bits += BitsIn(word);

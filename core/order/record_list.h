@@ -10,7 +10,7 @@
 
 namespace systole {
 
-// In place of a record's number, where only a server knows the number (RecordList::OfUnknown()).
+// Stands for a record's number that only a server knows (RecordList::OfUnknown()).
 inline constexpr int64_t kUnknownRecord = -1;
 
 class RecordList {
@@ -23,12 +23,12 @@ class RecordList {
   static RecordList OfUnknown(int64_t size, int64_t num_positions, uint64_t hash);
 
   bool is_known() const { return is_known_; }
-  // Of how many positions the list has chosen.
+  // The number of positions from which the list was chosen.
   int64_t num_positions() const { return num_positions_; }
   int64_t size() const { return size_; }
-  // Position number `rank` of the list, counted from 0. kUnknownRecord if !is_known(). O(1): the
-  // search is by halves only where the list has few positions. REQUIRES: 0 <= rank < size()
-  // (CHECK).
+  // Position number `rank` of the list, counted from 0. kUnknownRecord if !is_known(). O(1) where
+  // the list has many positions. Where it has few, a binary search finds the block. REQUIRES: 0 <=
+  // rank < size() (CHECK).
   int64_t At(int64_t rank) const;
 
   // Hash of the positions and of their number.
@@ -42,7 +42,7 @@ class RecordList {
   int64_t size_ = 0;
   uint64_t hash_ = 0;
   std::vector<uint64_t> words_;
-  std::vector<int64_t> ranks_;  // Per block: its first position's rank; bits up to each word's end.
+  std::vector<int64_t> ranks_;  // Two per block: its first position's rank, and `sums` of WordAt().
   std::vector<int64_t>
       samples_;  // The block of each position whose rank is a multiple of a number.
 };

@@ -18,7 +18,8 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kName = "systole2";
-// What releases wrote before. It counts steps, and does not say of which batch.
+// The name in the tokens of older releases. Such a token counts steps, and does not have the size
+// of their batch.
 constexpr absl::string_view kOlderName = "systole1";
 // Far above what Encode() can write. Limits the work if the text is not a token.
 constexpr size_t kMaxTextBytes = 2000;

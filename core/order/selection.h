@@ -43,7 +43,7 @@ struct InterleaveFiles {
   int64_t cycle_length = 0;
   int64_t block_length = 0;
 };
-// Keeps the positions of `list`, of those that the steps before have left.
+// Of the positions that the steps before have left, keeps those in `list`.
 struct ListedRecords {
   std::shared_ptr<const RecordList> list;
 };
@@ -55,8 +55,8 @@ inline constexpr int kMaxSelectionSteps = 32;
 
 class Selection;
 
-// Makes it cheaper to look up all positions of a selection in ascending order. A value; begins
-// empty, and is only used with one selection.
+// Makes it cheaper to look up all positions of a selection in ascending order. A value type, empty
+// at first. Use it with one selection only.
 struct SelectionWalk {
   Interleave::Round round;
   std::vector<SelectionWalk> members;
@@ -112,7 +112,7 @@ class Selection {
   // num_records() (CHECK).
   int64_t RecordAt(int64_t position, SelectionWalk* walk = nullptr) const;
 
-  // Hash of the steps as they were given. Of a list the hash of its positions counts.
+  // Hash of the steps as they were given. For a list, the hash of its positions counts.
   uint64_t fingerprint() const { return fingerprint_; }
 
  private:
