@@ -53,7 +53,7 @@ struct Shuffle {
 // Some of a dataset's records: all of it, a selection, or a member of a mixture.
 struct Part {
   double positions = 0;    // Records, far or not.
-  double records = 0;      // Far records. In a zip each member's count.
+  double records = 0;      // Far records. In a zip, those of each member.
   double bytes = 0;        // The bytes that one pass over the part fetches.
   double requests = 0;     // The requests of one pass.
   double held = 0;         // The bytes held at a time, with WINDOW.
@@ -68,7 +68,8 @@ struct Part {
 
 double Least(double a, double b) { return std::min(a, b); }
 
-// The shards that hold the records of `dataset`. In a zip those of each member, once.
+// The shards that hold the records of `dataset`. In a zip, these are the shards of all members. A
+// dataset that is several members counts once.
 std::vector<const RecordSource*> StoredShards(const Dataset& dataset) {
   std::vector<const Dataset*> datasets;
   for (const ZippedMember& member : dataset.zipped()) {
@@ -91,7 +92,8 @@ bool ReadsEachRecord(const Dataset& dataset) {
   });
 }
 
-// How many pieces of the first kind a compressed shard has. REQUIRES: the shard has records.
+// How many pieces of the first kind (core/storage/stored_pieces.h) a compressed shard has.
+// REQUIRES: the shard has records.
 double PiecesOf(const RecordSource& shard) {
   return static_cast<double>(
       shard.far_pieces()->PiecesOf({.begin = 0, .end = shard.size_bytes()})[0].end);
@@ -121,8 +123,9 @@ Part AllOf(const Dataset& dataset, double run) {
       requests += Least(pieces, std::ceil(bytes / run));
       continue;
     }
-    // Each record takes one piece, and one more for each border of pieces within the record. Among
-    // the records of one piece, only those at its borders have other blocks than the piece alone.
+    // Each record takes one piece, and one more for each border of pieces within the record.
+    // Records within one piece share its block. Only records that cross a border of the piece have
+    // other blocks.
     const double all = (records + pieces - 1) * (bytes / pieces);
     part.bytes += Least(all, kBlocksOfAPiece * bytes);
     fetched += all;
@@ -136,8 +139,8 @@ Part AllOf(const Dataset& dataset, double run) {
   return part;
 }
 
-// How many bytes must be read for the records [first, end) of a far shard, which has whole pieces.
-// REQUIRES: first < end.
+// How many bytes must be read for the records [first, end) of a far shard. If the shard is
+// compressed, whole pieces are read. REQUIRES: first < end.
 double BytesBetween(const RecordSource& shard, int64_t first, int64_t end) {
   if (shard.unread_index() != nullptr) {  // The places of the shard's records are not known yet.
     return static_cast<double>(shard.size_bytes()) / static_cast<double>(shard.num_records()) *

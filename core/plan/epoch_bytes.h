@@ -70,9 +70,9 @@ struct EpochBytes {
   // Whether first_bytes and later_bytes are exact. Even then they include the records that `tail:
   // DROP` leaves out, and later_bytes may be off by a block and by the rounding of files on disk.
   // The numbers are estimates if shards are compressed, if the feed selects or mixes records, or if
-  // bytes are fetched again. The estimate looks at a sample of a selection's records, and takes all
-  // windows to have the mean size. If a mixture's weights change, it knows only the first ones. Of
-  // a zip, all far members are taken to be read in the same way.
+  // bytes are fetched again. The estimate looks at a sample of a selection's records. It assumes
+  // that all windows have the mean size, that a mixture keeps its first weights, and that all far
+  // members of a zip are read in the same way.
   bool exact = true;
 };
 

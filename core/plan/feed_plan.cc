@@ -163,7 +163,8 @@ absl::Status CheckNamed(const v1::FeedSpec& spec, const Dataset& dataset) {
       absl::StrCat("the spec's zip and the dataset '", dataset.name(), "' have other prefixes"));
 }
 
-// The bytes of a zip's records are those of several records.
+// Refuses outputs of whole records if the feed has a zip, because each record of a zip consists of
+// several records.
 absl::Status CheckRecordFeature(const v1::FeedSpec& spec) {
   if (spec.zip().empty()) return absl::OkStatus();
   for (const v1::Output& output : spec.outputs()) {

@@ -49,9 +49,9 @@ struct WhereList {
 class FeedPlan {
  public:
   // Checks `spec` and translates it. Nothing is decoded, but the features of a sample record are
-  // compared with what the outputs need. For a `where` the columns of the shards are read when all
-  // else is checked, and `lists` holds the list of records, as long as the plan lives. Null: the
-  // plan has lists of its own. Lists that are made count for `peer`.
+  // compared with what the outputs need. For a `where`, the columns of the shards are read after
+  // all other checks. `lists` then holds the list of records as long as the plan lives. If `lists`
+  // is null, the plan has lists of its own. Lists that are made count for `peer` (RecordLists).
   //   InvalidArgument  the message has the field of the spec, what was seen and what was wanted.
   //   NotFound         the spec names another dataset, or members that `dataset` does not have.
   // Also the errors of ListOf().

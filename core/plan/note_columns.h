@@ -1,6 +1,6 @@
 // Notes the columns from which conditions are answered, and refuses features that no record of the
 // dataset has: their names are misspelt, or it is the wrong dataset. A feature that only some
-// records have is none of these.
+// records have is not refused.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_NOTE_COLUMNS_H_
@@ -19,15 +19,15 @@ namespace systole {
 
 // Dataset::NoteColumns() of a dataset that is not joined.
 //   InvalidArgument  no record has one of the features. The message names it, and the feature with
-//                    the nearest name of those in the dataset's sample. Nothing is kept of it in a
-//                    file.
+//                    the nearest name in the dataset's sample. No column of such a feature is kept
+//                    in a file.
 absl::StatusOr<NotedColumns> NoteColumnsOf(const Dataset& dataset,
                                            const std::vector<std::string>& features,
                                            const NoteColumnsOptions& options = {});
 
-// NoteColumnsOf() for the `where` steps of `spec`. A feature that all members test may be in the
-// records of one member only. Without a `where` it does nothing. Errors are those of ConditionOf()
-// and NoteColumnsOf().
+// NoteColumnsOf() for the `where` steps of `spec`. If all members test a feature, it is enough that
+// the records of one member have it. Without a `where` it does nothing. Errors are those of
+// ConditionOf() and NoteColumnsOf().
 absl::Status NoteColumnsFor(const v1::FeedSpec& spec, const Dataset& dataset);
 
 }  // namespace systole

@@ -63,7 +63,7 @@ class OutputCosts {
     if (time == absl::ZeroDuration()) return;
     to.fetch_add(absl::ToInt64Nanoseconds(time), std::memory_order_relaxed);
   }
-  // If `value` is more than `most`, it is the new `most`.
+  // Returns whether `value` is more than `most`. If so, it becomes the new `most`.
   static bool IsMore(const Nanoseconds& value, int64_t& most) {
     const int64_t nanoseconds = value.load(std::memory_order_relaxed);
     if (nanoseconds <= most) return false;

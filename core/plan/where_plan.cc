@@ -22,15 +22,15 @@ namespace {
 using Numbers = google::protobuf::RepeatedField<double>;
 using Selects = google::protobuf::RepeatedPtrField<v1::Select>;
 
-// How many positions are looked up, each in some microseconds at most, until an interruption is
-// noticed.
+// How many positions are looked up between two checks for an interruption. Each look-up takes some
+// microseconds at most.
 constexpr int64_t kPositionsAtOnce = 1 << 12;
 
 absl::Status Refuse(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(field, what));
 }
 
-// Translates a condition and those within it.
+// Translates a condition and all conditions within it.
 class Translator {
  public:
   absl::StatusOr<Condition> Translate(const v1::Where& where, std::string field, int level) {
@@ -143,7 +143,7 @@ void AppendSelects(const Selects& selects, int count, std::string& key) {
   }
 }
 
-// A text that is equal only for steps with equal lists.
+// Returns a text for `step`. Two steps have the same text only if their lists are equal.
 std::string KeyOf(const v1::FeedSpec& spec, const Dataset& dataset, const WhereStep& step) {
   const auto& members = MembersOf(spec);
   if (step.member != kOwnSelect) {
@@ -166,7 +166,8 @@ std::string KeyOf(const v1::FeedSpec& spec, const Dataset& dataset, const WhereS
   return key;
 }
 
-// The end of the error for a feature without a column, if no such feature was seen.
+// The end of the error for a feature without a column: the feature that was probably meant, if no
+// record of the sample has the feature that the condition names.
 std::string MeantFeature(const Condition& condition, const Dataset& dataset) {
   std::vector<std::string> known;
   for (const FeatureDescription& feature : dataset.features()) known.push_back(feature.name);
@@ -179,7 +180,7 @@ std::string MeantFeature(const Condition& condition, const Dataset& dataset) {
   return "";
 }
 
-// The condition and all within it.
+// How many conditions there are: `where` and all within it.
 int ConditionsIn(const v1::Where& where) {
   int conditions = 1;
   for (const v1::Where& part : where.all()) conditions += ConditionsIn(part);

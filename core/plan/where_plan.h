@@ -22,9 +22,9 @@ namespace systole {
 
 // The bounds of a condition, which a peer may have written.
 inline constexpr int kMaxWhereValues = 1024;    // In `in` and in `not_in`.
-inline constexpr int kMaxWhereConditions = 64;  // Of all `where` of a spec, with all within them.
+inline constexpr int kMaxWhereConditions = 64;  // In all `where` of a spec, at any level.
 inline constexpr int kMaxWhereLevels = 8;
-// Those of a spec, which may have several `where`.
+// The most `where` steps of a spec.
 inline constexpr int kMaxWheres = 8;
 
 // The condition `where`, whose place in the spec is `field`.
