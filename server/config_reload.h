@@ -71,7 +71,7 @@ class ConfigReload {
   };
 
   void Log(LogLevel level, absl::string_view text);
-  // Why nothing of a config comes into force.
+  // Logs that nothing of a config comes into force, and `why`.
   void Refuse(absl::string_view why);
   void LogWhatStays(const ConfigChange& change);
   // Brings next_ into force, with the datasets `added`.

@@ -150,7 +150,7 @@ sigset_t AwaitedSignals() {
   return signals;
 }
 
-// A program that waits for the file never reads half a number.
+// Writes the file at once, so a program that waits for it never reads half a number.
 absl::Status WritePort(const std::string& file, int port) {
   if (file.empty()) return absl::OkStatus();
   return WriteFileAtomically(file, absl::StrCat(port, "\n"), {.sync = false});
@@ -320,7 +320,7 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
       events.Tick();
       server->Tick();
     }
-    // Comes last: a turn that does not end is no sign of life.
+    // Comes last, so that a turn of this loop that hangs gives no sign of life.
     notifier.Alive();
   }
   notifier.Stopping(absl::StrCat("draining for at most ", config.drain_timeout()));

@@ -22,7 +22,7 @@
 
 namespace systole {
 
-// The credentials of a call. Never a token's text.
+// The credentials of a call. They never hold the text of a token.
 struct Credentials {
   // The hash of the call's token, if it has one.
   std::optional<TokenHash> token;

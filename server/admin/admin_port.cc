@@ -30,12 +30,12 @@ PageAnswer Text(int status, std::string body) {
 
 struct AdminPort::Page {
   const char* path;
-  // For the page that lists them.
+  // What the page shows, in words. The list of pages has these words.
   const char* what;
   // The permission's name in the config.
   const char* permission;
   bool (Permissions::*may)() const;
-  // One of the two makes the page.
+  // One of these two functions makes the page; the other is null.
   PageAnswer (AdminPort::*make)() const = nullptr;
   PageAnswer (AdminPort::*make_for)(const PageRequest& request,
                                     const Permissions& permissions) const = nullptr;
@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<AdminPort>> AdminPort::Open(AdminOptions options)
   const bool tls = options.tls.on();
   SYSTOLE_RETURN_IF_ERROR(CheckReach(options.listen, where.host, tls, options.insecure));
   HttpServerOptions http = std::move(options.http);
-  options.http.clock = http.clock;  // The pages tell times, too.
+  options.http.clock = http.clock;  // The pages show times, too.
   http.only_loopback_names = IsLoopbackHost(where.host) && !tls;
   if (tls) {
     SYSTOLE_ASSIGN_OR_RETURN(

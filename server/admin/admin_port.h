@@ -77,7 +77,7 @@ class AdminPort {
   // Waits for a page that is being made.
   ~AdminPort();
 
-  // From now on the pages are of `source`, which must outlive this port. Call it once.
+  // From now on the pages show `source`, which must outlive this port. Call it once.
   void Serve(const Source& source) { source_ = &source; }
 
   // From now on /configz shows `text`, which has no secrets.

@@ -1,5 +1,5 @@
-// Requests and answers of a small HTTP/1.1 server, read out of bytes and made into bytes. GET and
-// HEAD only, no bodies, one request a connection.
+// Parses the requests of a small HTTP/1.1 server, and turns its answers into bytes. Requests are
+// GET and HEAD without a body. A connection has one request.
 #ifndef SYSTOLE_SERVER_ADMIN_HTTP_MESSAGES_H_
 #define SYSTOLE_SERVER_ADMIN_HTTP_MESSAGES_H_
 
@@ -38,8 +38,8 @@ struct PageAnswer {
   std::string body;
   // Headers beside those that every answer has.
   std::vector<std::pair<std::string, std::string>> headers;
-  // If set, the answer is a stream of events. After the body, this is called for one event after
-  // the other, HttpServerOptions::event_interval apart, until it returns nullopt. Set it only if
+  // If set, the answer is a stream of events. After the body, the server calls this function for
+  // each event, HttpServerOptions::event_interval apart, until it returns nullopt. Set it only if
   // the request has may_have_events.
   std::function<std::optional<std::string>()> next_event = nullptr;
 };
@@ -79,8 +79,8 @@ class HttpRequestReader {
   bool is_head_ = false;
 };
 
-// The answer as bytes; without its body if `is_head`. Says that the connection ends, and tells
-// browsers not to keep, guess, load or run anything.
+// The answer as bytes; without its body if `is_head`. Its headers say that the connection ends.
+// They forbid browsers to keep the page, to guess its type, to load other files and to run scripts.
 std::string BytesOf(const PageAnswer& answer, bool is_head);
 
 }  // namespace systole

@@ -62,7 +62,7 @@ class HttpServer::Connections {
       : options_(std::move(options)), handler_(std::move(handler)) {}
   ~Connections() {
     io_.stop();
-    thread_.reset();  // Waits for it.
+    thread_.reset();  // Waits for the thread.
   }
 
   absl::Status Listen(ListeningSockets sockets) {
@@ -120,7 +120,8 @@ class HttpServer::Connections {
   std::atomic<int64_t> bad_ = 0;
   OpenConnections connections_;  // Oldest first.
   std::optional<asio::ssl::context> tls_;
-  // The operations of `io_` own the connections. So these end before the members above.
+  // The operations of `io_` own the connections. So the connections are destroyed before the
+  // members above.
   asio::io_context io_{1};
   std::list<Door> doors_;
   std::unique_ptr<WorkerPool> thread_;
@@ -255,7 +256,7 @@ class HttpServer::Connections::Connection
   }
 
   void AwaitEvent() {
-    if (!place_.has_value()) return;  // It has been closed meanwhile.
+    if (!place_.has_value()) return;  // The connection was closed meanwhile.
     until_event_.expires_after(absl::ToChronoNanoseconds(all_.options_.event_interval));
     until_event_.async_wait([self = shared_from_this()](const error_code& cancelled) {
       if (cancelled || !self->place_.has_value()) return;
@@ -270,7 +271,7 @@ class HttpServer::Connections::Connection
     error_code ignored;
     if (!tls_.has_value()) {
       tcp_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-      return;  // The destructor closes it.
+      return;  // The destructor closes the connection.
     }
     tcp_.expires_after(kFarewell);
     tls_->async_shutdown([self = shared_from_this()](const error_code&) {});

@@ -25,13 +25,14 @@ struct HttpServerOptions {
   // cannot keep probes out. Streams of events keep their places: they are few.
   int max_connections = 16;
   absl::Duration patience = absl::Seconds(1);
-  // From the connection to the last byte of the request's head, the handshake of TLS included.
+  // The time from the connection to the last byte of the request's head, with TLS's handshake.
   absl::Duration request_time = absl::Seconds(5);
-  // From then on to the last byte of the answer. In a stream of events, each event has this time.
+  // The time from then on to the last byte of the answer. In a stream of events, each event has
+  // this time.
   absl::Duration answer_time = absl::Seconds(10);
   // Most streams of events at once. REQUIRES: fewer than max_connections.
   int max_event_streams = 4;
-  // From the last byte of an event to the next event.
+  // The time from the last byte of an event to the next event.
   absl::Duration event_interval = absl::Seconds(2);
   // Null: plain text.
   std::unique_ptr<TlsFiles> tls;

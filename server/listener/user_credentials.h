@@ -1,5 +1,6 @@
-// gRPC's server credentials for the connections of one user on a Unix socket: plain text, and every
-// call knows the user. gRPC 1.51 itself does not tell a call its peer's user.
+// gRPC's server credentials for the connections of one user on a Unix socket. The connections are
+// plain text, and the context of every call has the user. gRPC 1.51 itself does not put the peer's
+// user there.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_USER_CREDENTIALS_H_

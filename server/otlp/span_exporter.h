@@ -75,7 +75,8 @@ class SpanExporter {
   void Send(const std::vector<Span>& batch) ABSL_LOCKS_EXCLUDED(mu_);
   // When a batch that begins at `begin` must be done. End() may bring this forward.
   absl::Duration DeadlineFrom(absl::Duration begin) const ABSL_LOCKS_EXCLUDED(mu_);
-  // Logs that spans are sent again, or `failure`, if that has changed.
+  // Logs `failure` if spans were sent before. An empty `failure` means that spans were sent: logs
+  // this if they were lost before.
   void Tell(const std::string& failure);
 
   const OtlpOptions options_;

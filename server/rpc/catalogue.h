@@ -47,15 +47,16 @@ class Catalogue {
   static absl::StatusOr<Catalogue> Open(const v1::ServerConfig& config,
                                         const ShardOptions& options);
 
-  // This catalogue without the datasets `removed`, and with those of `added`, which replace those
-  // of the same names.
+  // A copy of this catalogue without the datasets `removed`, and with the datasets of `added`. A
+  // dataset of `added` replaces one of the same name.
   Catalogue Changed(absl::Span<const std::string> removed, const Catalogue& added) const;
 
   // OK if at least one dataset is served. Otherwise the error of the refused dataset whose name
   // sorts first.
   absl::Status CheckServes() const;
 
-  // NotFound if one of `datasets`, of which a stream began, was removed since.
+  // `datasets` are those that a running stream reads. NotFound if one of them was removed after the
+  // stream began.
   absl::Status CheckServed(absl::Span<const std::string> datasets) const;
 
   // Whether a caller may know of the dataset `name`.

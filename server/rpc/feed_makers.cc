@@ -38,7 +38,7 @@ absl::Status FeedMakers::Enter(Work& work, Request& request) {
     wanted = feeds_.emplace_back(std::make_shared<Feed>());
     wanted->work = std::move(work);
   }
-  // A peer's requests for one feed are of one round.
+  // All of a peer's requests for one feed belong to the same round.
   for (const Waiting& one : wanted->waiting) {
     if (one.request.peer == request.peer) round = one.round;
   }
@@ -71,7 +71,8 @@ const FeedMakers::Waiting* FeedMakers::FirstOf(const Feed& feed) const {
 
 std::pair<std::shared_ptr<FeedMakers::Feed>, const FeedMakers::Waiting*> FeedMakers::Next() const {
   std::vector<std::pair<std::shared_ptr<Feed>, const Waiting*>> in_line;
-  std::set<uint64_t> read;  // Datasets of feeds in making, and of those that wait for such ones.
+  // The datasets of feeds in making, and of feeds that wait for one of these datasets.
+  std::set<uint64_t> read;
   std::set<uint64_t> slow;
   int makers = 0;
   for (const std::shared_ptr<Feed>& feed : feeds_) {
@@ -93,8 +94,8 @@ std::pair<std::shared_ptr<FeedMakers::Feed>, const FeedMakers::Waiting*> FeedMak
                          [&numbers](uint64_t number) { return numbers.contains(number); });
     };
     if (!reads_one_of(read)) return next;
-    // Feeds of later rounds must not overtake it for ever, unless it waits for a dataset that
-    // perhaps hangs.
+    // `next` has to wait. Feeds of later rounds must not overtake it for ever. But if it waits for
+    // a dataset that perhaps hangs, they may.
     if (!reads_one_of(slow)) read.insert(datasets.begin(), datasets.end());
   }
   return {};
@@ -107,7 +108,7 @@ std::shared_ptr<FeedMakers::Feed> FeedMakers::Begin() {
   next->in_making = true;
   next->peer = first->request.peer;
   round_ = std::max(round_, first->round);
-  // The feed that ended may have kept several waiting.
+  // Several feeds may have waited for the feed that ended.
   pool_->Submit([this] { MakeAll(); });
   return next;
 }
@@ -125,7 +126,8 @@ void FeedMakers::MakeAll() {
       feeds_.remove(feed);
       ended_.SignalAll();
     }
-    // Keeps no feed longer than the requests do: those that nobody reads make room for others.
+    // Holds the feed no longer than the requests do, because a feed that nobody reads can make room
+    // for another one.
     while (waiting.size() > 1) {
       waiting.back().request.done(made);
       waiting.pop_back();

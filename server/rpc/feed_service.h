@@ -115,7 +115,8 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // The streams that run now, with what their clients say about their trainers (RunningStreams).
   // Only streams of datasets that may be listed with `permissions`.
   StreamSnapshots ReadStreams(const Permissions& permissions) const;
-  // The slowest steps of the last minutes, of such streams.
+  // The slowest steps of the last minutes. Only steps of datasets that may be listed with
+  // `permissions`.
   SlowStepLists ReadSlowSteps(const Permissions& permissions) const;
 
   // Pictures of what streams send.
@@ -150,7 +151,8 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
 
  private:
   // OK if the caller may read all of `datasets`.
-  //   Unauthenticated  the caller is anonymous and may not read one, whether it exists or not.
+  //   Unauthenticated  the caller is anonymous and may not read one of them, whether or not that
+  //                    one exists.
   //   NotFound         one of them does not exist, or the caller may not read it.
   // Also the error of `permissions`, and those of Catalogue::Find.
   absl::Status CheckMayRead(const absl::StatusOr<Permissions>& permissions,

@@ -66,7 +66,8 @@ void ServedFeeds::Keep(Kept kept) {
   for (const Kept& one : feeds_) {
     if (one.IsFresh(now)) most = std::max(most, ++fresh[one.peer]);
   }
-  // The longest not asked for of those that `may_go`. The new one stays.
+  // Of the feeds that `may_go`, the one that was not asked for the longest. If there is none, the
+  // new feed, which is the first.
   const auto last = [](std::list<Kept>& feeds, auto may_go) {
     auto it = std::prev(feeds.end());
     while (it != feeds.begin() && !may_go(*it)) --it;
@@ -108,7 +109,7 @@ bool ServedFeeds::ForgetIdle(const std::string& peer) {
   const int64_t now = ticks_;
   return std::erase_if(feeds_, [&](const Kept& kept) {
            const ServedFeed& feed = *kept.feed;
-           // Streams have the plans.
+           // A stream that reads the feed holds one of its plans.
            return kept.feed.use_count() == 1 && feed.plan.use_count() == 1 &&
                   (!feed.compact.has_value() || feed.compact->plan.use_count() == 1) &&
                   kept.has_where() && (kept.peer == peer || !kept.IsFresh(now));
@@ -150,12 +151,12 @@ void ServedFeeds::Resolve(const v1::FeedSpec& spec, FeedMakers::Request request)
   FeedMakers::Work work;
   const std::shared_ptr<const Catalogue> catalogue = this->catalogue();
   for (const std::string& name : DatasetsOf(spec)) {
-    // Make() tells of a dataset that is not there.
+    // If a dataset is not there, Make() returns the error.
     const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = catalogue->Find(name);
     if (dataset.ok()) work.datasets.push_back((*dataset)->number());
   }
-  // A dataset that comes in the place of another one has another number. Requests for its feeds
-  // must not wait for those of the other one.
+  // A dataset that replaces another one under the same name has another number. Requests for feeds
+  // of the new dataset must not wait for feeds of the old one.
   const std::string key = spec.SerializeAsString();
   work.key = absl::StrCat(absl::StrJoin(work.datasets, ","), ";", key);
   work.make = [this, spec, key, peer = request.peer] { return Make(spec, key, peer); };

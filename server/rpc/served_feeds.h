@@ -46,8 +46,8 @@ class ServedFeeds {
  public:
   // How many feeds are kept. If more are in use at once, a plan has to be made anew now and then.
   static constexpr size_t kMostKept = 64;
-  // A feed with a `where` is fresh for so many calls of Tick() after it was last asked for: its
-  // client, which has the answer of Resolve(), may be about to call Find().
+  // A feed with a `where` is fresh for this many calls of Tick() after it was last asked for. In
+  // this time its client, which has the answer of Resolve(), may be about to call Find().
   static constexpr int64_t kFreshTicks = 10;
 
   // `room` is for the log, which gets a line when a feed over far shards is planned.
@@ -63,9 +63,9 @@ class ServedFeeds {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // The feed of `spec`. Its plans are made once and kept, so a known spec costs only a look-up, and
-  // streams of one feed share its plans. Makes room for them: the feed that was not asked for the
-  // longest is forgotten. A fresh feed with a `where` is forgotten only for want of others, and
-  // then it is one of the peer that has the most of them.
+  // streams of one feed share its plans. If there are more than kMostKept feeds, forgets one:
+  // of those that are not fresh, the one that was not asked for the longest. If all others are
+  // fresh, it is a feed of the peer that has the most fresh feeds.
   //   Unavailable  the spec has a `where` and is not known. Resolve() makes its feed.
   // Also the errors of DatasetOf() and FeedPlan::Create().
   absl::StatusOr<std::shared_ptr<const ServedFeed>> Find(const v1::FeedSpec& spec)
@@ -97,8 +97,8 @@ class ServedFeeds {
   std::shared_ptr<const ServedFeed> Known(const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Keep(Kept kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Forgets the feeds with a `where` that nobody reads now and that are not fresh, or are of
-  // `peer`, so that their lists of records are freed. Returns whether there was one.
+  // Frees lists of records: forgets each feed with a `where` that nobody reads now, if it is not
+  // fresh or was made for `peer`. Returns whether there was one.
   bool ForgetIdle(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
   // The feed of `spec`, whose text is `key`.
   absl::StatusOr<std::shared_ptr<const ServedFeed>> Make(const v1::FeedSpec& spec,

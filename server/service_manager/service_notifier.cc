@@ -26,7 +26,8 @@ constexpr timeval kSendTimeout = {.tv_sec = 1, .tv_usec = 0};
 // A status is one line of `systemctl status`.
 constexpr size_t kMaxStatusBytes = 512;
 
-// So many signs of life may be lost before the manager restarts the server.
+// How many signs of life are sent in the watchdog's time. A few of them may be lost before the
+// manager restarts the server.
 constexpr int kSignsOfLife = 4;
 
 struct Address {

@@ -21,8 +21,8 @@ namespace systole {
 struct NotifierOptions {
   // A path, or "@NAME" in Linux's abstract namespace. Empty: there is nobody to tell.
   std::string socket;
-  // A server that does not say for this long that it is alive is restarted by the manager.
-  // Infinite: the manager does not look.
+  // The manager restarts a server that does not say for this long that it is alive. Infinite: the
+  // manager does not look.
   absl::Duration watchdog = absl::InfiniteDuration();
   // Measures the time between two signs of life.
   MonotonicClock clock = SteadyClock();

@@ -25,7 +25,7 @@ void TrainerWaits::MakeRoom(const std::string& peer) {
       own != peers_.end() && own->second.size() >= kMaxTrainersOfPeer) {
     ForgetOldest(own);
   } else if (size_ >= kMaxTrainers) {
-    // Among peers that have equally many, the one that has been silent for longest.
+    // The peer that has most reports. Of several, the one whose oldest report is the oldest.
     ForgetOldest(std::max_element(peers_.begin(), peers_.end(), [](const auto& a, const auto& b) {
       if (a.second.size() != b.second.size()) return a.second.size() < b.second.size();
       return OldestOf(a.second)->second.at > OldestOf(b.second)->second.at;
