@@ -20,8 +20,8 @@ namespace {
 constexpr ObjectServerLink kLink = {.latency = std::chrono::milliseconds(20),
                                     .bytes_per_second = 400'000'000};
 constexpr int64_t kBatch = 64;
-// A run of ReadBlocks, and 16 such blocks: 4.2 and 67 MB, a quarter of the read budget, as
-// ProposeWindow() has it.
+// A block has 4.2 MB, like a run of ReadBlocks. A window has 16 blocks: 67 MB, a quarter of the
+// read budget. ProposeWindow() proposes the same.
 constexpr int64_t kBlockRecords = 41;
 constexpr int64_t kWindowRecords = 16 * kBlockRecords;
 

@@ -26,7 +26,7 @@ ObjectServer& TheServer();
 // What a feed does with its records: copies them, or decodes photographs.
 enum class Work { kCopy, kDecode };
 
-// A block of the far shards. It holds also after they were opened anew.
+// A block of the far shards. It stays valid when they are opened anew.
 struct FarBlock {
   size_t shard = 0;
   uint64_t offset = 0;
@@ -47,8 +47,8 @@ class FarShards {
   std::shared_ptr<const FeedPlan> Near(v1::Shuffle::Mode mode) const;
 
   double bytes() const;
-  // The blocks of the far shards that a feed without shuffling reads, in order. They have all
-  // bytes of all records.
+  // The blocks of the far shards that a feed without shuffling reads, in order. Together they have
+  // all bytes of all records.
   std::vector<FarBlock> Blocks() const;
   // These blocks as ranges, for bare libcurl.
   std::vector<FetchRange> Ranges() const;

@@ -136,7 +136,7 @@ class BlocksInOrder {
   Mutex mu_;
   CondVar changed_;
   bool woken_ ABSL_GUARDED_BY(mu_) = false;        // A request that was refused may succeed now.
-  std::vector<size_t> come_ ABSL_GUARDED_BY(mu_);  // Blocks whose tickets may go.
+  std::vector<size_t> come_ ABSL_GUARDED_BY(mu_);  // Blocks that have come; their tickets can go.
   BlockReader reader_;                             // Last: it calls functions that use the rest.
 };
 
@@ -158,7 +158,8 @@ void BM_FarBlocks(benchmark::State& state, bool on_disk) {
   bare.Fetch(ranges);  // Makes its connections and memory.
   const std::string name = absl::StrCat("blocks read ahead, in order, ",
                                         on_disk ? "into the cache on disk" : "in memory");
-  // A server reads for days. So the reader has its memory already.
+  // The first ReadAll() is not measured: it allocates the reader's memory, and a server reads for
+  // days.
   const TempFolder folder;
   BlocksInOrder reader(on_disk ? OpenDisk(folder) : nullptr);
   reader.ReadAll(shards, blocks);
@@ -208,7 +209,8 @@ void BM_FarInOrder(benchmark::State& state, bool on_disk) {
   const std::string name = absl::StrCat("feed in order over 20 ms and 400 MB/s, cold",
                                         on_disk ? ", into the cache on disk" : "");
   for (auto _ : state) {
-    // A server reads for days. So its engine has its memory already.
+    // The first RunEpochs() is not measured: it allocates the engine's memory, and a server reads
+    // for days.
     const TempFolder folder;
     const std::unique_ptr<StepEngine> engine =
         ColdEngine(near, {.block_cache = on_disk ? OpenDisk(folder) : nullptr});
