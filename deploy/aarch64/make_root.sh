@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 suite=bookworm
 packages=(python3)
-mirror=()  # All of Debian's.
+mirror=()  # mmdebstrap's default: the suite with its updates.
 case "$#-${1:-}" in
   2---python)
     packages+=(libstdc++6)
@@ -23,12 +23,12 @@ case "$#-${1:-}" in
   2---oldest)
     suite=bullseye
     packages=(libc6 libgcc-s1 libstdc++6 zlib1g libexpat1)
-    mirror=(http://deb.debian.org/debian)  # Corrections of bullseye are no longer beside the others.
+    mirror=(http://deb.debian.org/debian)  # Updates of bullseye are no longer beside those of bookworm.
     shift
     ;;
   [01]-*)
-    # The packages of the host that hold libraries. CMake's package of gRPC asks whether grpc_cpp_plugin is
-    # there, although the host's own runs. base-files has the texts of licences.
+    # The packages of the host that hold libraries. CMake's package of gRPC looks for grpc_cpp_plugin in this
+    # folder, although the build runs the host's. base-files has the texts of licences.
     mapfile -t -O 1 packages < <(deploy/install_dependencies.sh --tests --list | grep -- '-dev$')
     packages+=(protobuf-compiler-grpc base-files)
     ;;
@@ -65,8 +65,8 @@ mmdebstrap --mode="$mode" --architectures=arm64 --variant=extract \
   echo "$0: cannot make $folder (mmdebstrap's words are above)" >&2
   exit 1
 }
-# The linker would follow such a link out of the folder. It would then take the library that is there as an
-# archive, too, and an archive becomes part of each program.
+# Makes absolute links relative. The linker would follow an absolute link out of the folder. It would then
+# take the library that is there as an archive, too, and an archive becomes part of each program.
 while IFS=$'\t' read -r link target; do
   ln --symbolic --force --no-dereference --relative "$folder$target" "$link"
 done < <(find "$folder/usr/lib" -type l -lname '/*' -printf '%p\t%l\n')

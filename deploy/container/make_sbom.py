@@ -66,7 +66,7 @@ def _debian_component(package, root, distro):
         arch=package["Architecture"],
         distro=distro,
     )
-    # The source has the package's own name and version if it is not named.
+    # If the package names no source, the source has the package's name and version.
     source = re.fullmatch(r"(\S+)(?: \((.*)\))?", package["Source"] or name)
     component = {
         "type": "library",

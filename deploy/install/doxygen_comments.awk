@@ -1,6 +1,6 @@
-# A header as Doxygen reads it: its plain comments as documentation, what they indent (lists of errors,
-# drawings) as it stands. The comment at the file's beginning is also that of the first class or
-# struct that has none, since it speaks of that one.
+# Turns a header into what Doxygen reads. Plain comments become documentation. Indented lines in them (lists
+# of errors, drawings) stay as they are. The comment at the file's beginning also becomes that of the first
+# class or struct if that has none, because it describes this class.
 function say(text) {
   print text
   if (!left_head) head = head text "\n"
@@ -35,7 +35,7 @@ FNR == 1 { print "/** @file */" }
   indented = 0
   commented = 0
   text = $0
-  # Behind a member. Not behind a brace or a directive, where it says what ends.
+  # A comment behind a member describes the member. Behind a brace or a directive it says what ends there.
   if (text !~ /^ *[#}]/) sub(/  \/\/ /, "  ///< ", text)
   print text
 }
