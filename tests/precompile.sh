@@ -1,10 +1,10 @@
 #!/bin/sh
-# precompile.sh COMPILER ARGUMENT..: runs the compiler. If it makes a precompiled header, its digest is
-# written beside it: that of the text which the header and all that it includes come to.
+# precompile.sh COMPILER ARGUMENT..: runs the compiler. If the compiler makes a precompiled header, the script
+# writes a digest beside it: the digest of the header's preprocessed text.
 #
-# Compilers write absolute paths and addresses into a precompiled header, so it is another one in each clone,
-# and no clone can use that of another. ccache must not keep it. With CCACHE_PCH_EXTSUM ccache asks for the
-# digest in place of the header, and so finds what another clone has compiled with the same text.
+# Compilers write absolute paths and addresses into a precompiled header. So it differs from clone to clone,
+# and ccache must not keep it. With CCACHE_PCH_EXTSUM ccache uses the digest in place of the header. So it
+# finds what another clone has compiled with the same text.
 set -eu
 "$@"
 header=

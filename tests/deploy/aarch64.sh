@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds Systole for aarch64 and shows, under QEMU, that it makes the bytes that x86-64 makes.
 #
-#   tests/deploy/aarch64.sh BUILD_DIR   such as build/release, on x86-64: whose programs and tests of
-#                                       tests/system the programs of aarch64 are compared by
+#   tests/deploy/aarch64.sh BUILD_DIR   a build on x86-64, such as build/release. Its programs, and its tests
+#                                       of tests/system, check the programs of aarch64
 #
 # Takes the cross compiler, QEMU and packages of arm64 from Debian's mirror, once. The wheel needs PyPI. Roots
 # and builds lie under build/, everything else in a temporary folder, which is gone when the script ends. Exit
@@ -10,10 +10,10 @@
 #
 #   1. tests of the rooms in which values are computed, with NEON and with the portable loops
 #   2. the digests of every shipped spec, with the programs of aarch64 as server, as client and as both
-#   3. `make-flowers` and `pack` write the same files, a server of each kind share a feed, `train` prints the
-#      same losses
-#   4. the wheel trains and gives those digests, on Debian 12 and on Debian 11, where only Python is and what
-#      it and NumPy need
+#   3. `make-flowers` and `pack` write the same files, two servers, one of each kind, serve one feed, and
+#      `train` prints the same losses
+#   4. the wheel trains and gives those digests, on Debian 12 and on Debian 11, which have only Python and the
+#      libraries that Python and NumPy need
 set -euo pipefail
 
 if [[ $# -ne 1 || $1 == -* ]]; then
@@ -62,7 +62,7 @@ cmake --build "$arm" -j "$jobs" --target systole systole-server "${folders_all[@
 
 # The tests in these folders compare NEON with the portable loops. example_maker_test lets the kernel refuse
 # memory, and QEMU does not let a program ask for that (RLIMIT_AS). emulator_learning_test would take a quarter
-# of an hour. The training below compares what it computes.
+# of an hour. The training below compares what emulator_learning_test computes.
 say "tests of values"
 for folder in "${folders[@]}"; do
   ctest --test-dir "$arm/tests/$folder" -j "$jobs" --output-on-failure --no-tests=error \
@@ -146,7 +146,7 @@ cmp "$work/training-x86" "$work/training-arm"
 cmp "$work/initial-x86" "$work/initial-arm"
 
 say "the wheel"
-# SYSTOLE_WERROR=ON is the preset's option, too. So the wheel can use what ccache has of its build.
+# SYSTOLE_WERROR=ON is the preset's option, too. So ccache has compiled most of the wheel already.
 wheel=$(SKBUILD_CMAKE_DEFINE=SYSTOLE_WERROR=ON client/python/build_wheel.sh --aarch64)
 python3 -B tests/client/python/check_wheel.py --aarch64 "$SYSTOLE_AARCH64_ROOT" "$wheel" </dev/null
 # Installs the wheel as pip would on aarch64, with NumPy's wheels for it.

@@ -63,12 +63,13 @@ if ! "${podman[@]}" image exists "$base"; then
   tar --directory "$folder/base" --create . | "${podman[@]}" import --quiet - "$base" >/dev/null
   rm -rf "$folder/base"
 fi
-# The user's own limit, so that the image's ccache does not make the cache smaller.
+# Gives the image's ccache the user's own limit. With its default limit it would make the cache smaller.
 cache=$(ccache --get-config cache_dir)
 mkdir -p "$cache"
 echo "max_size = $(ccache --get-config max_size)" >"$folder/ccache.conf"
 volumes=(--volume "$cache:/root/.cache/ccache" --volume "$folder/ccache.conf:/root/.config/ccache/ccache.conf:ro")
-# pip in the build trusts whom pip outside trusts. A file that is mounted does not get into an image.
+# pip in the build trusts the authorities that pip outside trusts. A file that is mounted does not get into an
+# image.
 cert=${PIP_CERT:-$(python3 -m pip config get global.cert 2>/dev/null || true)}
 if [[ -n $cert ]]; then
   printf '[global]\ncert = /etc/pip-ca.crt\n' >"$folder/pip.conf"

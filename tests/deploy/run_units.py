@@ -60,7 +60,7 @@ class Manager:
         self.write_config(config)
         self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._notify.bind(str(self.root / "notify"))
-        # systemd's own is for everybody, too.
+        # Everybody may write to systemd's own socket, too.
         (self.root / "notify").chmod(0o777)
         self._notify.settimeout(300)
         self.log = self.root / "log"

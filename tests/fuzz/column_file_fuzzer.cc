@@ -41,8 +41,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ShardContent content = {.hash = 0x1234, .num_records = static_cast<uint8_t>(text[0])};
   text.remove_prefix(1);
   Check(content, std::string(text));
-  // With hashes that fit, the second line and the numbers are reached. The line ends at an empty
-  // one. The hash of the numbers is written in the place of the text "HASH".
+  // Writes hashes that fit, so that the code behind the checks of hashes is reached. The second
+  // line ends where an empty line follows. The hash of the numbers replaces the text "HASH".
   const size_t end = text.find("\n\n");
   if (end == absl::string_view::npos) return 0;
   const std::string numbers(text.substr(end + 2));

@@ -1,4 +1,5 @@
-// Any bytes as the text of an index. An accepted index covers the shard and is written back equal.
+// Reads any bytes as the text of an index. An accepted index covers the shard and is written back
+// equal.
 //
 // Input: 8 bytes for the shard size (u64le), then the text.
 #include <cstddef>

@@ -58,7 +58,7 @@ std::vector<std::string> CheckReservedWords(const LayerRules& rules,
 // Every header says how threads may use it ("Thread-safe", ..). A source includes its own header
 // first, which shows that the header compiles alone.
 std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources);
-// A file that uses a name of rules.precompiled must include its header, or one of the tree's
+// A file that uses a name of rules.precompiled must include the name's header, or one of the tree's
 // headers that includes it. A build that has the header precompiled would not notice.
 std::vector<std::string> CheckPrecompiledNames(const LayerRules& rules,
                                                const std::vector<SourceFile>& sources);

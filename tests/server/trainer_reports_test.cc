@@ -38,8 +38,8 @@ using ::testing::Le;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// `a` may read cats, `b` may read dogs, `watcher` sees the status and dogs, `tool` sees the status
-// alone.
+// `a` may read cats, `b` may read dogs. `watcher` may see the status and list dogs. `tool` may see
+// only the status.
 constexpr char kAccess[] =
     "token_file: 'TOKENS' "
     "identities { name: 'a' token_names: 'a' may { read: 'cats' } } "

@@ -1,4 +1,4 @@
-// Feeds with conditions, whose columns the storage gives late or never.
+// Tests feeds with conditions whose columns come late from the storage, or never.
 #include <atomic>
 #include <memory>
 #include <optional>

@@ -110,10 +110,10 @@ TEST_F(FeedMakersTest, PeersTakeTurnsHoweverManyFeedsEachWants) {
   std::vector<std::shared_ptr<Asked>> asked;
   for (const char* const key : {"a1", "a2", "a3"}) asked.push_back(Ask("a", key));
   for (const char* const key : {"b1", "b2"}) asked.push_back(Ask("b", key));
-  // A feed that two peers want comes at the turn of the first of them.
+  // A feed that two peers want is made at the turn of the peer whose turn comes first.
   asked.push_back(Ask("c", "a3"));
   for (const char* const key : {"a1", "a2", "a3", "b1", "b2"}) Finish(key);
-  Finish("x");  // One maker goes on; the other one stays with y.
+  Finish("x");  // One maker goes on; the other one is still busy with "y".
   for (const auto& one : asked) EXPECT_THAT(EndOf(one), IsOk());
   EXPECT_THAT(begun(), ElementsAre("x", "y", "a1", "a3", "b1", "a2", "b2"));
   Finish("y");
@@ -134,7 +134,7 @@ TEST_F(FeedMakersTest, ADatasetThatHangsKeepsOnlyTheFeedsThatReadItWaiting) {
   EXPECT_FALSE(own->ended);
   makers_.Tick();
   EXPECT_THAT(EndOf(own), IsOk());
-  // A feed that waits for it keeps no place and no dataset.
+  // A feed that waits for the slow one takes no maker, and other feeds of its datasets are made.
   for (const char* const key : {"b", "d"}) Finish(key);
   EXPECT_THAT(EndOf(Ask("b", "b", {2})), IsOk());
   EXPECT_THAT(EndOf(Ask("d", "d", {2})), IsOk());
