@@ -110,7 +110,7 @@ def _check_schemas(rendered):
 
 
 def _check_names(rendered):
-    """Each name of another object is that of an object that exists, in the same namespace."""
+    """Each object that another one names exists, in the same namespace."""
     for thing in rendered.objects:
         if thing["kind"] != "Namespace":
             _need(thing["metadata"].get("namespace") == "systole", f"{rendered.name}: {thing}")

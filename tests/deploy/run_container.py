@@ -45,7 +45,7 @@ class Image:
 
 
 def _check_config(image, version):
-    """Its user is the one of deploy/kubernetes, its version the project's."""
+    """The image's user is the one of deploy/kubernetes, and its version is the project's."""
     deployment = pathlib.Path("deploy/kubernetes/base/deployment.yaml").read_text()
     user = re.search(r"runAsUser: (\d+)", deployment)[1]
     need(image.config["User"] == f"{user}:{user}", f"{image.name}: runs as {image.config['User']}")
@@ -66,7 +66,7 @@ def _check_server_config(image):
 
 
 def _check_files(image, only=None):
-    """No compiler, no file that gives rights; of programs those in `only`, if it is given."""
+    """No compiler. If `only` is given: no file that gives rights, and exactly these programs."""
     programs = set()
     for path in image.files():
         mode = path.lstat().st_mode

@@ -4,7 +4,7 @@ import shlex
 
 
 class Unit:
-    """The settings of a unit's file, by name. An empty one takes back those before it."""
+    """The settings of a unit's file, by name. An empty one removes those of its name before it."""
 
     def __init__(self, path):
         self.path = path
