@@ -44,8 +44,8 @@ class FeedClient final : public Feed {
 
   // Like Create(), but begins where `token` was taken; `options.first_step` is not used.
   // The spec's global_batch may differ from the one with which the token was taken. If no step of
-  // it begins where the token was taken, the feed goes on with the next one, and `options.log` says
-  // how many examples are skipped.
+  // the new size begins where the token was taken, the feed goes on with the next step, and
+  // `options.log` says how many examples are skipped.
   //   FailedPrecondition  the dataset, the order or the content version is not the token's.
   static absl::StatusOr<std::unique_ptr<FeedClient>> Resume(const v1::FeedSpec& spec,
                                                             const ResumeToken& token,

@@ -114,13 +114,13 @@ struct FeedClientOptions {
   std::string traceparent;
 
   // Says what the feed waits for, from Create() on. May be null. Several feeds may use the same
-  // one. Shared with the caller, because the feed or the caller may be destroyed first.
+  // watch. The caller shares it, because the feed or the caller may be destroyed first.
   std::shared_ptr<FeedWatch> watch;
 
   // Gets lines about servers that fail and come back, late steps, changes of the servers and masked
   // examples. It writes at most 20 lines of a kind in 30 s, unless its own options say otherwise.
-  // May be null. Several feeds may use the same one. Threads of the feed call its sink. So the sink
-  // must not wait for the feed, or for a thread that waits for the feed.
+  // May be null. Several feeds may use the same log. Threads of the feed call the log's sink. So
+  // the sink must not wait for the feed, or for a thread that waits for the feed.
   std::shared_ptr<EventLog> log;
 };
 

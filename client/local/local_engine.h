@@ -32,8 +32,8 @@ struct LocalEngineOptions {
   // Threads that read, decode and transform at the same time.
   int threads = 1;
   // Memory for all steps that are made ahead, before a trainer asks for them, in bytes. A feed gets
-  // a quarter of it at most, and less if there are others. 0: 1 GiB, or four times the prefetch of
-  // the first feed, if that is more.
+  // a quarter of it at most, and less if there are other feeds. 0: 1 GiB, or four times the
+  // prefetch of the first feed, if that is more.
   int64_t memory_budget_bytes = 0;
   // Memory, beside memory_budget_bytes, for records of buckets and web servers: those that are read
   // ahead, and those that are kept for later. 0: a quarter of memory_budget_bytes.

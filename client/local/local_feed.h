@@ -39,8 +39,9 @@ struct LocalFeedOptions {
   // returned do not count.
   int64_t prefetch_bytes = int64_t{256} << 20;
 
-  // The lists of records that meet a `where`. A feed that is opened while another feed of the same
-  // lists, dataset and `where` lives reads no columns. Null: the feed has lists of its own.
+  // The lists of records that meet a `where`. A feed reads no columns if, when it is opened,
+  // another feed with the same lists, dataset and `where` exists. Null: the feed has lists of its
+  // own.
   std::shared_ptr<RecordLists> lists = nullptr;
   // Where the feed keeps values of the outputs that the spec marks with `cache`. Feeds may share
   // one. Null: nowhere.
@@ -74,8 +75,8 @@ class LocalFeed final : public Feed {
 
   // Like Create(), but begins where `token` was taken; `options.wanted.first_step` is not used.
   // The spec's global_batch may differ from the one with which the token was taken. If no step of
-  // it begins where the token was taken, the feed goes on with the next one, and `options.log` says
-  // how many examples are skipped.
+  // the new size begins where the token was taken, the feed goes on with the next step, and
+  // `options.log` says how many examples are skipped.
   //   FailedPrecondition  the dataset, the order or the content version is not the token's.
   static absl::StatusOr<std::unique_ptr<LocalFeed>> Resume(const v1::FeedSpec& spec,
                                                            std::shared_ptr<const Dataset> dataset,

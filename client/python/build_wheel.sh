@@ -46,7 +46,8 @@ else
   root=("$(realpath -m -- "${SYSTOLE_AARCH64_ROOT:-build/aarch64-root}")")
   export SYSTOLE_AARCH64_ROOT=${root[0]}
   deploy/aarch64/make_root.sh "${root[@]}"
-  # auditwheel can be asked for platforms of this machine alone, and otherwise chooses the oldest that will do.
+  # auditwheel takes only platforms of this machine as an argument. With `auto` it chooses the oldest platform
+  # that fits.
   asked_platform=auto
   # Without hints, CMake takes the given Python, and not the one that runs pip. For another machine it looks
   # for no headers beside the interpreter.

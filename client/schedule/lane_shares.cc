@@ -12,9 +12,9 @@ constexpr int kLeastShare = 4;
 constexpr int64_t kStepsForLane = 4;
 constexpr absl::Duration kShortestJudgement = absl::Seconds(2);
 
-// Parts of the time in which a step is awaited from a server. A server that reaches kAlways holds
-// up one that does not exceed kOften. If a server with a smaller share does not exceed kSeldom, its
-// share grows.
+// Parts of the time in which a step is awaited from a server. If a server reaches kAlways, it holds
+// up every server that does not exceed kOften. If a server with a smaller share does not exceed
+// kSeldom, its share grows.
 constexpr double kAlways = 0.9;
 constexpr double kOften = 0.6;
 constexpr double kSeldom = 0.4;

@@ -7,19 +7,21 @@
 namespace systole {
 namespace {
 
-// If servers that are taken fail one after the other, this many more than wanted are taken at once.
-// After that there are pauses, as before a server that failed is asked again.
+// If the servers that are taken fail one after the other, this many more than wanted are taken
+// without a pause. After that, there is a pause before each further server: it doubles from
+// `backoff` to `max_backoff`.
 constexpr int kTakenAtOnce = 2;
 
-// A server that is taken in place of another may have too much to do as well. This many are given
-// back, and then the next one is kept.
+// A server that is taken in place of another may have too much to do as well. At most this many
+// such servers in a row are given back. Then the next one is kept.
 constexpr int kMostTooBusy = 3;
 
 // About how often servers are asked how busy they are.
 constexpr absl::Duration kLookPeriod = absl::Seconds(10);
 
-// A client that was not better off with another server makes that server busy itself. So after each
-// such change it stays for longer. This also keeps clients from changing together.
+// If a client exchanges a server and the new one is too busy again, the client itself may make it
+// busy. So after each exchange, the pause before the next one is longer. This also keeps clients
+// from changing together.
 constexpr absl::Duration kFirstSwapPause = absl::Seconds(20);
 constexpr absl::Duration kLongestSwapPause = absl::Minutes(5);
 

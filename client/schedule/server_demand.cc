@@ -10,7 +10,7 @@ constexpr int64_t kStepsForEach = 8;
 constexpr absl::Duration kShortestMeasure = absl::Seconds(2);
 
 // The trainer counts as waiting if it waits for more than kWaits of its time, and as not waiting if
-// for less than kNoWait. In between the number of servers stays.
+// it waits for less than kNoWait of its time. In between, the number of servers stays.
 constexpr double kWaits = 0.05;
 constexpr double kNoWait = 0.01;
 

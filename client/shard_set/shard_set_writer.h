@@ -48,8 +48,8 @@ struct WrittenSet {
 
 class ShardSetWriter {
  public:
-  // The most bytes of records that wait for a thread. Larger: threads wait less for a source that
-  // is slow at times, and memory holds this much more.
+  // The most bytes of records that wait for a thread. If this number is larger, threads wait less
+  // for a source that is slow at times, and the writer takes that much more memory.
   static constexpr int64_t kMaxWaitingBytes = int64_t{64} << 20;
 
   // The errors of ShardSet::Create(), of MakeRoomFor(), and:

@@ -63,7 +63,7 @@ absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, const 
   return absl::FailedPreconditionError(absl::StrCat("the token cannot be resumed: ", differs));
 }
 
-// Says how many examples a feed skips that is resumed from `token`.
+// Says how many examples a feed skips when it is resumed from `token`.
 std::string SkippedText(const ResumeToken& token, const Order& order, const ResumedStep& resumed) {
   return absl::StrCat("examples skipped: ", resumed.skipped, ". The token was taken ",
                       PositionText(order, token.position),

@@ -40,8 +40,8 @@ absl::Status CheckWantedCores(int core_begin, int core_end, int num_cores);
 absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t total_steps,
                                          int64_t steps_per_epoch);
 
-// Makes a token whose fingerprint covers all of `order` cover only what is before its position:
-// later changes of a mixture's weights do not count.
+// Narrows the fingerprint of `token`, which covers all of `order`, to the part before the token's
+// position. Later changes of a mixture's weights then do not count.
 void CoverThePastAlone(const Order& order, ResumeToken& token);
 
 // The step with which a feed in `order` goes on from `token`. `own` is the token that this feed

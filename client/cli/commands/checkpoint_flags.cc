@@ -74,7 +74,7 @@ absl::StatusOr<emulator::LoopState> ResumedRun::LoopIn(const Feed& feed) const {
   }
   emulator::LoopState loop = checkpoint.loop;
   loop.step_in_epoch = emulator::StepInEpoch(checkpoint, size);
-  // With another batch the epochs of a mixture begin at other steps than those of the run.
+  // With another global batch, the epochs of a mixture begin at other steps than in the saved run.
   if (feed.order().spec().mixture != nullptr) return loop;
   const auto ended = static_cast<int64_t>(loop.epochs.size());
   const int64_t in_epoch = feed.next_step() - loop.step_in_epoch;

@@ -24,7 +24,7 @@ namespace systole {
 // The size of a feed's epochs.
 emulator::EpochSize EpochSizeOf(const Feed& feed);
 
-// The steps that are left of `epochs` epochs. REQUIRES: state.epochs are fewer.
+// The steps that are left of `epochs` epochs. REQUIRES: fewer epochs have ended (state.epochs).
 int64_t StepsLeft(int64_t epochs, const emulator::LoopState& state, int64_t steps_per_epoch);
 
 // A checkpoint that was read, and where its feed goes on.

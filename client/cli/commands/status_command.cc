@@ -241,7 +241,7 @@ class StatusCommand final : public Command {
     return found;
   }
 
-  // The answers of so many servers, which `ask` gives by their numbers.
+  // Calls `ask` with the numbers 0 to `servers` - 1, and returns the answers in this order.
   std::vector<absl::StatusOr<Answer>> AskAll(
       size_t servers, const std::function<absl::StatusOr<Answer>(size_t)>& ask) const {
     std::vector<absl::StatusOr<Answer>> answers(servers, absl::UnknownError("not asked"));

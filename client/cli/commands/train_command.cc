@@ -182,7 +182,8 @@ class TrainCommand final : public Command {
     beginning.feed_step = client.next_step();
     const int64_t left = StepsLeft(epochs_, beginning.loop, client.steps_per_epoch());
     const int64_t given = std::min(left, client.end_step() - beginning.feed_step);
-    // With another batch a mixture can have fewer steps after the token than the loop has.
+    // With another global batch, a mixture can have fewer steps after the token than the loop has
+    // left.
     if (spec.epochs() > 0 && given < left) {
       return resumed->Annotate(absl::InvalidArgumentError(
           absl::StrCat("with global_batch: ", spec.global_batch(), " the feed ends after ", given,
@@ -218,7 +219,8 @@ class TrainCommand final : public Command {
                                           .clock = SteadyClock(),
                                           .resume_from = beginning.loop};
     const int64_t left = StepsLeft(epochs_, beginning.loop, loop.steps_per_epoch);
-    // The trainer counts its own steps. With another batch the feed has other numbers for them.
+    // The trainer counts its own steps. With another global batch, the feed numbers the same steps
+    // differently.
     const int64_t feed_is_ahead = beginning.feed_step - trainer.steps();
     std::optional<int64_t> saved_steps;  // The steps in the last checkpoint.
     const InterruptCallback interrupt(console.interrupt, [&feeds] { feeds.Cancel(); });

@@ -23,7 +23,7 @@
 namespace systole {
 namespace {
 
-// The files of columns in `folder`, sorted. Empty if it cannot be listed.
+// The files of columns in `folder`, sorted. Empty if the folder is missing or may not be listed.
 absl::StatusOr<std::vector<std::string>> ColumnFilesIn(const std::string& folder) {
   SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(folder));
   absl::StatusOr<std::vector<std::string>> names = store->ListFolder(folder);

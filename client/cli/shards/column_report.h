@@ -37,8 +37,8 @@ struct ColumnReport {
 };
 
 // Lists the folders of the index files of `shards`, and reads the columns there, one at a time.
-// Takes 24 bytes of memory a record of the largest shard. Folders that cannot be listed have no
-// columns. Errors are those of listing other folders.
+// Takes 24 bytes of memory for each record of the largest shard. A folder that is missing or may
+// not be listed has no columns. Any other error of listing a folder is returned.
 absl::StatusOr<ColumnReport> ReportColumns(absl::Span<const ShardSummary> shards,
                                            absl::string_view index_dir);
 

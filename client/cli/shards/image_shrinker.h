@@ -18,9 +18,9 @@ struct RgbImage {
 };
 
 // `image` with its short side at `short_px` and its aspect kept (to the nearest pixel). An image
-// whose short side is not longer is returned as it is. While the image is at least twice as large
-// as wanted, 2x2 pixels are averaged (an odd last row or column is dropped), so that every pixel
-// counts. A bilinear resize does the rest.
+// whose short side is not longer than `short_px` is returned as it is. While the image is at least
+// twice as large as wanted, 2x2 pixels are averaged (an odd last row or column is dropped), so that
+// every pixel counts. A bilinear resize does the rest.
 //   InvalidArgument  short_px < 1.
 absl::StatusOr<RgbImage> ShrinkShortSide(RgbImage image, int short_px);
 

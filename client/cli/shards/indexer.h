@@ -30,8 +30,8 @@ struct IndexerOptions {
   // Features whose columns will be noted beside the indexes. Only their unfinished files are
   // removed here.
   std::vector<std::string> columns = {};
-  // The list that the shards come from. Shards and images that are as it says are not asked for
-  // their state. It must outlive the call. Null: each is asked.
+  // The list that the shards come from. It must outlive the call. It gives the states of shards and
+  // images, so their stores are not asked for them. Null: the store is asked for each state.
   const ShardList* list = nullptr;
 };
 

@@ -28,8 +28,8 @@ namespace systole {
 
 struct PackOptions {
   PackPlanOptions plan;
-  // Shrinks images so that their short side has this many pixels. Images whose short side is not
-  // longer stay as they are.
+  // Shrinks images so that their short side has this many pixels. Images with a shorter short side
+  // stay as they are.
   std::optional<int64_t> resize_short;
   // JPEG quality, 1 to 100. If it is set, every image is encoded anew. If not, only images that
   // were made smaller are encoded anew, with quality 90.

@@ -3,9 +3,9 @@
 // no traps. The state belongs to a thread, and pool threads also do other work. So every piece of
 // emulator work opens a FlushScope, which restores the former state when it closes.
 //
-// aarch64 flushes a result that is subnormal before it is rounded, x86 one that is subnormal
-// afterwards. So a result that rounds up to the smallest normal number is 0 on aarch64 alone. The
-// chance is about 2^-24 for each result as small as that.
+// aarch64 flushes a result that is subnormal before rounding. x86 flushes a result that is
+// subnormal after rounding. So a result that rounds up to the smallest normal number is 0 on
+// aarch64 alone. The chance is about 2^-24 for each result as small as that.
 //
 // Single-thread: create and destroy on the same thread. Scopes nest.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_FLUSH_SCOPE_H_

@@ -32,8 +32,8 @@ absl::string_view NumericsName(Numerics numerics);
 // The numerics called `name`. InvalidArgument, with a list of the names, for any other name.
 absl::StatusOr<Numerics> ParseNumerics(absl::string_view name);
 
-// A sentence for the report of a run with `numerics` that says that this machine has no numerics
-// of its own for `fast`, and why. Empty if the run has the numerics that it asks for.
+// A sentence for the report of a run with `numerics`: it says that `fast` was the same as `exact`
+// on this machine, and why. Empty if the run had the numerics that it asked for.
 std::string MissingNumericsNote(Numerics numerics);
 
 }  // namespace systole::emulator

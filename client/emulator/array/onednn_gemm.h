@@ -37,8 +37,9 @@ class OneDnnGemm {
   OneDnnGemm(OneDnnGemm&&) noexcept;
   OneDnnGemm& operator=(OneDnnGemm&&) noexcept;
 
-  // Whether the CPU multiplies bf16, as far as oneDNN knows: on x86-64 alone. False, too, if the
-  // variable ONEDNN_MAX_CPU_ISA hides these instructions from oneDNN.
+  // Whether oneDNN finds bf16 instructions (AVX512_BF16) in this CPU. Always false on other CPUs
+  // than x86-64. Also false if the variable ONEDNN_MAX_CPU_ISA hides these instructions from
+  // oneDNN.
   static bool IsSupported();
 
   // Returns false if oneDNN has no code or no memory for this product. Then `out` is unspecified.

@@ -42,8 +42,9 @@ struct EpochSize {
 Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, const EpochSize& size,
                           const std::string& feed_token);
 
-// The step of the current epoch with which a run goes on whose epochs have another size: the first
-// one that has no example of the steps before. size.steps_per_epoch if the epoch has no such step.
+// The step of the current epoch with which a run goes on, if its epochs may have another size than
+// the saved run's. It is the first step that has no example of the steps before the checkpoint.
+// size.steps_per_epoch if the epoch has no such step.
 int64_t StepInEpoch(const Checkpoint& checkpoint, const EpochSize& size);
 
 // Puts the checkpoint's numbers into `trainer`. Cores and batch may differ. With another number of

@@ -101,7 +101,7 @@ v1::Checkpoint ToMessage(const Checkpoint& checkpoint) {
   message.set_training_ns(absl::ToInt64Nanoseconds(loop.training_time));
   message.set_first_step_wait_ns(absl::ToInt64Nanoseconds(loop.first_step_wait));
   message.set_num_tensors(static_cast<int64_t>(checkpoint.trainer.tensors.size()));
-  // Set only if the other fields do not say it.
+  // Set only if a reader cannot compute it from the other fields.
   if (!HasOneBatch(message) || loop.step_in_epoch != loop.current.steps) {
     message.set_step_in_epoch(loop.step_in_epoch);
   }

@@ -1,6 +1,6 @@
-// Decides a trainer's next steps, together with model, options and batches: the step, and the named
-// tensors of one replica. All replicas are equal. checkpoint.proto has the tensors' names, shapes
-// and order.
+// The state of a trainer: the step, and the named tensors of one replica. Together with model,
+// options and batches, the state decides the trainer's next steps. All replicas are equal.
+// checkpoint.proto has the tensors' names, shapes and order.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINER_STATE_H_

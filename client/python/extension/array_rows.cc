@@ -43,8 +43,9 @@ int FreeUnneeded(void*) {
 }
 
 // The last owner of a table may be a thread of the engine, which must not wait for the GIL: it may
-// hold what the thread with the GIL waits for. So Python frees the arrays as soon as its main
-// thread comes to it. If too many calls wait already, the next one frees these arrays, too.
+// hold a lock that the thread with the GIL waits for. So Python's main thread frees the arrays, in
+// a pending call. If too many pending calls wait already, the arrays are freed by the next
+// FreeUnneeded().
 void Release(HeldArrays* held) {
   if (!nb::is_alive()) return;
   held->next = unneeded.load();

@@ -36,7 +36,8 @@ class FeedHandle {
   FeedHandle(const FeedHandle&) = delete;
   FeedHandle& operator=(const FeedHandle&) = delete;
 
-  // The step with which the feed begins. A token says where, in examples.
+  // The step with which the feed begins. A token gives this place as a number of examples, not as a
+  // step.
   int64_t first_step() const { return first_step_; }
   // Begins to fetch, as the first Next() does, but does not wait.
   void Start();

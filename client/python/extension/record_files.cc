@@ -35,8 +35,8 @@ namespace {
 constexpr int64_t kBlockBytes = int64_t{4} << 20;
 constexpr int64_t kMostBlockRecords = 1024;
 
-// A feature to write. `values` are its values as they lie in memory, for the kind kBytes the only
-// value, unless `list` has the values.
+// A feature to write. If `list` is set, it has the values. Otherwise `values` has them: numbers as
+// they lie in memory or, for the kind kBytes, a single value.
 struct Written {
   absl::string_view name;
   FeatureKind kind = FeatureKind::kBytes;

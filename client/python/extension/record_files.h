@@ -55,8 +55,8 @@ class RecordWalk {
              std::string index_dir);
 
   // The next records, nullopt at the end. A record is a list of tuples: a feature's name, its kind,
-  // and its values: a list of bytes, or a bytearray of int64 or float32 values. Of a feature
-  // without a list the kind is "missing" and the values are None. If a name comes twice, the later
+  // and its values: a list of bytes, or a bytearray of int64 or float32 values. A feature without a
+  // list has the kind "missing", and None in place of values. If a name comes twice, the later
   // feature counts. Raises the errors of opening and reading a shard.
   std::optional<nanobind::list> NextBlock();
 

@@ -1,6 +1,7 @@
-// What Debian 12's libraries use of glibc 2.32 to 2.36 and what glibc 2.31 does not have. A wheel brings
-// this library, so that the libraries and programs in it also run with glibc 2.31. symbol_versions.py makes
-// them use it. On a newer glibc its own functions may be found first, and do the same.
+// The functions and variables of glibc 2.32 to 2.36 that Debian 12's libraries use, and that glibc 2.31
+// lacks. A wheel brings this library, so that the libraries and programs in it also run with glibc 2.31.
+// symbol_versions.py makes them use it. On a newer glibc its own functions may be found first, and do the
+// same.
 //
 // All functions do what their manual pages say. They may be called from any thread.
 #define _GNU_SOURCE
@@ -73,8 +74,8 @@ EXPORTED int res_nsearch(struct __res_state* state, const char* name, int class,
   return __res_nsearch(state, name, class, type, answer, size);
 }
 
-// glibc 2.34 runs the constructors of a program itself. Before, a program gave it the function that does:
-// `initialize`, from the crt1.o of that time. The crt1.o of Debian 12 gives none. The loader has run
+// glibc 2.34 runs the constructors of a program itself. Before, a program gave glibc the function that runs
+// them: `initialize`, from the crt1.o of that time. The crt1.o of Debian 12 gives none. The loader has run
 // DT_PREINIT_ARRAY and the constructors of all libraries by then.
 typedef int Main(int, char**, char**);
 typedef void Initializer(int, char**, char**);
