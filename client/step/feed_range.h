@@ -49,7 +49,8 @@ void CoverThePastAlone(const Order& order, ResumeToken& token);
 // line of `log` (may be null) says how many examples it skips. `subject` is what the line is about.
 //   FailedPrecondition  the token is from another feed. The message says what differs and, if a
 //                       mixture's weights change, which change before the position.
-//   InvalidArgument     no feed can stand there, or the step is beyond kMaxStep.
+//   InvalidArgument     no feed can be at the token's position, or the step is beyond
+//                       kMaxStep.
 absl::StatusOr<int64_t> StepOfToken(const ResumeToken& token, const ResumeToken& own,
                                     const Order& order, bool allow_mixed_content, EventLog* log,
                                     LogFields subject);

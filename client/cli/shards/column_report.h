@@ -20,7 +20,7 @@ namespace systole {
 // The columns of one feature, over all shards.
 struct ColumnSummary {
   std::string feature;
-  int64_t shards = 0;   // That have the column.
+  int64_t shards = 0;   // Shards that have the column.
   int64_t records = 0;  // Of these shards, those that have the feature.
   int64_t damaged = 0;  // Of these shards, the records that were damaged or no examples.
   // Which kinds of lists occur.

@@ -164,8 +164,8 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Goes on where state_dict() was taken. The state counts examples, so the spec may have
-        another global_batch than that of the state. If no batch of it begins there, the feed goes
-        on with the next batch, and logs how many examples it skips.
+        another global_batch than that of the state. If no batch of the new size begins there, the
+        feed goes on with the next batch, and logs how many examples it skips.
 
         Raises FailedPrecondition if the data, their order or the content version differ. The
         message says which of them.

@@ -1,4 +1,4 @@
-"""A feed as what a Trainer on PyTorch takes for a DataLoader."""
+"""A feed in the form of a DataLoader, for Trainers on PyTorch."""
 
 from __future__ import annotations
 

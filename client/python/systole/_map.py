@@ -121,7 +121,8 @@ class _Row:
             self._permits.put(None)
 
     def next(self) -> MappedBatch | None:
-        """The next result, or None at the end of the feed. An error stays the next result."""
+        """The next result, or None at the end of the feed. After an error, every call raises it
+        again."""
         while self._given not in self._early:
             number, result = self._results.get()
             self._early[number] = result

@@ -1,4 +1,4 @@
-"""What a function of systole.map gives, held against the batch and against the first result."""
+"""Checks the result of a function of systole.map against the batch and against the first result."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MappedBatch(AnyBatch):
 
 
 class Shapes:
-    """Takes the arrays of the first batch for a pattern, and holds all others against it.
+    """Takes the arrays of the first batch as a pattern, and checks all later batches against it.
 
     Thread-safe.
     """

@@ -47,10 +47,10 @@ class serve:
     block_cache_bytes: the most that is kept in that folder
     columns:       features that a feed's `where` may test, such as ["label"]; for several datasets
                    {name: list}. The server reads all records of shards without these columns
-                   before it serves, and keeps the columns beside the indexes; default: none of
-                   shards, and all of arrays
-    start_timeout: how long to wait until the server serves, in seconds or as "10m"; to build
-                   indexes of large shards, and columns, takes longer
+                   before it serves, and keeps the columns beside the indexes; default: none for
+                   shards, all for arrays
+    start_timeout: how long to wait until the server serves, in seconds or as "10m". The first start
+                   may take long, because the server builds indexes and columns before it serves
 
     The server listens on a private Unix socket and shares memory with its clients. It ends with the
     block, or with this process, even if this process is killed. It leaves no file behind. If the

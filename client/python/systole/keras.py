@@ -46,8 +46,8 @@ class Dataset(DataAdapter):  # type: ignore[misc]
 
     An iteration gives the steps up to the next multiple of steps_per_epoch. Keras begins some
     iterations that it does not end, to build a model for example. Their batches do not count as
-    consumed: the next iteration gives them again. After an epoch of a single step this cannot be
-    known, so an unbuilt model takes one such step for itself.
+    consumed: the next iteration gives them again. If an epoch has only one step, the first batch
+    also ends the iteration and counts as consumed. So building a model then uses up one step.
     """
 
     def __init__(
@@ -200,8 +200,8 @@ def dataset(
     targets:         the same for what the model shall give; None: Keras gets inputs only
     weights:         the name of an output with a weight for each example; default: 1. Padding and
                      masked examples weigh 0 in any case
-    steps_per_epoch: default: the steps of the feed's epoch. fit() needs this number no more, but
-                     may be given the same one
+    steps_per_epoch: default: the steps of the feed's epoch. Call fit() without this argument, or
+                     with the same number
     restart:         each iteration begins with the feed's first step. For validation_data
     """
     if not isinstance(feed, AnyFeed):

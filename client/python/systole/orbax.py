@@ -54,7 +54,7 @@ class State:
         self._stateful = stateful
 
     async def save(self, directory: Directory) -> Awaitable[None]:
-        """Takes the state now, and returns what writes it in the background."""
+        """Takes the state now, and returns an awaitable that writes it in the background."""
         state = json.dumps(self._stateful.state_dict())
 
         async def write() -> None:
@@ -65,8 +65,8 @@ class State:
         return write()
 
     async def load(self, directory: epath.PathLike) -> Awaitable[None]:
-        """Lets the feed go on from the state. Not in the background, where Orbax would hide the
-        message of an error behind one of its own."""
+        """Lets the feed go on from the state. This does not run in the background, because Orbax
+        would then hide the message of an error behind one of its own."""
         path = epath.Path(directory) / _FILE
         try:
             state = json.loads(path.read_text())

@@ -80,7 +80,8 @@ def _checked(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 class _FeedCollector(Collector):
-    """All feeds of one registry, which wants each metric once, with the series of all feeds."""
+    """All feeds of one registry. A registry takes each metric once, with the series of all
+    feeds."""
 
     def __init__(self) -> None:
         # Feeds, the processes that registered them, and their labels. Replaced as a whole, so that

@@ -18,7 +18,7 @@ from systole.ray._server_actor import SystoleServer
 # The pause after a server's first failure in a row, doubled with each further one.
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
-# A server that served for so long has not failed in a row with the one before it.
+# If a server fails after it has served for this long, a new row of failures begins.
 _GOOD_SECONDS = 60.0
 # An actor that says nothing for this long is killed. It answers every WATCH_SECONDS, and after 25 s
 # if its server says nothing.
@@ -65,9 +65,9 @@ class _Place:
 class SystoleServers:
     """Starts a server on each chosen node and watches them, on a thread of its own.
 
-    Lives on the node where serve() was called, because the job ends with that node anyway. If its
-    process dies, Ray ends the servers, which it owns, and starts it again: it then starts new
-    servers. Trainers ask it for addresses.
+    Lives on the node where serve() was called, because the job ends with that node anyway. If this
+    actor's process dies, Ray ends the servers, because the actor owns them, and starts the actor
+    again. The actor then starts new servers. Trainers ask the actor for addresses.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -194,8 +194,8 @@ class SystoleServers:
         try:
             answer = ray.get(place.call)
         except ray.exceptions.ActorUnavailableError:
-            # The connection is lost. The next call shows whether the actor is, too. If the node
-            # is, Ray tells so after a while.
+            # The connection is lost. The next call shows whether the actor is lost, too. If the
+            # node is lost, Ray reports it after a while.
             if place.state == "serving":
                 place.call = None
                 place.next_attempt = time.monotonic() + _TURN_SECONDS

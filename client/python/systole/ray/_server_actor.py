@@ -11,7 +11,7 @@ from systole._server_process import ServerProcess
 
 # How long watch() watches at a time.
 WATCH_SECONDS = 5.0
-# A server that says nothing for this long, so often in a row, does not serve.
+# A server does not serve if it says nothing for this long, this many times in a row.
 _SECONDS_TO_ANSWER = 20.0
 _SILENCES = 3
 _POLL_SECONDS = 0.1
