@@ -9,8 +9,8 @@
 namespace systole {
 namespace {
 
-// A feed that runs beside a crowd must reach this part of the rate that it reaches beside honest
-// readers.
+// Beside a crowd, a feed must reach at least this fraction of the rate that it reaches beside
+// honest readers.
 constexpr double kRateKept = 0.5;
 
 double Median(std::vector<double> values) {

@@ -26,8 +26,8 @@
 
 namespace systole {
 
-// The faults of all connections from now on, also of open ones. `delay` and `bytes_per_second` hold
-// for each direction separately.
+// Faults of all connections, open ones and later ones. `delay` and `bytes_per_second` apply to each
+// direction separately.
 struct Faults {
   // Each piece (64 KiB at most) waits this long before it is passed on.
   absl::Duration delay = absl::ZeroDuration();

@@ -1,6 +1,6 @@
 // Feeds of all kinds: arrays, rows that meet a condition, weights that change. Servers are killed,
-// connections are cut, and the trainer ends and goes on with another batch and other cores. Its
-// examples are those that a feed of arrays in memory, without a server, has.
+// connections are cut, and the trainer ends and goes on with another batch and other cores. The
+// trainer must get the examples of a LocalFeed that reads the arrays from memory.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -32,7 +32,7 @@ class FeedsTest : public ChaosTest, public testing::WithParamInterface<KindOfFee
     for (int i = 0; i < 3; ++i) AddServer({"--dataset", absl::StrCat("rows=", shard)});
   }
 
-  // The digests of the first examples.
+  // The digests of the first `examples` examples, from a LocalFeed of the arrays in memory.
   std::vector<std::string> InMemory(int64_t examples) {
     const FeedCut cut = {.global_batch = kFeedUnit};
     absl::StatusOr<std::unique_ptr<LocalFeed>> feed =
@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, FeedsTest, testing::ValuesIn(KindsOfFeed(kRows))
 
 TEST_P(FeedsTest, ServersAreKilledConnectionsAreCutAndBatchAndCoresChange) {
   SetAll({.bytes_per_second = 60 << 20, .bytes_per_cut = 16 << 20});
-  const int64_t examples = Times(16, 96) * kFeedUnit;  // Of a life of the trainer.
+  const int64_t examples = Times(16, 96) * kFeedUnit;  // In each life of the trainer.
   std::string token;
   std::vector<std::string> lines;
   for (int life = 0; life < Times(3, 12); ++life) {
@@ -64,7 +64,7 @@ TEST_P(FeedsTest, ServersAreKilledConnectionsAreCutAndBatchAndCoresChange) {
     Process feed(FeedArgs(static_cast<int>(examples / cut.global_batch), more),
                  {.stdout_pipe_bytes = 4096});
     std::string printed;
-    // In the first half, so that servers still have steps to send.
+    // The servers are killed in the first half of the life, while they still have steps to send.
     for (uint64_t line = Draw(static_cast<uint64_t>(examples) / 2); line > 0; --line) {
       printed += feed.ReadLine();
     }

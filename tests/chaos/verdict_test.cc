@@ -1,9 +1,9 @@
 // Each limit of a feed, throttled for real: the verdict must name what is throttled, and a throttle
 // must not change a byte.
 //
-// A throttle takes a quarter of a second of a step, or an eighth of a second of a processor, which
-// is longer on a busy machine. All else that a step needs takes some milliseconds. So the answer
-// does not depend on how busy the machine is.
+// A throttle adds a quarter of a second to a step. The slow processor takes an eighth of a second
+// of processor time instead, which lasts longer on a busy machine. All else that a step needs takes
+// some milliseconds. So the answer does not depend on how busy the machine is.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -67,7 +67,8 @@ class VerdictTest : public ChaosTest {
     return finished.out;
   }
   void ExpectLimit(const std::string& limit, const ProcessOptions& options = {}) {
-    // If another server brings a late step, the feed knows only in part what the late server did.
+    // Without hedging. With it, another server could bring a late step, and the feed would know
+    // only in part what the late server did.
     EXPECT_THAT(Feed({"--spec", spec_path_, "--json", "--hedge-fraction", "0"}, options).out,
                 HasSubstr(absl::StrCat("\"limit\":\"", limit, "\"")));
     Process feed(FeedArgs(/*steps=*/2, {}), options);
@@ -81,7 +82,8 @@ class VerdictTest : public ChaosTest {
     Process feed(Command({"--spec", spec_path_, "--print=bytes"}), {.stdout_pipe_bytes = 4096});
     std::string printed;
     for (int step = 0; step < kSteps; ++step) {
-      // The line of a core is longer than the pipe, so the trainer waits in the last line.
+      // A core's line is longer than the pipe, so the trainer waits while it prints the last core's
+      // line.
       for (int core = 0; core < kCores; ++core) {
         if (core == kCores - 1) work(step);
         printed += feed.ReadLine();
@@ -172,7 +174,8 @@ TEST_F(VerdictTest, ATrainerThatTakesItsTimeIsNamedTrainer) {
   AddServer();
   ExpectRemarkIfTrainer(
       [&](int step) {
-        // For at least half of this time the next step is there.
+        // The trainer works on after the next step has come, for longer than that step took to
+        // come. So the step lies ready for at least half of the trainer's work.
         const absl::Time begin = absl::Now();
         const int64_t there = std::min(kSteps, step + 2) * kStepBytes;
         EXPECT_TRUE(WaitUntil([&] { return HasCome(there); }));
@@ -189,7 +192,8 @@ TEST_F(VerdictTest, StepsThatComeJustInTimeAreNamedNothing) {
   proxy(0).Grant(kGranted);
   ExpectRemarkIfTrainer(
       [&](int step) {
-        // The next step comes after three quarters of this time, and the trainer knows it.
+        // The trainer's work lasts until the next step has come, and a kThrottle longer. The step
+        // comes after about three quarters of the work.
         absl::SleepFor(3 * kThrottle);
         proxy(0).Grant(kGranted);
         if (step + 1 == kSteps) return;

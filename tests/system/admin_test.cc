@@ -85,7 +85,7 @@ TEST_F(SystemAdminTest, ThePageForPeopleFollowsAServerUntilItEnds) {
   ASSERT_TRUE(viewer.Send("GET /statusz/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"));
   EXPECT_THAT(viewer.ReadUntil("\n\ndata: "), HasSubstr("200 OK"));
   server.Signal(SIGTERM);
-  viewer.ReadAll();  // It ends.
+  viewer.ReadAll();  // Returns when the server ends the stream of events.
   EXPECT_EQ(server.Wait().exit_code, 0);
 }
 

@@ -50,7 +50,7 @@ ProcessOptions Environment(const StubBucket& bucket, const std::string& secret =
               "STORAGE_EMULATOR_HOST=" + bucket.endpoint()}};
 }
 
-// Has no part of any credentials of this file.
+// Matches a text that has no part of the credentials in this file.
 auto ShowsNoSecret() {
   return AllOf(Not(HasSubstr("SECRET/OF")), Not(HasSubstr("OF+TEST")),
                Not(HasSubstr("SECRETWRONG")), Not(HasSubstr("SESSIONOFTEST")),
@@ -177,7 +177,7 @@ TEST(BucketTest, CommandsReadGlobsAndKeepIndexesInAnotherFolder) {
                                  HasSubstr("s3:PutObject"), ShowsNoSecret()));
 }
 
-// The log of a server of the bucket, which also feeds.
+// The log of a server that serves the bucket's shards to one feed.
 std::string LogOfServer(StubBucket& bucket, std::vector<std::string> args) {
   args.insert(args.begin(), {"--dataset", "bucket=" + bucket.Name("d/train-*.tfrecord")});
   const auto server = ServerProcess::Start(args, Environment(bucket));
@@ -202,7 +202,7 @@ TEST(BucketTest, AServerWritesIndexesIntoABucketOnlyIfItIsTold) {
     EXPECT_THAT(LogOfServer(bucket, {"--write-index"}), Not(HasSubstr("index not kept")));
     const std::optional<std::string> index = bucket.Get("d/train-3.tfrecord.idx");
     EXPECT_TRUE(index.has_value() && bucket.Get("d/train-3.tfrecord.idx.hash").has_value());
-    // The next one reads them, and scans nothing.
+    // The next server reads these indexes, and scans nothing.
     const size_t before = bucket.server().requests().size();
     EXPECT_THAT(LogOfServer(bucket, {}), Not(HasSubstr("index")));
     for (size_t i = before; i < bucket.server().requests().size(); ++i) {
@@ -232,7 +232,7 @@ TEST(BucketTest, InspectSaysWhatAFeedFetchesOfABucketAndProposesNumbersOfWindow)
   EXPECT_THAT(json.out,
               AllOf(HasSubstr("\"epoch\":{\"set_bytes\":"), HasSubstr("\"first_requests\":64"),
                     HasSubstr("\"window\":{\"block_records\":64,\"window_records\":64")));
-  // With the server's defaults everything is kept.
+  // With the server's default budgets, everything that was read is kept.
   const Finished kept = RunSystole({"inspect", glob, "--spec", spec}, environment);
   EXPECT_THAT(kept.out, AllOf(HasSubstr("each later one 0 bytes"), Not(HasSubstr("WINDOW"))));
   const Finished disk = RunSystole(
@@ -240,7 +240,7 @@ TEST(BucketTest, InspectSaysWhatAFeedFetchesOfABucketAndProposesNumbersOfWindow)
       environment);
   EXPECT_THAT(disk.out, HasSubstr("each later one 0 bytes"));
 
-  // For shards on this machine it prints the same with and without a spec.
+  // For shards on this machine, `inspect` prints the same with and without a spec.
   const std::string files = folder / "train-*.tfrecord";
   EXPECT_EQ(RunSystole({"inspect", files, "--spec", spec}).out, RunSystole({"inspect", files}).out);
   EXPECT_EQ(RunSystole({"inspect", files, "--spec", spec, "--json"}).out,
@@ -303,7 +303,7 @@ TEST(BucketTest, ShardsOfAManifestThatThePatternDoesNotTakeAreNotAskedFor) {
   }
   bucket.Put("d/all.manifest", manifest);
   ASSERT_EQ(RunSystole({"verify", pattern}, Environment(bucket)).exit_code, 0);
-  EXPECT_LE(bucket.reads(), 2 * without + 5);  // The manifest itself.
+  EXPECT_LE(bucket.reads(), 2 * without + 5);  // The 5 are for the manifest itself.
 }
 
 TEST(BucketTest, OfAManifestThatCannotBeReadClientsLearnNoPlace) {

@@ -125,7 +125,7 @@ TEST_F(CheckpointSystemTest, OtherCoresMayGoOnAndAnotherFeedMayNot) {
 // The saved run has had 3 steps of 16 examples.
 TEST_F(CheckpointSystemTest, ARunGoesOnWithAnotherBatchAndSaysHowManyExamplesItSkips) {
   const std::string file = folder_ / "three.ckpt", later = folder_ / "later.ckpt";
-  // A dataset that is not there ends the run when it wants to validate.
+  // The dataset for validation does not exist, so the run ends when it begins to validate.
   const Finished ended =
       RunSystole(TrainArgs(spec_, 1, file,
                            {"--checkpoint-every", "3", "--eval-spec",
@@ -168,7 +168,8 @@ TEST_F(CheckpointSystemTest, ARunGoesOnWithAnotherBatchAndSaysHowManyExamplesItS
   }
 }
 
-// A mixture has no passes, so its epochs only count examples: with batches of 16, 80 of 90.
+// A mixture has no passes, so its epochs only count examples: with batches of 16, an epoch has 80
+// examples, not all 90.
 TEST_F(CheckpointSystemTest, ARunOfAMixtureGoesOnWithAnotherBatch) {
   const auto mixture = [&](int batch) {
     return WriteSpec("mixture.textproto",
@@ -187,7 +188,7 @@ TEST_F(CheckpointSystemTest, ARunOfAMixtureGoesOnWithAnotherBatch) {
   const emulator::Checkpoint end = Read(file);
   EXPECT_EQ(end.trainer.steps, 3 * 5 + 5);
   EXPECT_EQ(end.loop.epochs[3].training.examples, 90);
-  // 14 steps of 18 examples, then 5 more. An epoch is worth 90 examples.
+  // The position is that after 14 + 5 steps of 18 examples. An epoch counts as 90 examples.
   EXPECT_EQ(ResumeToken::Decode(end.feed_token)->position,
             (FeedPosition{.epoch = 3, .examples = 72}));
   const Finished again = RunSystole(TrainArgs(mixture(18), 5, file, {"--resume", file}));
@@ -195,8 +196,8 @@ TEST_F(CheckpointSystemTest, ARunOfAMixtureGoesOnWithAnotherBatch) {
   EXPECT_EQ(Read(file).trainer.steps, 3 * 5 + 5 + 5);
 }
 
-// An epoch has 5 steps of 18 examples, 90 in all, or 5 of 16, only 80. So after 3 epochs of the
-// first kind a feed of 4 epochs of the second kind has 3 steps.
+// An epoch has 5 steps: 90 examples with batches of 18, but only 80 with batches of 16. So after 3
+// epochs with batches of 18, a feed of 4 epochs with batches of 16 has only 3 steps left.
 TEST_F(CheckpointSystemTest, AMixtureThatEndsBeforeTheLastEpochIsRefusedBeforeItsFirstStep) {
   const auto mixture = [&](int batch, int epochs) {
     const std::string name = absl::StrCat("mixture-", batch, "-", epochs, ".textproto");
@@ -217,7 +218,7 @@ TEST_F(CheckpointSystemTest, AMixtureThatEndsBeforeTheLastEpochIsRefusedBeforeIt
               AllOf(HasSubstr("saved.ckpt: with global_batch: 16 the feed ends after 3 steps more, "
                               "but --epochs 4 needs 5; write epochs: 0"),
                     HasSubstr("mixture-16-4.textproto, or resume with global_batch: 18")));
-  // Both ways out.
+  // Both ways out that the error names.
   for (const std::string& spec : {mixture(16, 0), mixture(18, 4)}) {
     const Finished resumed = RunSystole(TrainArgs(spec, 4, later, {"--resume", saved}));
     ASSERT_EQ(resumed.exit_code, 0) << resumed.err;

@@ -107,7 +107,7 @@ TEST(GoldenDigestTest, EveryShippedSpecGivesTheBytesOfItsGoldenFile) {
     const std::string shards = folder / absl::StrCat("copy", copy);
     ASSERT_EQ(RunSystole({"pack", folder / "images", shards, "--shards", "1"}).exit_code, 0);
   }
-  // The same records get each name that a shipped spec asks for.
+  // Shipped specs name several datasets of images. Here all of them have the same records.
   std::vector<std::string> args;
   for (const std::string name : {"flowers", "flowers-validation", "photos", "photos-validation"}) {
     args.insert(args.end(), {"--dataset", absl::StrCat(name, "=", folder / "copy*.tfrecord")});

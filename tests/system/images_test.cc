@@ -45,7 +45,7 @@ class ImagesTest : public testing::Test {
     for (const auto& file : std::filesystem::recursive_directory_iterator(folder_ / "flowers")) {
       if (file.path().extension() == ".jpg") paths.push_back(file.path().string());
     }
-    std::sort(paths.begin(), paths.end());  // No name of a class is the beginning of another.
+    std::sort(paths.begin(), paths.end());  // No class name begins with another one.
     return paths;
   }
 

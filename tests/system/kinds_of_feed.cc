@@ -73,7 +73,7 @@ std::string KindOfFeed::SpecText(const RowsOfArrays& rows, const FeedCut& cut) c
                    ", 3] } outputs { name: 'label' feature: 'label' } "
                    "outputs { name: 'id' feature: 'record_id' }");
   for (const auto& [example, weights] : changes) {
-    // An epoch that is padded has all examples, and the others have full steps only.
+    // A feed that pads begins a new step with each epoch. All other feeds have full steps only.
     const int64_t in_epoch = pads ? example % num_records : example;
     SYSTOLE_CHECK(in_epoch % cut.global_batch == 0);
     const int64_t steps_per_epoch = (num_records + cut.global_batch - 1) / cut.global_batch;
@@ -94,8 +94,8 @@ v1::FeedSpec KindOfFeed::Spec(const RowsOfArrays& rows, const FeedCut& cut) cons
 std::vector<KindOfFeed> KindsOfFeed(int rows) {
   SYSTOLE_CHECK(rows % 32 == 0 && rows >= 96);
   const std::string not_three = "select { where { feature: 'label' not_in: 3 } } ";
-  const int64_t chosen = rows * 3 / 4 * 7 / 8;  // After the first quarter.
-  constexpr int64_t kTaken = 35;                // With all others, 288 of 384 rows.
+  const int64_t chosen = rows * 3 / 4 * 7 / 8;  // Rows that meet it, after the first quarter.
+  constexpr int64_t kTaken = 35;                // So `all` is 288 for 384 rows.
   const int64_t all = 1 + chosen + kTaken;
   return {
       {.name = "Arrays",

@@ -24,8 +24,8 @@ struct FeedCut {
   int global_batch = 0;  // Divides kFeedUnit.
   int num_cores = 1;     // Divides the batch.
 };
-// Weights change where the number of examples since the beginning, or since that of the epoch, is a
-// multiple of this.
+// Weights change only where the number of examples, counted since the feed's or the epoch's
+// beginning, is a multiple of this.
 inline constexpr int kFeedUnit = 48;
 
 // Row i has the label i % 8 and an image of `image_width` * 12 bytes, each of which depends on i.
@@ -35,7 +35,7 @@ class RowsOfArrays {
 
   int rows() const { return rows_; }
   int image_width() const { return image_width_; }
-  // The rows as they lie in memory, `members` times as the members of one dataset.
+  // The rows as they lie in memory, as a dataset of `members` members. Each member has all rows.
   std::shared_ptr<const Dataset> InMemory(int members) const;
   // The bytes of a shard with these rows.
   std::string Shard() const;
@@ -55,7 +55,7 @@ struct KindOfFeed {
   int num_members = 1;
   // Records that the members have together.
   int64_t num_records = 0;
-  bool pads = false;  // The tail.
+  bool pads = false;  // Whether the tail is padded (tail: PAD).
   // At these examples, counted since the beginning, the weights change: (example, weights).
   std::vector<std::pair<int64_t, std::string>> changes = {};
 
@@ -64,14 +64,19 @@ struct KindOfFeed {
   v1::FeedSpec Spec(const RowsOfArrays& rows, const FeedCut& cut) const;
 };
 
-// All rows, shuffled; rows by a condition, in windows; a mixture whose weights change; and a
-// mixture of conditions whose weights change, of which one member has a single record. With 384
-// rows all steps are full, whatever the cut. REQUIRES: the number of rows is a multiple of 32, and
-// at least 96.
+// Feeds of these kinds:
+//   * all rows, shuffled
+//   * rows that meet a condition, shuffled in windows
+//   * a mixture whose weights change
+//   * a mixture whose weights change; two of its members have conditions, and one of these two has a
+//     single record
+// With 384 rows all steps are full, whatever the cut. REQUIRES: the number of rows is a multiple of
+// 32, and at least 96.
 std::vector<KindOfFeed> KindsOfFeed(int rows);
 
-// The lines that `systole feed --digest=example` prints for the steps that are left, up to `steps`
-// of them, without those of empty places. An error fails the test.
+// The lines that `systole feed --digest=example` prints for the next `steps` steps of `feed`, or
+// for the steps that are left if they are fewer. Lines of empty places are left out. An error fails
+// the test.
 std::vector<std::string> ExampleLines(Feed& feed, int64_t steps);
 
 // The digests at the ends of such lines.

@@ -107,7 +107,7 @@ TEST_F(LibjpegTest, AnotherBuildIsAnotherContentVersion) {
   EXPECT_THAT(StatusOf(**other).content_version(),
               HasSubstr(absl::StrCat("+libjpeg-build-11", std::string(kBuildId).substr(2))));
   EXPECT_THAT(StatusOf(**unknown).content_version(), HasSubstr("+libjpeg-unknown-headers-2.1.5"));
-  // The code of both is still that of libjpeg, so our decoder fits into both.
+  // Both libraries still have libjpeg's code, so our decoder works with both.
   EXPECT_EQ(StatusOf(**other).jpeg_fallback(), "");
   EXPECT_EQ(StatusOf(**unknown).jpeg_fallback(), "");
   const Finished mixed = Digest(absl::StrCat((*ordinary)->address(), ",", (*other)->address()));

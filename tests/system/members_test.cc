@@ -69,7 +69,8 @@ TEST_F(MembersTest, AMixtureIsTheSameFromAnyServersAndFromAnyStep) {
   EXPECT_EQ(lines, std::vector<std::string>(wanted.begin() + 5 * 8, wanted.end()));
 }
 
-// The member `b` comes later, and one half of `a` goes before the other.
+// Mixtures of `a`'s first half, its second half, and `b`. Changes of the weights let the second
+// half and `b` come in later, and the first half leave.
 class ChangingWeightsTest : public MembersTest {
  protected:
   void SetWeights(const std::string& weights) const {
@@ -98,7 +99,8 @@ TEST_F(ChangingWeightsTest, TheFeedIsTheSameFromAnyServersAndFromAnyToken) {
   EXPECT_EQ(Lines(SortedByStepAndCore(Feed({"--server", two, "--steps", "12"}).out)), wanted);
   for (const int taken : {1, 2, 3, 4, 7, 9}) {
     SCOPED_TRACE(taken);
-    // A run that knew of no later change gives the same token.
+    // The token is the same if this run's spec lacks the later changes, and if its weights are
+    // multiples of the others.
     SetWeights(taken > 7 ? absl::StrCat(kTwoChanges, "weights { from_step: 7 weights: [0, 3, 6] }")
                : taken > 3 ? kTwoChanges
                            : "weights { from_step: 0 weights: [9, 0, 0] } ");

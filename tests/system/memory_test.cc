@@ -76,7 +76,7 @@ class MemoryTest : public testing::Test {
     // This is far longer than anything here takes. A message that never comes makes the test fail.
     call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(5));
     call->reader = stub.StreamSteps(&call->context, request);
-    call->reader->WaitForInitialMetadata();  // The server has begun to make it.
+    call->reader->WaitForInitialMetadata();  // The server has begun to make slices.
     return call;
   }
 
@@ -118,7 +118,7 @@ class MemoryTest : public testing::Test {
   int64_t idle_bytes_ = 0;
 };
 
-// One slice of 16 million examples takes 80 MiB, and is made as 2 million times 8 examples.
+// One slice of 16 million examples takes 80 MiB. It is made in 2 million parts of 8 examples.
 constexpr char kGiantSlice[] =
     "dataset: 'raw' global_batch: 16777216 num_cores: 1 tail: PAD "
     "outputs { name: 'i' feature: 'record_id' dtype: INT32 }";
@@ -156,7 +156,7 @@ TEST_F(MemoryTest, StepsFlowBesideManyFeedsOfTinySlices) {
 
 // Specs of `count` feeds, with slices of `slice_bytes` each.
 std::vector<std::string> FeedsOfSlices(int64_t slice_bytes, int count) {
-  constexpr int64_t kExampleBytes = 5;  // With its place in `valid`.
+  constexpr int64_t kExampleBytes = 5;  // An INT32, and a byte in `valid`.
   const int64_t examples = slice_bytes / kExampleBytes;
   const int64_t cores = std::min(int64_t{1024}, (int64_t{16} << 20) / examples);
   std::vector<std::string> specs;

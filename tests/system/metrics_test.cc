@@ -85,7 +85,7 @@ class MetricsTest : public testing::Test {
   double Ready(const std::string& state) const {
     return Get(absl::StrCat("ready_slices{state=\"", state, "\"}"));
   }
-  // The causes with masked examples, and how many.
+  // How many examples were masked, for each cause that has any.
   std::map<std::string, double> Masked() const {
     std::map<std::string, double> masked;
     for (const auto& [series, value] : Scrape()) {

@@ -38,7 +38,7 @@ class OrderTest : public testing::Test {
     folder_ = new TempFolder;
     PackFlowers(*folder_, kImages, /*shards=*/4);
     const std::string glob = *folder_ / "flowers-train-*.tfrecord";
-    // The images are also the validation set. The test only needs the trainer to ask for it.
+    // The validation set has the same images, because the tests only need the trainer to read it.
     auto server = ServerProcess::Start({"--dataset", absl::StrCat("flowers=", glob), "--dataset",
                                         absl::StrCat("flowers-validation=", glob)});
     ASSERT_THAT(server, IsOk());

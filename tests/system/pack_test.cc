@@ -88,7 +88,8 @@ TEST_F(PackTest, ABucketGetsTheFilesOfAFolderWhereverTheImagesAre) {
         bucket.Put("images/" + image, ReadWholeFile(images_ / image));
       }
     }
-    // Of the web: one name on each line, since the web has no lists.
+    // The names of all images, one on each line. With GCS they are web addresses, because a web
+    // server cannot list files.
     const TempFolder lists;
     std::string lines;
     for (int k = 7; k >= 0; --k) {
@@ -110,7 +111,7 @@ TEST_F(PackTest, ABucketGetsTheFilesOfAFolderWhereverTheImagesAre) {
                                     HasSubstr("2 classes, 12 train images")));
       ExpectSame(bucket, folder, local);
     }
-    // Over the same shards again.
+    // Packs over the shards of the first run.
     EXPECT_EQ(Pack(bucket, images_.path(), bucket.Name("out1/p")).exit_code, 0);
     ExpectSame(bucket, "out1/", local);
   }

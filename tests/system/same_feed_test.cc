@@ -1,6 +1,6 @@
-// The same feed, whoever makes it: servers with any number of threads, one server or several, or
-// the trainer's own process, of arrays in memory or of their shard. It may change from one to the
-// other after any step, and its batch and cores may change with it.
+// A feed is the same, whoever makes it: one server or several, with any number of threads, or the
+// trainer's own process, from arrays in memory or from their shard. After any step another maker
+// may go on with the feed, and its batch and cores may change, too.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -31,8 +31,8 @@ using ::testing::HasSubstr;
 
 constexpr int kRows = 96;
 
-// Who makes a feed. The far shard lies on a web server. Of the servers, the
-// first has one thread, the second three.
+// Who makes a feed. The far shard lies on a web server. The first server has one thread, the second
+// has three.
 enum Maker {
   kArrays,
   kArraysByThreads,
@@ -127,7 +127,7 @@ TEST_P(SameFeedTest, WhoeverMakesItItIsTheSame) {
   const FeedCut cut = {.global_batch = 24, .num_cores = 4};
   const std::vector<std::string> wanted = ExampleLines(*MustOpen(cut, kArrays), 24);
   ASSERT_GT(wanted.size(), 20u * 16);
-  if (GetParam().changes.empty()) {  // The first epoch.
+  if (GetParam().changes.empty()) {  // Each record comes once in the first epoch.
     const std::vector<std::string> digests = DigestsIn(wanted);
     const auto records = static_cast<size_t>(GetParam().num_records);
     EXPECT_EQ(std::set<std::string>(digests.begin(), digests.begin() + records).size(), records);
@@ -159,7 +159,7 @@ TEST_P(SameFeedTest, ItGoesOnUnderOtherBatchesAndCoresAgainAndAgain) {
                                      {.global_batch = 16, .num_cores = 1},
                                      {.global_batch = 24, .num_cores = 8},
                                      {.global_batch = 48, .num_cores = 4}};
-  // More than all lives take. No cut leaves out an example.
+  // These are more examples than all lives of a run take. No cut leaves out an example.
   const std::vector<std::string> whole = DigestsIn(ExampleLines(*MustOpen(cuts[0], kArrays), 400));
   CounterRng rng(/*seed=*/4, 0, 0, 0);
   for (int run = 0; run < 2; ++run) {
@@ -218,7 +218,7 @@ TEST_P(SameFeedTest, NoOtherKindTakesItsToken) {
   }
 }
 
-// With another batch, step 9 is not where it was.
+// With another batch, the steps at which weights change begin at other examples.
 TEST_P(SameFeedTest, WeightsThatChangedElsewhereInThePastAreRefused) {
   const FeedCut cut = {.global_batch = 24, .num_cores = 4};
   const ResumeToken token = MustOpen(cut, kOneServer)->TokenAt(20);

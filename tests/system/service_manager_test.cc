@@ -1,4 +1,4 @@
-// A server says to its service manager what it does.
+// A server tells its service manager what it does.
 #include <csignal>
 #include <memory>
 #include <string>
@@ -37,7 +37,7 @@ class ServiceManagerTest : public testing::Test {
     return server.ok() ? *std::move(server) : nullptr;
   }
 
-  // The next message that is no sign of life.
+  // The next message, without the signs of life (WATCHDOG=1).
   std::string Next() {
     std::string said = manager_.Next();
     while (said == "WATCHDOG=1") said = manager_.Next();
@@ -63,7 +63,7 @@ TEST_F(ServiceManagerTest, ItIsToldOfTheStartAReloadSignsOfLifeAndTheEnd) {
   EXPECT_THAT(Next(), AllOf(StartsWith("RELOADING=1\nMONOTONIC_USEC="),
                             EndsWith("\nSTATUS=reading the config again")));
   EXPECT_EQ(Next(), ready);
-  // A config with errors ends the reload, too. The server goes on as before.
+  // If the config has errors, the reload still ends, and the server goes on as before.
   folder_.Write("server.textproto", "datasets { nam: 'raw' }");
   server->process().Signal(SIGHUP);
   EXPECT_THAT(Next(), StartsWith("RELOADING=1\n"));

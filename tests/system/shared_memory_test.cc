@@ -43,7 +43,7 @@ class SystemSharedMemoryTest : public testing::Test {
   }
   static void TearDownTestSuite() { delete folder_; }
 
-  // Starts a server on the Unix socket `socket`, or on TCP if it is empty.
+  // Starts a server on the Unix socket `socket`, or on TCP if `socket` is empty.
   static std::unique_ptr<ServerProcess> Serve(const std::string& socket,
                                               const std::vector<std::string>& args = {}) {
     std::vector<std::string> all = {"--dataset", absl::StrCat("raw=", *folder_ / "raw-*.tfrecord")};

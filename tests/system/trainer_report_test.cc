@@ -1,4 +1,4 @@
-// A trainer's waits, told by the real client and shown by the real programs.
+// A trainer's waits: the real client reports them, and the real programs show them.
 #include <cstddef>
 #include <filesystem>
 #include <memory>

@@ -182,7 +182,7 @@ TEST_F(WhereTest, ARecordDamagedLaterKeepsItsPlaceAndADamagedOneIsInNoList) {
   int differ = 0;
   for (size_t i = 0; i < before.size(); ++i) differ += before[i] == after[i] ? 0 : 1;
   EXPECT_EQ(differ, 1);
-  // If the columns are noted now, the record is in no list.
+  // Columns that are noted now do not list the damaged record, so no feed meets it.
   const Finished noted = RunSystole({"index", glob(), "--columns", "label", "--rebuild"});
   EXPECT_NE(noted.exit_code, 0);
   EXPECT_THAT(noted.err, HasSubstr("1 record is damaged"));
@@ -240,7 +240,7 @@ TEST_F(WhereTest, AFeedOfTheSameListsReadsNoColumns) {
   for (const std::string& name : folder_.List()) {
     if (IsColumn(name)) std::filesystem::remove(folder_ / name);
   }
-  // Columns that were read would be noted again.
+  // If Resume() read the columns, it would note them again.
   EXPECT_THAT(LocalFeed::Resume(spec, *dataset, (*feed)->TokenAt(5), options), IsOk());
   EXPECT_THAT(folder_.List(), Each(Not(EndsWith(".column"))));
   EXPECT_THAT(LocalFeed::Resume(spec, *dataset, (*feed)->TokenAt(5), {}), IsOk());

@@ -89,7 +89,7 @@ class ZipTest : public testing::Test {
     return absl::StrCat(folder_.path(), "/", name, "-*.tfrecord");
   }
 
-  // A server whose depths lie in `depths`.
+  // Starts a server whose dataset `depths` has the shards that `depths` matches.
   std::unique_ptr<ServerProcess> Start(const std::string& depths) const {
     absl::StatusOr<std::unique_ptr<ServerProcess>> server = ServerProcess::Start(
         {"--dataset", absl::StrCat("photos=", Files("photos")), "--dataset",
@@ -107,7 +107,7 @@ class ZipTest : public testing::Test {
     return RunSystole(args);
   }
 
-  // The lines of a feed that must end well, by step and core.
+  // The lines of a feed, sorted by step and core. The feed must end well.
   std::vector<std::string> Digests(const std::string& servers,
                                    const std::vector<std::string>& more = {}) const {
     std::vector<std::string> args = {"--steps", "0"};  // To the end.
@@ -161,7 +161,7 @@ TEST_F(ZipTest, AFeedIsTheSameFromAnyServersFromAnyTokenAndInTheTrainer) {
     const std::string token = head.err.substr(at + 9, head.err.find('\n', at) - at - 9);
     EXPECT_EQ(Digests(two, {"--resume", token}),
               std::vector<std::string>(want.begin() + taken * 4, want.end()));
-    // Other prefixes are another dataset.
+    // With other prefixes, the same members are another dataset.
     SetSpec(absl::StrReplaceAll(kSpec, {{"d/", "e/"}}));
     const Finished other = Feed(one, {"--resume", token});
     EXPECT_NE(other.exit_code, 0);
@@ -200,7 +200,7 @@ TEST_F(ZipTest, WhatDoesNotFitIsSaidByTheServer) {
   EXPECT_THAT(refusal("\"depths\"", "\"none\""), HasSubstr("no dataset 'none'"));
   EXPECT_THAT(refusal("seed: 3", "select { auto_shard { policy: AUTO count: 2 } }"),
               HasSubstr("want policy: DATA"));
-  // `inspect` reads one set of shards.
+  // `inspect` reads one set of shards, so it refuses a spec of several datasets.
   const Finished inspected =
       RunSystole({"inspect", folder_ / "photos-0.tfrecord", "--spec", spec_});
   EXPECT_NE(inspected.exit_code, 0);
