@@ -84,7 +84,7 @@ TEST(FeedClientMetricsTest, ATrainerThatWaitsIsSeenMeanwhile) {
   trainer.Submit(
       [&] { EXPECT_THAT(client->Next(), StatusIs(absl::StatusCode::kCancelled, testing::_)); });
   double before = 0;
-  for (int more = 0; more < 3; ++more) {  // It grows.
+  for (int more = 0; more < 3; ++more) {  // The value grows.
     ASSERT_TRUE(WaitUntil([&] { return MetricOf(client->Metrics(), "waiting_seconds") > before; }));
     before = MetricOf(client->Metrics(), "waiting_seconds");
   }

@@ -238,7 +238,7 @@ TEST(FeedClientServersTest, SixtyFourServersTakeNoMoreMemoryThanFour) {
     size_t used = 0;
     for (const auto& server : servers) used += server->requests().empty() ? 0 : 1;
     EXPECT_GE(used, 4u);
-    EXPECT_LE(used, 17u);  // One was used above.
+    EXPECT_LE(used, 17u);  // One of them was used above.
     // Each server was asked before it was used. If a server does not say how busy it is, it is not
     // asked again, and no other server is asked.
     EXPECT_LE(answers, 2 + 2 * 16);

@@ -126,8 +126,8 @@ TEST_F(FeedClientSlotsTest, ASlotAndPiecesInOneStepAreOneStep) {
     }
     ASSERT_THAT(socket.Send(EncodeSlotOffer({1, SliceBytes()}), memory->fd()), IsOk());
   });
-  // FakeServer sends all bytes of a slice as chunks, so it would also send those of the slice that
-  // is in the slot. The first stream leaves these chunks out.
+  // FakeServer would also send the slice in the slot as chunks. So the first stream leaves these
+  // chunks out.
   FakeFeed stopping = feed;
   stopping.spoil = [spoil = feed.spoil](int stream, int chunk, FakeChunk& piece) {
     spoil(stream, chunk, piece);

@@ -47,7 +47,7 @@ TEST(FeedClientTest, SharesTheStepsAmongServers) {
     ASSERT_EQ(server->requests().size(), 1u);
     EXPECT_EQ(server->requests()[0].stride(), 2);
   }
-  // Which of them is the first is up to the client.
+  // The client chooses which of the servers sends the first step.
   EXPECT_EQ(a.requests()[0].first_step() + b.requests()[0].first_step(), 1);
   EXPECT_EQ(client->stats().servers_in_use, 2);
 }

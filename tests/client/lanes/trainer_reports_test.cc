@@ -1,4 +1,5 @@
-// Tests when each server is told. The calls themselves are tested in tests/client/feed.
+// Tests when the client sends its report to each server. The calls themselves are tested in
+// tests/client/feed.
 #include "client/lanes/trainer_reports.h"
 
 #include <set>
@@ -19,7 +20,8 @@ constexpr absl::Duration kBegin = absl::Seconds(1000);
 
 class TrainerReportsTest : public testing::Test {
  protected:
-  // Tells the servers that are due at `seconds` after the begin, and ends the calls with `status`.
+  // Sends the reports that are due `seconds` after the beginning, and ends the calls with `status`.
+  // Returns the servers.
   std::vector<int> TellAt(int seconds, const std::set<int>& streaming,
                           const absl::Status& status = absl::OkStatus()) {
     const std::vector<int> due = reports_.Due(streaming, kBegin + absl::Seconds(seconds));

@@ -4,7 +4,7 @@
 #
 #   tests/client/python/bucket_servers.sh [PYTEST ARGUMENT..]
 #
-# Builds them in build/bucket-servers, which needs Go 1.24 or newer; Debian 12's own is too old.
+# Builds the servers in build/bucket-servers. This needs Go 1.24 or newer; Debian 12's own is too old.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../.."

@@ -5,7 +5,7 @@ usage: check_wheel.py WHEEL..                  (it needs Debian's package databa
 
 * A wheel is for glibc 2.31 and newer, and for the Pythons that its name says.
 * No file in it asks for a newer version of glibc, or for the system's libstdc++. No symbol of its
-  own is unique in the process, so no other library's can take its place.
+  own is unique in the process, so no other library's symbol can take its place.
 * The licence of every library is in it, with all texts that the licence names.
 """
 
@@ -44,7 +44,7 @@ def check_licenses(archive: zipfile.ZipFile, packages: dict[str, set[str]]) -> i
     }
     for library in archive.namelist():
         if not library.startswith("systole.libs/lib") or "libsystole-glibc" in library:
-            continue  # The latter is our own, so LICENSE has it.
+            continue  # libsystole-glibc is our own: LICENSE has it.
         # auditwheel puts a part of the file's hash before the first dot.
         name = re.sub(r"-[0-9a-f]{8}\.", ".", Path(library).name, count=1).split(".so")[0]
         name = name.removesuffix("-systole")

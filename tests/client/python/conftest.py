@@ -1,6 +1,7 @@
 """What the tests of the Python package share: a data set, servers, specs.
 
-They test the package that is installed in their environment. tests/client/python/run.sh makes both.
+They test the package that is installed in their environment. tests/client/python/run.sh makes the
+environment and installs the package.
 """
 
 from __future__ import annotations

@@ -114,7 +114,8 @@ def fit(shards, folder):
     net.trained.clear()
     net.fit(data, epochs=1, verbose=0)
     found["went_on"] = net.trained == wanted(shards, 3)[10:]
-    # With its own number of steps an epoch. 20 batches are taken, over the feed's epochs.
+    # The dataset has its own number of steps an epoch. fit() takes 20 batches, across the feed's
+    # epochs.
     for given in (None, 4):
         net = Net()
         net.fit(new_data(shards, steps_per_epoch=4), epochs=5, steps_per_epoch=given, verbose=0)

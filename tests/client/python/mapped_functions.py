@@ -42,7 +42,7 @@ def adds_in_place(batch):
 
 
 def grows(batch):
-    """Gives larger and larger arrays to whoever asks for the same shape of each batch."""
+    """Gives a larger array for each batch, although all batches must have the same shape."""
     return {"rows": np.zeros((len(batch["label"]), 1 + batch.step))}
 
 

@@ -38,7 +38,7 @@ JOBS = dict(_PARTS[1:])
 
 
 def run(job: str, library: str) -> dict[str, Any]:
-    """Runs the block of that library, or ours; returns the names that it leaves."""
+    """Runs the block of that library, or ours; returns the names that the block defines."""
     (code,) = [code for kind, code in JOBS[job] if kind == library]
     names: dict[str, Any] = {"images": ICONS, "labels": np.arange(len(ICONS))}
     imports = _IMPORTS["imports"] + (_IMPORTS[f"{library}-imports"] if library else "")

@@ -63,9 +63,10 @@ class FleetSimulation {
   // Servers that were disturbed since the last call but one do not count.
   double BusiestToAverage();
   double average_busy() const { return average_busy_; }
-  // The longest that a trainer waited for a step since the last call.
+  // The longest time that a trainer waited for a step since the last call.
   absl::Duration TakeLongestWait();
-  // The longest that a server took for a step since the last call, steps before it included.
+  // The longest time that a server took for a step since the last call, including the steps that it
+  // had to make before.
   absl::Duration TakeLongestStep();
   // The most servers that one client has used or asked at a time.
   size_t most_servers() const { return most_servers_; }
@@ -75,8 +76,8 @@ class FleetSimulation {
   int64_t steps() const { return steps_; }
   // The first thing that was wrong: a step that came twice, or that came out of its window.
   const std::string& wrong() const { return wrong_; }
-  // What is added to the time in which a server makes a step: until an answer comes, and until the
-  // end of a stream is seen.
+  // The network's round trip. An answer takes a whole one, and the end of a stream half of one. A
+  // step arrives as soon as it is made.
   static constexpr absl::Duration kRoundTrip = absl::Milliseconds(20);
 
  private:

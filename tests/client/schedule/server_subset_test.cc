@@ -71,17 +71,17 @@ TEST(ServerSubsetTest, WhoIsBusierThanTheOthersHasTooMuchToDo) {
     subset.Take(At(0));
   }
   subset.Told(0, ServerLoad{.busy = 0.8, .free_places = 1}, At(0));
-  EXPECT_EQ(subset.ExcessOf(0, At(0)), 0);  // Nobody else has told.
+  EXPECT_EQ(subset.ExcessOf(0, At(0)), 0);  // No other server has told its load.
   subset.Told(1, ServerLoad{.busy = 0.4, .free_places = 1}, At(0));
   subset.Told(2, std::nullopt, At(0));
   EXPECT_NEAR(subset.ExcessOf(0, At(1)), 0.5, 1e-9);
   EXPECT_FALSE(subset.HasRoom(0, At(1)));
   EXPECT_EQ(subset.ExcessOf(1, At(1)), 0);
   EXPECT_TRUE(subset.HasRoom(1, At(1)));
-  // A server that does not tell counts as average.
+  // A server that does not tell its load counts as average.
   EXPECT_EQ(subset.ExcessOf(2, At(1)), 0);
   EXPECT_TRUE(subset.HasRoom(2, At(1)));
-  // Neither 1.2 times the average nor 1.2 times very little is too much.
+  // A load of 1.2 times the average is not too high. Nor is a load that is very low itself.
   subset.Told(0, ServerLoad{.busy = 0.47, .free_places = 0}, At(2));
   EXPECT_EQ(subset.ExcessOf(0, At(2)), 0);
   subset.Told(0, ServerLoad{.busy = 0.09, .free_places = 1}, At(2));
@@ -152,8 +152,9 @@ TEST(ServerDemandTest, WhatIsNotSettledDoesNotCount) {
 TEST(LaneSharesTest, ASlowServerGetsHalfOfItsLaneAndThenAQuarter) {
   LaneShares shares;
   absl::Duration now;
-  // A plan with the present shares, in which a step of server 1 is awaited for the part `slow` of
-  // the time, and steps of the others for the part `fast`. Returns the share of server 1 after it.
+  // Begins a plan with the present shares, and takes steps until the shares change. A step of
+  // server 1 is awaited for the fraction `slow` of the time, and steps of the other servers for the
+  // fraction `fast`. Returns the new share of server 1.
   const auto every_after = [&](double slow, double fast) {
     const std::vector<LaneShare> plan = shares.SharesOf({0, 1, 2, 3});
     shares.Begin(plan);
@@ -171,7 +172,7 @@ TEST(LaneSharesTest, ASlowServerGetsHalfOfItsLaneAndThenAQuarter) {
   EXPECT_EQ(every_after(1, 0.5), 2);
   EXPECT_EQ(every_after(0.7, 1), 2);
   EXPECT_EQ(every_after(1, 0.5), 4);
-  EXPECT_EQ(every_after(1, 0.5), 4);  // A server that is slower still is late, and rests.
+  EXPECT_EQ(every_after(1, 0.5), 4);  // A still slower server counts as late and rests.
   EXPECT_THAT(shares.Helpers(shares.SharesOf({0, 1, 2, 3})), ElementsAre(0, 2, 3));
   EXPECT_EQ(every_after(0.3, 1), 2);
   EXPECT_EQ(every_after(0.3, 1), 1);

@@ -197,7 +197,7 @@ TEST(ServerAnswerTest, OtherRecordsOfAConditionAreNamedWithTheCommandThatNotesCo
       StatusIs(absl::StatusCode::kFailedPrecondition,
                AllOf(HasSubstr("6 of hash 000000000000000b, want 7 of hash 000000000000000a"),
                      HasSubstr("`systole index --columns label,width --rebuild`"))));
-  // Other data have other records, and are named first.
+  // If the data differ, too, the error names the data first.
   answer.mutable_identity()->set_dataset_fingerprint(1);
   EXPECT_THAT(CheckSameFeed(answer, first, spec, /*allow_mixed_content=*/true),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("the same shards")));

@@ -14,7 +14,7 @@ TEST(ServerSecurityTest, CertificatesOfServersBehindANameAreForTheName) {
   const ServerSecurity tls = {.tls = true};
   EXPECT_THAT(NameInCertificates(tls, {"dns:///feeds:8470"}), IsOkAndHolds("feeds"));
   EXPECT_THAT(NameInCertificates(tls, {"dns:///feeds:1", "dns:///feeds:2"}), IsOkAndHolds("feeds"));
-  // Otherwise the name is in each address.
+  // Without a name for all servers, each certificate must have the name in its server's address.
   EXPECT_THAT(NameInCertificates(tls, {"a:1", "file:b"}), IsOkAndHolds(""));
   EXPECT_THAT(NameInCertificates({}, {"dns:///feeds:8470"}), IsOkAndHolds(""));
   const ServerSecurity named = {.tls = true, .server_name = "other"};

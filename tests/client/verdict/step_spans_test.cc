@@ -52,7 +52,7 @@ TEST(StepSpansTest, StagesAreLaidBackFromTheArrivalOfTheFirstChunk) {
 TEST(StepSpansTest, TheStagesOfALaterSliceCountWhereTwoMeet) {
   StepSpans spans;
   spans.BeginSlice(Stages(0, 50, 0), Ms(100), Ms(101));
-  // Made while the first slice was made, too, and longer.
+  // This slice was made partly while the first slice was made, and finished later.
   spans.BeginSlice(Stages(40, 60, 0), Ms(180), Ms(181));
   spans.Complete();
   EXPECT_EQ(Text(spans), "decode 50-80, storage 80-120, decode 120-180, client 180-181");

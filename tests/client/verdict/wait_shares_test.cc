@@ -42,7 +42,8 @@ class Simulation {
     }
   }
   FeedWaits waits() const { return shares_.waits(); }
-  // What is known if the trainer has worked for `worked` and then waited, since its last step.
+  // What is known when, since its last step, the trainer has worked for `worked` and then waited
+  // for `waited`.
   std::optional<LatelyWaited> Lately(absl::Duration worked, absl::Duration waited) const {
     return shares_.Lately({.at = now_ + worked + waited, .waited = waited, .ready_at = now_});
   }

@@ -100,7 +100,7 @@ TEST(FlowerPainterTest, MeanColourTellsLittleAboutTheKind) {
         [&](const Colour& a, const Colour& b) { return distance(a) < distance(b); });
     right += (nearest - centroids.begin()) == i % kFlowerKinds;
   }
-  if (kSanitized) return;  // Of so few images the accuracy is chance.
+  if (kSanitized) return;  // With so few images the accuracy is a matter of luck.
   EXPECT_LT(static_cast<double>(right) / (kImages / 2), 0.60);
 }
 

@@ -61,8 +61,9 @@ std::map<std::string, std::string> FilesIn(const TempFolder& folder) {
   return files;
 }
 
-// The shards that were scanned while `work` ran, by the last two digits of their names. From all
-// others only the first byte was read, which gives size and version, and the first 512 bytes.
+// The shards that were scanned while `work` ran, by the last two digits of their names. Of the
+// other shards, at most two parts were read: the first byte, whose answer gives size and version,
+// and the first 512 bytes.
 template <typename Work>
 std::set<std::string> ScannedIn(const Work& work) {
   const size_t before = Bucket().server().requests().size();
@@ -77,7 +78,7 @@ std::set<std::string> ScannedIn(const Work& work) {
   return scanned;
 }
 
-// How many images were fetched since the request of this number.
+// How many images were fetched from request number `first` on.
 int ImagesReadSince(size_t first) {
   int images = 0;
   const std::vector<StubRequest> all = Bucket().server().requests();
@@ -215,7 +216,8 @@ TEST(IndexerTest, TheFolderOfABucketGetsAnIndexOfItsShardsToo) {
   Bucket().SetFault(nullptr);
 }
 
-// Requests for first bytes since the request of this number: each asks for an object's state.
+// How many requests, from number `first` on, were for the first byte of an object whose name ends
+// with `ending`. Such a request asks for the object's state.
 int AsksForStatesSince(size_t first, absl::string_view ending) {
   int asks = 0;
   const std::vector<StubRequest> all = Bucket().server().requests();

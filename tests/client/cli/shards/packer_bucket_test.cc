@@ -72,7 +72,7 @@ TEST_F(PackerBucketTest, AnImageThatCannotBeReadIsNoBadOne) {
   EXPECT_THAT(PackQuietly(Name("images"), out / "p", options),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("a/2.jpg")));
   EXPECT_THAT(out.List(), IsEmpty());
-  // It was removed after the folder was listed.
+  // The image was removed after the folder was listed.
   Bucket().SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
     if (!absl::StrContains(request.target, "a/2.jpg")) return std::nullopt;
     return Bodiless(request, RefuseInXml(404, "NoSuchKey"));

@@ -50,7 +50,7 @@ class Bucket:
     writer: dict[str, str]  # The same of a user who may read and write.
     stranger: dict[str, str]  # The same of a user who may do nothing.
     shards: str  # The same shards as files.
-    digests: list[str]  # Of the same feed from these.
+    digests: list[str]  # Of the same feed from these files.
 
     @property
     def pattern(self) -> str:
@@ -219,7 +219,8 @@ def test_what_is_packed_and_indexed_in_a_bucket_is_fed_as_from_files(bucket, sha
 
 
 def test_images_in_a_bucket_are_packed_into_it(bucket, shards, monkeypatch):
-    # The same calls for Cloud Storage, whose emulators get no token: moto checks none now.
+    # The same, with the calls for Cloud Storage. Its emulators get no token, so moto now checks
+    # none.
     program = _programs.path_of("systole")
     monkeypatch.setattr(moto.settings, "INITIAL_NO_AUTH_ACTION_COUNT", float("inf"))
     s3 = client("s3", bucket.endpoint)
@@ -254,7 +255,7 @@ def test_a_large_shard_is_put_together_from_its_parts(bucket, tmp_path, monkeypa
     local = (tmp_path / "p-train-00000-of-00001.tfrecord").read_bytes()
     assert there["Body"].read() == local
     assert len(local) > 16 << 20
-    assert there["ETag"].strip('"').endswith("-3")  # Of parts.
+    assert there["ETag"].strip('"').endswith("-3")  # It was uploaded in 3 parts.
 
 
 # Writes 40 MB into two shards, several parts for each, and reads them again. With "fail" the
@@ -295,7 +296,7 @@ def test_what_python_writes_into_a_bucket_has_the_bytes_of_files(
     for file in ("p-00000-of-00002.tfrecord", "p-00001-of-00002.tfrecord"):
         there = s3.get_object(Bucket=name, Key=f"written/{file}")
         assert there["Body"].read() == (tmp_path / file).read_bytes()
-        assert there["ETag"].strip('"').endswith("-3")  # Of parts.
+        assert there["ETag"].strip('"').endswith("-3")  # Uploaded in 3 parts.
     done = bucket.run(
         [sys.executable, "-c", WRITE, f"{scheme}://{name}/failed/p", "fail"], **variables
     )

@@ -1,4 +1,4 @@
-"""systole.grain: a feed as a dataset of Grain, held by Grain's own test of iterators."""
+"""systole.grain: a feed as a dataset of Grain, checked by Grain's own test of iterators."""
 
 from __future__ import annotations
 

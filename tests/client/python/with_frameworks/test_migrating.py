@@ -13,7 +13,8 @@ import systole
 from migrating_page import JOBS
 
 THEIRS = [(job, kind) for job, blocks in JOBS.items() for kind, _ in blocks if kind != ""]
-# In these jobs ours is to be the same, row by row, to within this part of the largest value.
+# In these jobs our values must equal the other side's, row by row, to within this fraction of the
+# largest value.
 EXACT = {
     ("2.", "tf"): 5e-7,  # A division is a multiplication here.
     ("3.", "tf"): 5e-7,
@@ -23,7 +24,7 @@ EXACT = {
     ("12", "tf"): 0,
     ("15", "webdataset"): 0,
 }
-# In these the examples of an epoch, in any order.
+# In these jobs both sides must have the same examples in an epoch, in any order.
 SHUFFLED = {("1.", "tf"), ("8.", "torch"), ("8.", "dali")}
 
 
@@ -96,7 +97,7 @@ def brightened(job, got):
 
 
 def filtered(job, got):
-    (labels,) = ours(job)  # Without the last batch, which is not full.
+    (labels,) = ours(job)  # The last batch is not full and is left out.
     assert len(labels) > 0 and 3 not in labels
     assert 0 <= len(got[0]) - len(labels) < 60
     assert got[0][: len(labels)].tolist() == labels.tolist()
@@ -131,7 +132,8 @@ def weighted(job, got):
     members = labels_of("flowers-train-*.tfrecord"), labels_of("icons/*.tfrecord")
 
     def shares(labels, before=(0, 0)) -> list[tuple[int, int]]:
-        """How many examples of each member, in order and after `before`, these may be."""
+        """All pairs of numbers of examples of the two members that could make up `labels`, if each
+        member goes on in order after its `before` examples."""
         found = []
         for flowers in range(len(labels) + 1):
             turns = flowers, len(labels) - flowers

@@ -564,7 +564,7 @@ def test_a_state_loads_under_other_weights_from_its_step_on(server, shards):
     before, state = here
     for feed in feeds((2, (3, 1)), (5, (0, 1))):
         with feed:
-            # A member goes on in its pass, also if all turns are now its own.
+            # The second member goes on in its pass, even if it gets all turns from now on.
             assert ids(feed, 5) == before
             after = ids(feed, 2)
             feed.load_state_dict(state)

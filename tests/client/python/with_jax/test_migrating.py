@@ -1,5 +1,5 @@
-"""Our side of client/python/MIGRATING.md does what the page says. Theirs is run, and compared with
-ours, by tests/run.sh frameworks."""
+"""Our side of client/python/MIGRATING.md does what the page says. `tests/run.sh frameworks` runs
+the other side and compares it with ours."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_an_image_and_its_mask_are_cut_alike():
     found = epoch("13. An image and its mask, drawn alike")
     assert found["image"].shape == (120, 24, 24, 3)
     assert (found["image"][..., :1] == found["mask"]).all()
-    # Not the same part of each.
+    # Not every image is cut at its top left corner.
     assert not (found["image"] == ICONS[:, :24, :24]).all(axis=(1, 2, 3)).all()
 
 
