@@ -119,7 +119,8 @@ TEST(ColumnFileTest, NoMemoryIsTakenForBytesThatHaveNotCome) {
   Column column = {.feature = "n", .num_records = kRecords, .facts = {.first_int64 = 0}};
   column.length = 1;
   const std::string head = ColumnFileText(content.hash, column);
-  // Enough bytes for the reader to take the lines for whole, so that only the numbers lack.
+  // The bytes after the head are enough for the reader to accept the head's lines. So only the
+  // numbers are missing.
   const Boasting file(head + std::string(200'000, 'x'), head.size() + uint64_t{8} * kRecords);
   EXPECT_FALSE(ReadColumnFile(file, content, "").ok());
   EXPECT_LE(file.most(), size_t{1} << 20);

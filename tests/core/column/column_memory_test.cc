@@ -1,5 +1,5 @@
-// Counts the bytes that are taken by operator new, because noting columns may take no more than
-// its header says.
+// Counts the bytes that are taken by operator new, because making columns may take no more than
+// shard_columns.h says.
 #include <malloc.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ TEST(ColumnMemoryTest, NotingTakesTwelveBytesForEachRecordAndColumn) {
   const auto columns = static_cast<int64_t>(features.size());
   EXPECT_LE(most - before, 12 * kRecords * (columns + 1) + kBeside);
   EXPECT_GT(most - before, 12 * kRecords * columns);  // The counter works.
-  // Columns that are there are read one at a time.
+  // Columns that exist already are read one at a time.
   most = taken.load();
   const int64_t then = most;
   ASSERT_TRUE(MakeColumns(**shard, features, {}).ok());

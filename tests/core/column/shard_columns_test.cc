@@ -97,7 +97,7 @@ TEST(ShardColumnsTest, ColumnsLieBesideTheIndexAndAreMadeOnce) {
   EXPECT_EQ(rebuilt->columns, columns);
 }
 
-// Each of the two has looked for columns before the other keeps its own.
+// Both look for columns before either of them keeps its own.
 TEST(ShardColumnsTest, OfTwoThatNoteColumnsAtOnceNeitherLosesOne) {
   const TempFolder folder;
   StubBucket& bucket = UnsignedBucketOfProcess();
@@ -194,7 +194,7 @@ TEST(ShardColumnsTest, ColumnsInMemoryServeAsTheFiles) {
   EXPECT_EQ(again->counts[0].present, 5);
 }
 
-// Clients see the message of a column that lacks, and must not learn the server's folders.
+// Clients see the message about a missing column, and must not learn the server's folders.
 TEST(ShardColumnsTest, WhatIsNoFileIsNoMissingColumn) {
   const TempFolder folder;
   const std::string path = folder.Write("a.tfrecord", Shard(5));
@@ -211,7 +211,7 @@ TEST(ShardColumnsTest, AShardInABucketIsReadInOnePassOfFewRequests) {
   const size_t before = bucket.server().requests().size();
   const absl::StatusOr<MadeColumns> made = MakeColumns(*shard, kFeatures, {});
   ASSERT_THAT(made, IsOk());
-  // One read of all records, and looks for columns and for changes.
+  // One request reads all records. The others look for columns and for changes.
   EXPECT_LE(bucket.server().requests().size() - before, 6u);
   EXPECT_THAT(KeepColumn(*shard, made->columns[1], "", /*write_index=*/false),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--write-index")));

@@ -1,4 +1,4 @@
-// Tests which of the places of AWS's credentials is used, and which errors its faults become.
+// Tests which of the places of AWS credentials is used, and which error each fault there becomes.
 #include "core/credentials/aws_credentials.h"
 
 #include <sys/stat.h>

@@ -214,7 +214,7 @@ TEST(AwsKeysTest, AnswersOfStsBecomeKeys) {
 TEST(AwsKeysTest, OtherAnswersOfStsAreErrors) {
   const std::string good = StsAnswer("id", "1970-01-01T01:00:00Z");
   for (size_t size = 0; size < good.find("</Expiration>"); size += 7) {
-    // Without a date they would count for ever, so an answer that is cut must be refused.
+    // Keys without a date would be valid for ever, so an answer that is cut must be refused.
     const auto lease = ParseStsXml(good.substr(0, size), "it", kNow);
     EXPECT_THAT(lease, FailsWith(kDataLoss, HasSubstr("it has"))) << size;
   }

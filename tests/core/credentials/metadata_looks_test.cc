@@ -68,7 +68,7 @@ TEST_F(MetadataLooksTest, AServiceOnAMachineOfAnotherMakerIsUsed) {
   ASSERT_TRUE(found->has_value());
   EXPECT_EQ((*found)->value, "token");
   EXPECT_TRUE(looks.has_given());
-  // Now its absence is a failure.
+  // After the service has given a token, its absence is a failure.
   EXPECT_THAT(looks.Ask(false, []() -> Looks::Found { return NoServerError("nobody"); }),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("nobody")));
 }

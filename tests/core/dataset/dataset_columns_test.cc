@@ -100,7 +100,7 @@ TEST(DatasetColumnsTest,
   columns.Keep(shards, *noted);
   EXPECT_EQ(FilesOf(folder, "wide"), 3);
   EXPECT_THAT(DatasetColumns("", false).RecordsThatMeet(shards, IsPresent("wide")), IsOk());
-  // It is found absent again, whatever files there are.
+  // Note() finds the feature absent again, whatever files there are.
   EXPECT_THAT(DatasetColumns("", false).Note(shards, {"wide"})->absent, ElementsAre("wide"));
 }
 
@@ -115,7 +115,7 @@ TEST(DatasetColumnsTest, ColumnsThatCannotBeKeptStayInMemoryBesideEarlierOnes) {
   ASSERT_THAT(columns.Note(shards, {"width"}), IsOk());
   EXPECT_THAT(columns.RecordsThatMeet(shards, IsPresent("label")), IsOk());
   EXPECT_THAT(columns.RecordsThatMeet(shards, IsPresent("width")), IsOk());
-  // They are not made again.
+  // The columns are not made again.
   const absl::StatusOr<NotedColumns> again = columns.Note(shards, {"label", "width"});
   ASSERT_THAT(again, IsOk());
   EXPECT_EQ(again->note, "");
@@ -152,7 +152,7 @@ TEST(DatasetColumnsTest, ShardsThatAreLookedAtTogetherTake64MiBOrAreOne) {
       const int shards = ShardsTestedAtOnce(records, are_far);
       EXPECT_GE(shards, 1) << records;
       EXPECT_LE(shards, most) << records;
-      // As many as fit, and no more.
+      // As many shards are tested at once as fit into kTestedShardsBytes.
       if (shards > 1) {
         EXPECT_LE(shards * records * kTestedRecordBytes, kTestedShardsBytes) << records;
       }

@@ -59,7 +59,7 @@ TEST(DatasetTest, OpeningEndsBeforeTheNextShardsWhenInterrupted) {
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset =
       Dataset::Open("photos", {folder / "*.tfrecord"}, {.formats = kFormats});
   EXPECT_THAT(dataset, StatusIs(absl::StatusCode::kCancelled, HasSubstr("'photos'")));
-  // Those that were begun before the flag was seen are finished.
+  // Shards whose opening began before the flag was seen are opened.
   EXPECT_LE(opened, 1 + kShardsOpenedAtOnce);
 }
 

@@ -123,7 +123,8 @@ TEST(FarDatasetTest, AStartWithIndexesListsTheFolderOnceAndReadsEachShardsBeginn
   const Asked asked = AskedSince();
   EXPECT_EQ(asked.lists, 1);  // For the pattern, and for manifests.
   EXPECT_EQ(asked.reads_of.size(), static_cast<size_t>(kShards));
-  // The beginning of each, which says its format, and some records, whose features are described.
+  // Each shard's beginning is read for its format. Some records are read to describe their
+  // features.
   EXPECT_LE(asked.reads, kShards + kFewReads);
   // The shards are in order, whichever was opened first.
   for (int i = 0; i < kShards; ++i)

@@ -140,7 +140,7 @@ TEST(FarImageFolderTest, AnImageThatIsReplacedAfterTheListIsNoticed) {
   EXPECT_EQ(anew->fingerprint(), Open(others)->fingerprint());
 }
 
-// Such a server makes starts slow, not wrong.
+// With such a server a start takes longer, but its result is right.
 TEST(FarImageFolderTest, IfTheListWritesIdentitiesInAnotherWayImagesAreAskedFor) {
   PutImages();
   const TempFolder indexes;

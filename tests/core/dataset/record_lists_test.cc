@@ -85,7 +85,7 @@ TEST(RecordListsTest, ListsThatAreKeptForNobodyMakeRoomWhenPlacesRunOutAndNotBef
     ASSERT_THAT(list, IsOk());
     kept.push_back(*std::move(list));
   }
-  // An error of the making is none of the places.
+  // An error of the function that makes a list is not taken for a lack of places.
   EXPECT_THAT(lists.Find("b", "b", [] { return absl::ResourceExhaustedError("no memory"); }),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("no memory")));
   EXPECT_EQ(asked, 0);
@@ -99,7 +99,7 @@ TEST(RecordListsTest, AListThatIsMadeTwiceAtOnceIsKeptOnce) {
   RecordLists lists;
   ListPointer inner;
   const absl::StatusOr<ListPointer> outer = lists.Find("a", "one", [&] {
-    // In place of another thread.
+    // This call stands for that of another thread.
     inner = *lists.Find("b", "two", Make);
     return Make();
   });

@@ -68,7 +68,7 @@ TEST_P(FairClockTest, APieceThatWasNotBegunCostsNothing) {
   one.account.Undo(one.account.Take(100));
   EXPECT_FALSE(one.account.GoesBefore(other.account));
   EXPECT_FALSE(other.account.GoesBefore(one.account));
-  EXPECT_EQ(one.account.Take(1), other.account.Take(1));  // It is no guide to the next piece.
+  EXPECT_EQ(one.account.Take(1), other.account.Take(1));  // The undone piece changes no guess.
 }
 
 TEST_P(FairClockTest, PartiesGetAlikeWhateverTheirPiecesCost) {

@@ -228,10 +228,12 @@ TEST(SliceBudgetTest, AConsumerWithAWindowGetsTwoSlicesWhateverItsBytes) {
   EXPECT_FALSE(holdings.window_is_full());
 }
 
-// A stream that holds no slice is starved. Another stream yields a slice to it if the other
-// stream's consumer does not wait, and that stream holds more than one slice and more than a limit.
-// The limit is its share of the budget. If a slice of the starved stream is larger than the starved
-// stream's own share, the limit is half of that.
+// A stream that holds no slice is starved. Another stream, the holder, yields a slice to it if
+//   * the holder's consumer does not wait, and
+//   * the holder has more than one slice, and
+//   * the holder's slices take more than a limit.
+// The limit is the holder's share of the budget. If a slice of the starved stream is larger than
+// the starved stream's own share, the limit is half of the holder's share.
 TEST(SliceBudgetTest, OnlyWhatIsOverTheShareYields) {
   const int64_t cost = Holding(1).cost_bytes();
   for (int held = 0; held < 6; ++held) {

@@ -692,7 +692,8 @@ TEST(StepSchedulerTest, RecordsOfFarShardsAreMadeOnlyOnceTheyAreRead) {
   EXPECT_NE(Deliver(scheduler, stream), nullptr);
 }
 
-// Nobody looks for reads in vain. Nobody misses a new read, or that a read is not wanted any more.
+// A thread never looks for reads in vain. It also notices each new read, and each read that is no
+// longer wanted.
 TEST(StepSchedulerTest, ItSaysWhetherThereMayBeSomethingToRead) {
   StepScheduler scheduler({.threads = 1});
   MustAdd(scheduler, MakePlan(4));

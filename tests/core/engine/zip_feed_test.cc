@@ -150,7 +150,7 @@ TEST(ZipFeedTest, TheBytesAreThoseOfThreadsResumedFeedsAndOtherShards) {
     EXPECT_THAT(Digests(engine, plan, first),
                 IsOkAndHolds(std::vector<std::string>(want->begin() + 2 * first, want->end())));
   }
-  // The order is that of the numbers of records, so the shards change no byte.
+  // The order depends only on the numbers of records, so the cut into shards changes no byte.
   const auto other = MustPlan(spec, TwoOf20({20}, {1, 18, 1}));
   EXPECT_THAT(Digests(other), IsOkAndHolds(*want));
   EXPECT_NE(other->dataset().fingerprint(), plan->dataset().fingerprint());
@@ -320,7 +320,7 @@ TEST(ZipFeedTest, OfAMemberThatIsNamedTwiceTheBytesAreFetchedOnce) {
   EXPECT_EQ(engine.GetStats().reads.bytes_read, far->far_bytes());
 }
 
-// Bytes of the far member were checked where they were read. The local member is read in place.
+// The far member's bytes were checked when they were fetched. The local member is read in place.
 TEST(ZipFeedTest, AReplacedFileOfAMemberEndsTheFeedBesideAFarOneToo) {
   const std::vector<std::string> shards = ShardsFrom(0, {20});
   for (const bool far : {false, true}) {

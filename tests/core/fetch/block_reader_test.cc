@@ -97,7 +97,7 @@ BlockWant WantOf(const Storage& storage, std::vector<uint64_t> blocks, uint64_t 
   return want;
 }
 
-// Where the blocks of a want come.
+// Receives the blocks of wants.
 class Arrivals {
  public:
   BlockReader::Done Done() {

@@ -190,7 +190,7 @@ TEST_F(BlockTableTest, AReadThatNobodyWantsHoldsItsMemoryUntilItEnds) {
   table.Drop(admission.want);
   EXPECT_TRUE(job.flag->is_raised());
   EXPECT_EQ(table.GetStats().memory_bytes, kCost);
-  EXPECT_TRUE(table.Admit(WantOf({1})).admitted);  // Its read does not count for this one.
+  EXPECT_TRUE(table.Admit(WantOf({1})).admitted);  // The dropped read is not used for this want.
   EXPECT_EQ(table.GetStats().memory_bytes, 2 * kCost);
   EXPECT_THAT(table.Arrive(job.read, Good(job.range), BlockOrigin::kSource, kNow), IsEmpty());
   table.End(job.read);
@@ -227,7 +227,7 @@ TEST_F(BlockTableTest, QueuedBlocksFailWhenAllReadsOfTheirDatasetHang) {
   ASSERT_THAT(finished, SizeIs(1));
   EXPECT_THAT(finished[0].blocks[4].block->status(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("were not asked for")));
-  // Blocks that are wanted now fail at once, and other datasets go on.
+  // From now on, wants of this dataset fail at once. Other datasets go on.
   const BlockTable::Admission next = table.Admit(WantOf({1}));
   ASSERT_TRUE(next.blocks.has_value());
   EXPECT_THAT((*next.blocks)[0].block->status(), testing::Not(IsOk()));

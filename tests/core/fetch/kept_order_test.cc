@@ -13,7 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// The order in which the free blocks go.
+// Removes the free blocks, and returns them in the order in which they went.
 std::vector<int64_t> Leave(KeptOrder& order) {
   std::vector<int64_t> left;
   while (const std::optional<int64_t> first = order.First()) {
@@ -85,7 +85,7 @@ TEST(KeptOrderTest, BlocksInUseDoNotGo) {
   EXPECT_EQ(order.First(), std::nullopt);
 }
 
-// The order is made only when somebody asks for it. How often they ask must not change it.
+// The order is computed only when First() is called. The number of calls must not change it.
 TEST(KeptOrderTest, ItDoesNotMatterHowOftenTheFirstIsAskedFor) {
   KeptOrder asked;
   KeptOrder order;
@@ -105,7 +105,7 @@ TEST(KeptOrderTest, ItDoesNotMatterHowOftenTheFirstIsAskedFor) {
 
 TEST(KeptOrderTest, BlocksThatAGoneFeedDidNotReadToTheEndGoFirst) {
   KeptOrder order;
-  order.Read(order.Of(1), 7, 1, 2);  // Its feed reads no more.
+  order.Read(order.Of(1), 7, 1, 2);  // This feed reads no more.
   order.Read(order.Of(2), 8, 1, 1);
   for (int64_t read = 0; read < KeptOrder::kIdleReads; ++read) order.Read(order.Of(3), 8, 1, 2);
   for (const int64_t block : {1, 2, 3}) order.SetFree(order.Of(block), true);

@@ -15,8 +15,8 @@ constexpr absl::Duration kNow = absl::Hours(1);
 // A read that is looked at each second.
 class Watched {
  public:
-  // Goes on until it has timed out while each second brings `bytes`, at most for `seconds`. Returns
-  // after how many seconds it has.
+  // Lets up to `seconds` seconds pass, each of which brings `bytes`, until the read has timed out.
+  // Returns how many seconds passed, or 0 if the read has not timed out.
   int PassSeconds(int seconds, size_t bytes) {
     for (int second = 1; second <= seconds; ++second) {
       now_ += absl::Seconds(1);
@@ -25,7 +25,7 @@ class Watched {
     }
     return 0;
   }
-  // The same without a look.
+  // Lets `time` pass without a look at the read.
   void Stop(absl::Duration time) { now_ += time; }
 
  private:

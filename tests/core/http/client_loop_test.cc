@@ -69,7 +69,7 @@ TEST(ClientLoopTest, ItsThreadGetsNoSignalButItsOwnFaultsAndItsMakersThreadGetsT
   for (const std::string& thread : Threads()) {
     if (old_threads.contains(thread)) continue;
     ++new_threads;
-    // Until a new thread has been set up, it blocks all signals, the faults, too.
+    // Until a new thread has been set up, it blocks all signals, even those of faults.
     EXPECT_TRUE(WaitUntil([&] { return (BlockedSignals(thread) >> (SIGSEGV - 1) & 1) == 0; }));
     const uint64_t blocked = BlockedSignals(thread);
     for (int signal = 1; signal < 32; ++signal) {
@@ -149,7 +149,7 @@ TEST(ClientLoopTest, AThreadThatWaitsForAnAnswerAPlaceOrATimeDoesNotRunMeanwhile
   EXPECT_TRUE(WaitUntil([&] { return server.requests().size() == 1; }));
   Caller listed(GetOf(*client, server));  // The first one has the only connection.
   Caller asleep([&] { return client->SleepFor(kLong); });
-  // Each of these has the loop's thread look at all flags.
+  // In each round the loop's thread looks at all flags.
   constexpr int kRounds = 25;
   for (size_t round = 1; round <= kRounds; ++round) {
     Caller caller(GetOf(*client, other));
@@ -160,8 +160,8 @@ TEST(ClientLoopTest, AThreadThatWaitsForAnAnswerAPlaceOrATimeDoesNotRunMeanwhile
   for (Caller* const caller : {&asleep, &listed, &answered}) {
     caller->Interrupt();
     EXPECT_THAT(caller->Join(), kInterrupted);
-    // One wait, and some for locks. A thread that looked at the flag itself would wake in every
-    // round.
+    // The caller sleeps once in its wait, and sometimes for locks. A thread that looked at the flag
+    // itself would wake in every round.
     EXPECT_LT(caller->waits(), kRounds / 2);
   }
 }

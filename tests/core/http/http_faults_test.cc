@@ -43,7 +43,7 @@ absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request,
 
 HttpRequest Get(const std::string& url) { return {.url = url, .timeout = kLong}; }
 
-// The error of a GET of a server that answers so.
+// The error of a GET from a server that gives this answer.
 absl::Status ErrorOf(const StubAnswer& answer) {
   const StubHttpServer server([&answer](const StubRequest&) { return answer; });
   HttpRequest request = Get(server.Url("/a?secret"));

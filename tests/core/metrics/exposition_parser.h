@@ -21,15 +21,14 @@ struct Exposition {
   std::set<std::string> names() const;
 };
 
-// The rules:
-//   * # HELP, # TYPE and then the series of one family, and no family twice.
-//   * names [a-z_][a-z0-9_]*; a counter ends in _total, and nothing else does; units are seconds
-//     and bytes.
-//   * no series twice; labels have values without control characters.
-//   * values of counters and of histograms are finite and not negative. Buckets ascend, in their
+// Returns InvalidArgument with the line if the text breaks one of these rules:
+//   * Each family comes once: # HELP, then # TYPE, then its series.
+//   * A name matches [a-z_][a-z0-9_]*. The names of counters end in _total, and no other names do.
+//     Units are seconds and bytes.
+//   * Each series comes once. Values of labels have no control characters.
+//   * Values of counters and of histograms are finite and not negative. Buckets ascend, in their
 //     bounds and in their numbers; the last one is +Inf, and equals _count.
-//   * the text ends with a line end.
-// InvalidArgument with the line otherwise.
+//   * The text ends with a line end.
 absl::StatusOr<Exposition> ParseExposition(absl::string_view text);
 
 }  // namespace systole

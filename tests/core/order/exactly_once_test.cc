@@ -66,7 +66,7 @@ std::optional<SelectionStep> DrawStep(Records& records, CounterRng& rng) {
     for (int64_t i = index; i < size; i += count) left.push_back(records[static_cast<size_t>(i)]);
     step = ShardRecords{count, index};
   } else {
-    // From almost no record to all of them.
+    // The share ranges from almost no record to all records.
     constexpr int64_t kShares[] = {20, 200, 500, 980, 1000};
     const int64_t share = kShares[rng.UniformInt(0, 5)];
     std::vector<uint64_t> words(static_cast<size_t>(size / 64 + 1));
@@ -245,7 +245,7 @@ TEST(ExactlyOnceTest, EverySelectedRecordComesOnceInEachPassAndEachShareHolds) {
 }
 
 // How many places of the feed come before each step, up to the first step that has `places` or more
-// before it. Counts those that the tail leaves out, in feeds that leave them out.
+// before it. Places that the tail leaves out count, too; a mixture leaves none out.
 std::vector<int64_t> Begins(const Order& order, int64_t places) {
   std::vector<int64_t> begins = {0};
   int64_t epoch = 0;
@@ -263,7 +263,7 @@ std::vector<int64_t> Begins(const Order& order, int64_t places) {
   return begins;
 }
 
-// A feed, cut into steps that have its first `places` places together.
+// A feed that is cut into steps. The steps have at least the first `places` places.
 struct CutFeed {
   CutFeed(const Drawn& drawn, const Cut& cut, int64_t places)
       : order(OrderOf(drawn, cut)), begins(Begins(order, places)) {}
@@ -276,7 +276,7 @@ struct CutFeed {
 
 Cut DrawCut(const Drawn& drawn, Tail tail, CounterRng& rng) {
   const int64_t records = drawn.spec.num_records;
-  // Larger than members often, and than all records now and then.
+  // The batch is often larger than a member, and now and then larger than all records.
   const int64_t most = std::min<int64_t>(tail == Tail::kDrop ? records : records + 3, 70);
   return {.global_batch = rng.UniformInt(1, most + 1),
           .tail = tail,
@@ -326,7 +326,7 @@ TEST(ExactlyOnceTest, AfterEveryStepAFeedGoesOnWithTheRestUnderAnyBatch) {
     for (const Tail tail : {Tail::kDrop, Tail::kPad}) {
       const int64_t places = 2 * records + 100;
       std::vector<CutFeed> feeds;
-      // The batch of 1, too: no place lies between its steps.
+      // One of the feeds has batches of 1, so its steps begin at every place.
       feeds.emplace_back(drawn, Cut{.global_batch = 1, .tail = tail}, places);
       for (int i = 0; i < 3; ++i) feeds.emplace_back(drawn, DrawCut(drawn, tail, rng), places);
       for (const CutFeed& from : feeds) {
@@ -335,11 +335,11 @@ TEST(ExactlyOnceTest, AfterEveryStepAFeedGoesOnWithTheRestUnderAnyBatch) {
                                     " to ", to.order.spec().global_batch));
           for (int64_t step = 0; step <= from.steps(); ++step) {
             const int64_t left_at = from.begins[static_cast<size_t>(step)];
-            if (left_at > places) break;  // How `to` goes on there was not counted.
-            // The first step that has no place from before.
+            if (left_at > places) break;  // to.begins does not reach so far.
+            // The first step that begins at or after the place where the feed was left.
             const auto wanted = std::lower_bound(to.begins.begin(), to.begins.end(), left_at);
             ASSERT_NE(wanted, to.begins.end());
-            // The places that no feed with this batch leaves out.
+            // How many places of an epoch this batch does not leave out.
             const int64_t used = to.order.steps_per_epoch() * to.order.spec().global_batch;
             int64_t skipped = 0;
             for (int64_t place = left_at; place < *wanted; ++place) {
@@ -374,7 +374,7 @@ TEST(ExactlyOnceTest, WhatIsFinishedUnderOneBatchCanBeResumedUnderAnyOther) {
           ASSERT_THAT(resumed, IsOk());
           ASSERT_LE(resumed->step, *to.total_steps());
         }
-        // Beyond the ends of all batches, there is none.
+        // At a position beyond the ends of all batches, no step is left.
         const absl::StatusOr<ResumedStep> beyond =
             StepFrom(to, {.epoch = drawn.spec.epochs, .examples = drawn.spec.num_records - 1});
         ASSERT_THAT(beyond, IsOk());
@@ -384,14 +384,15 @@ TEST(ExactlyOnceTest, WhatIsFinishedUnderOneBatchCanBeResumedUnderAnyOther) {
   }
 }
 
-// Mixtures of the same two members whose weights change in each way of a small world. Two of them
-// may share a token only if they have had the same turns before it.
+// Mixtures of the same two members, with all combinations of a few weights and turns at which
+// weights change. Two of these mixtures may share a token only if they have had the same turns
+// before it.
 TEST(ExactlyOnceTest, EqualFingerprintsOfThePastMeanEqualTurns) {
   const std::vector<Weights> weights = {{1, 1}, {2, 2}, {1, 2}, {0, 1}};
   std::vector<Mixture> mixtures;
   std::vector<std::vector<Piece>> schedules;
   for (size_t first = 0; first < 3; ++first) {
-    // Of each of the turns 0, 2 and 3: which weights begin there, or none.
+    // `code` says which weights begin at each of the turns 0, 2 and 3, or that none begin there.
     for (size_t code = 0; code < 5 * 5 * 5; ++code) {
       std::vector<MixtureMember> members = {
           {.weight = weights[first][0], .records = {.num_records = 3}},
@@ -413,8 +414,8 @@ TEST(ExactlyOnceTest, EqualFingerprintsOfThePastMeanEqualTurns) {
       schedules.push_back(std::move(pieces));
     }
   }
-  // What a token covers, in words: the weights at the beginning, and each change before it. {2, 2}
-  // is {1, 1}.
+  // What a token covers, as text: the weights at the beginning, and each change before the token.
+  // {2, 2} counts as {1, 1}.
   const auto past = [](const std::vector<Piece>& pieces, int64_t turn) {
     std::string text;
     for (const Piece& piece : pieces) {

@@ -158,8 +158,8 @@ TEST(FeedPositionTest, TheSameBatchGoesOnAtTheSameStepHoweverFar) {
   }
 }
 
-// With batches of 4, a mixture of 9 records leaves the ninth turn to the next epoch. So its
-// position is no place in an epoch.
+// With batches of 4, a mixture of 9 records leaves the ninth turn to the next epoch. So a position
+// in the mixture cannot be told as a place in an epoch.
 TEST(FeedPositionTest, WordsForAPositionAreTrueOfAMixtureToo) {
   const auto text = [](const Order& order, int64_t step) {
     return PositionText(order, PositionBefore(order, step));

@@ -1,5 +1,5 @@
-// Counts the bytes that are taken by operator new, because a list may take no more than its header
-// says.
+// Counts the bytes that are taken by operator new, because a list may take no more than
+// record_list.h says.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

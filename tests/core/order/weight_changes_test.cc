@@ -224,7 +224,8 @@ TEST(WeightChangesTest, ChangesThatMeanNothingAreRefusedByTheirNumber) {
 }
 
 TEST(WeightChangesTest, TheTablesOfAllPiecesAreBoundedTogether) {
-  // Of each change the weights add up to 2039, a prime number, or to 1 after division.
+  // The weights of each change add up to 2039, a prime number, so no common divisor makes them
+  // smaller.
   Mixture mixture = Mixed({1, 1});
   int64_t turns = 2;
   int64_t step = 0;
@@ -240,7 +241,7 @@ TEST(WeightChangesTest, TheTablesOfAllPiecesAreBoundedTogether) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("weights[63]: "), HasSubstr("add up to 193995"),
                              HasSubstr("at most 131072"))));
-  // Weights that were there before need no table.
+  // Weights that an earlier change had need no table of their own.
   EXPECT_THAT(other.ChangeWeights(64, 64, {7, 2032}), IsOk());
 }
 

@@ -78,19 +78,19 @@ std::string Window(int64_t block, int64_t window) {
 const char kInOrder[] = "dataset: 'test' global_batch: 64 shuffle { mode: NONE }";
 const char kGlobal[] = "dataset: 'test' global_batch: 64 shuffle { mode: GLOBAL }";
 
-// By name, because which blocks leave first depends on the order of keys.
+// The key begins with the shard's name, because the order of keys decides which blocks leave first.
 using BlockKey = std::tuple<std::string, uint64_t, uint64_t>;
 BlockKey KeyOf(const ReadBlock& block) {
   return {std::string(block.shard->path()), block.offset, block.size};
 }
 
-// The blocks of a feed that are at hand. The memory has the blocks whose records are still needed
-// in this pass. In the rest of the memory, and on the disk, are the blocks that came first.
+// The blocks that a feed has kept. The memory keeps the blocks whose records are needed again in
+// this pass. The rest of the memory, and the disk, keep the blocks that came first.
 class ModelCache {
  public:
   explicit ModelCache(int64_t memory, int64_t disk) : memory_(memory), disk_(disk) {}
 
-  // Whether the block is at hand. `more`: records of it are needed again in this pass.
+  // Whether the block is kept. `more`: its records are needed again in this pass.
   bool Find(const ReadBlock& block, bool more) {
     const BlockKey key = KeyOf(block);
     const auto found = in_memory_.find(key);
@@ -106,7 +106,7 @@ class ModelCache {
       disk_used_ += file;
       on_disk_.insert(key);
     }
-    // A block that is needed takes the room of those that are not.
+    // A block that is needed again takes the room of blocks that are not.
     for (auto it = in_memory_.begin(); more && used_ + size > memory_ && it != in_memory_.end();) {
       if (it->second.needed) {
         ++it;
@@ -152,7 +152,7 @@ std::vector<Fetched> GoThrough(const FeedPlan& plan, const ReadRoom& room, int64
   ModelCache cache(room.memory_bytes - std::min(room.memory_bytes / 2, under_way), room.disk_bytes);
   std::vector<Fetched> fetched(static_cast<size_t>(epochs));
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
-    // Neighbours in the order that need one block need it once.
+    // Records that follow each other in the order, and need the same block, need it once.
     std::vector<std::pair<int64_t, ReadBlock>> needed;  // With their passes.
     std::map<std::pair<int64_t, BlockKey>, int64_t> uses;
     for (int64_t i = 0; i < order.steps_per_epoch() * order.spec().global_batch; ++i) {
@@ -228,7 +228,7 @@ TEST_F(EpochBytesTest, GlobalFetchesEachRecordByItselfAndLaterWhatIsNotKept) {
   const EpochBytes cold = ExpectExact(kGlobal, {.memory_bytes = 16 * kMib}, 45'000);
   EXPECT_EQ(cold.first_requests, Photos()->num_records());
   ExpectExact(kGlobal, {.memory_bytes = 90 * kMib}, 45'000);
-  // A file takes whole blocks of the disk: exact to within some parts of a thousand.
+  // A file takes whole blocks of the disk, so the result is exact only to some parts of a thousand.
   ExpectExact(kGlobal, {.memory_bytes = 16 * kMib, .disk_bytes = 60 * kMib}, 300'000);
 }
 
@@ -249,7 +249,7 @@ TEST_F(EpochBytesTest, WindowFetchesEachBlockOnceIfMemoryHoldsAWindow) {
   const EpochBytes cold = ExpectExact(Window(100, 400), {.memory_bytes = 48 * kMib}, 4 * kRun);
   EXPECT_TRUE(cold.holds);
   EXPECT_EQ(cold.first_bytes, cold.set_bytes);
-  // Four blocks, and those at the border.
+  // The memory holds four blocks, and the blocks at the border of the window.
   EXPECT_GT(cold.held_bytes, 4 * 100 * 30'000);
   EXPECT_LT(cold.held_bytes, 7 * 100 * 30'000);
   ExpectExact(Window(500, 500), {.memory_bytes = 64 * kMib, .disk_bytes = 50 * kMib}, kRun);
@@ -287,7 +287,8 @@ TEST_F(EpochBytesTest, SelectedRecordsAreEstimatedByASample) {
       const EpochBytes epoch = EpochBytesOf(*plan, room);
       EXPECT_FALSE(epoch.exact);
       const std::vector<Fetched> fetched = GoThrough(*plan, room, 1);
-      // From the first and the last run, more bytes are fetched than are selected.
+      // The first and the last run have records that are not selected, so more bytes are fetched
+      // than are selected.
       ExpectNear(epoch.first_bytes, fetched[0].bytes, 0.2);
     }
   }
@@ -416,7 +417,7 @@ TEST_F(EpochBytesTest, ABlockOfAProposalHasAtLeastARunAndAWindowAtLeast16Blocks)
   EXPECT_LE(block_bytes(**joined, *least), ReadBlocks::kRunBytes + 40'000);
   EXPECT_EQ(least->window_records, 16 * least->block_records);
   EXPECT_GT(least->memory_bytes, 16 * kMib) << "16 blocks need more than the room given";
-  // With more memory blocks become larger, and then windows.
+  // With more memory, first the blocks become larger, and then the windows.
   const std::optional<WindowProposal> more = ProposeWindow(*plan, {.memory_bytes = 380 * kMib});
   ASSERT_TRUE(more.has_value());
   EXPECT_GT(block_bytes(**joined, *more), block_bytes(**joined, *least));

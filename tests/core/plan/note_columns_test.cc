@@ -63,7 +63,7 @@ TEST(NoteColumnsTest, AMisspeltFeatureIsRefusedWithTheNearestNameAndNothingIsKep
                                HasSubstr("did you mean 'label'?"), Not(HasSubstr(folder.path())))))
         << where;
   }
-  // No name is near.
+  // No feature has a similar name.
   EXPECT_THAT(NoteColumnsOf(*dataset, {"something"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("have label, late, other")));
   EXPECT_EQ(ColumnFiles(folder), 0);

@@ -236,8 +236,8 @@ TEST(WherePlanTest, MembersChooseByTheirOwnConditions) {
     EXPECT_THAT(Epochs(**joined, 1)[0], UnorderedElementsAreArray(wanted));
     EXPECT_THAT((*joined)->where_lists(), ElementsAre(Field(&WhereList::records, of_a.size()),
                                                       Field(&WhereList::records, of_b.size())));
-    // Members of equal weight have passes of different lengths. In as many passes as the other has
-    // records, each record comes equally often.
+    // Members of equal weight have passes of different lengths. Each member gets as many passes as
+    // the other one has records, so each of its records comes that often.
     const auto mixed = FeedPlan::Create(
         Spec(absl::StrCat("global_batch: 2 ", shuffle, members("mixture", "weight: 1"))), both);
     ASSERT_THAT(mixed, IsOk());
@@ -342,7 +342,7 @@ TEST(WherePlanTest, TheOrderOfAFeedKnowsItsRecords) {
     EXPECT_THAT(plan, IsOk());
     return (*plan)->order_fingerprint();
   };
-  // The records count, not the words.
+  // The fingerprint depends on the records that are chosen, not on the words of the condition.
   EXPECT_EQ(fingerprint("feature: 'label' less: 2"), fingerprint("feature: 'label' in: [0, 1]"));
   EXPECT_NE(fingerprint("feature: 'label' less: 2"), fingerprint("feature: 'label' in: [0, 2]"));
 }

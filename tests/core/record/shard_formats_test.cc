@@ -105,7 +105,7 @@ TEST(ShardFormatsTest, FilesAreShardsAndFilesThatAreRecordsAreOne) {
   EXPECT_EQ((*images)[0].path, "/d");
   EXPECT_EQ((*images)[0].group.files, (std::vector<std::string>{"/d/a/2.png", "/d/b/1.jpg"}));
   EXPECT_EQ(IndexPathOf((*images)[0], ""), "/d/images.idx");
-  // A format that is not in the list takes no name.
+  // If the format of images is not in the list, its names do not form a group.
   EXPECT_EQ(GroupShards({"/d/a/1.jpg", "/d/a/2.jpg"}, kFormats)->size(), 2u);
   EXPECT_THAT(GroupShards({"/d/b/1.jpg", "/d/b/notes"}),
               StatusIs(absl::StatusCode::kInvalidArgument,

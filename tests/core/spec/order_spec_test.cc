@@ -123,7 +123,8 @@ TEST(OrderSpecOfTest, EachWhereIsAskedForInOrderWithWhatIsLeftBeforeIt) {
   ASSERT_THAT(order, IsOk());
   EXPECT_THAT(asked, ElementsAre("concatenation[0].select[1].where of 0, step 1, 7",
                                  "select[1].where of -1, step 1, 4"));
-  // Of a: 4, 6, 8. Of b: 10, 11, 12, 13. The first 4 of these, and of them the even ones.
+  // `a` has 4, 6, 8 left, and `b` has 10, 11, 12, 13. The first 4 of these are 4, 6, 8, 10, and all
+  // of them are even.
   ASSERT_EQ(order->num_records, 4);
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(order->selection->RecordAt(i), 4 + 2 * i);
   EXPECT_THAT(OrderSpecOf(spec, datasets),

@@ -116,7 +116,8 @@ TEST(WeightStepsTest, AChangeBeginsWithItsStepAndEachMemberGoesOn) {
   }
 }
 
-// A token of one feed fits the other up to the change, and at it.
+// A token of the feed with the change fits the feed without it, up to and including the step of the
+// change.
 TEST(WeightStepsTest, ThePastBeforeAStepKnowsNothingOfAChangeAtIt) {
   for (const SmallFeed& feed : SmallFeeds()) {
     const size_t members = feed.sizes.size();

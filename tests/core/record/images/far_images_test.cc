@@ -1,4 +1,4 @@
-// Images whose store is a web server: what is asked of it, and what is told of it.
+// Images on a web server: the requests for them, and what messages say of them.
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -30,7 +30,7 @@ using ::testing::SizeIs;
 
 using FarImagesTest = ImageFilesTest;
 
-// The records as ReadFetched() makes them of far_bytes(), each with its error if it has one.
+// The records that ReadFetched() makes of the bytes of far_bytes(), or their errors.
 std::vector<std::string> ReadAhead(const RecordSource& shard) {
   std::string bytes(static_cast<size_t>(shard.size_bytes()), '-');
   const absl::Status read =
@@ -122,7 +122,7 @@ TEST_F(FarImagesTest, AnImageOfAServerThatChangedIsToldWhenItIsReadAhead) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("1.png")));
 }
 
-// An error lets the store forget what it was told when the folder was opened.
+// After an error the store does not use what it learned when the folder was opened.
 TEST_F(FarImagesTest, AnImageIsReadWithOneRequest) {
   StubObjects objects;
   std::vector<std::string> names;

@@ -116,7 +116,7 @@ TEST_F(ImageFolderTest, LabelsTxtNumbersTheClasses) {
   EXPECT_EQ(Read(**shard)[0], ImageRecord(Jpeg(1), {.name = "a", .label = 2},
                                           {.height = 8, .width = 12, .channels = 3}));
   EXPECT_NE((*shard)->content_hash(), by_place);
-  // Some of the classes keep the numbers.
+  // A shard of some of the classes has the same numbers.
   const auto some = Open(folder_ / "b/*");
   ASSERT_THAT(some, IsOk());
   EXPECT_EQ(Read(**some)[0], ImageRecord(Png(3), {.name = "b", .label = 1},
@@ -256,7 +256,7 @@ TEST_F(ImageFolderTest, AFileThatBecameSomethingElseWasChanged) {
   EXPECT_THAT(shard->ReadRecord(2, scratch), changed("\"1.png\" was removed"));
 }
 
-// Nothing that the client asked for is forbidden.
+// The error is not PermissionDenied, because the client asked for nothing that is forbidden.
 TEST_F(ImageFolderTest, AFileThatMayNoLongerBeReadDoesNotBlameTheClient) {
   folder_.Write("a/2.jpg", "text");
   const auto shard = MustOpenAll();
@@ -295,7 +295,7 @@ TEST_F(ImageFolderTest, OtherBytesInAnUnchangedFileAreDamage) {
               StatusIs(absl::StatusCode::kDataLoss,
                        AllOf(HasSubstr("\"a/1.jpg\""), HasSubstr("CRC-32C of the file is"),
                              HasSubstr("systole index"))));
-  // So does a scan that compares with the index.
+  // A scan that compares with the index finds the damage, too.
   const auto scanned = MustOpenAll({.index_use = IndexUse::kIgnore});
   EXPECT_EQ(scanned->num_damaged(), 1);
   EXPECT_THAT(scanned->damaged()[0].cause, HasSubstr("the index says"));

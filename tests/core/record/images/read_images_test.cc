@@ -35,7 +35,7 @@ using ::testing::Not;
 
 using ReadImagesTest = ImageFilesTest;
 
-// A file that is not read cannot show that its bytes are other ones.
+// Bytes that changed without a new state are not noticed, because the file is not read.
 TEST_F(ReadImagesTest, OnlyFilesOfANewStateAreReadAgain) {
   const uint64_t hash = MustOpenAll()->content_hash();
   const std::string index = ReadWholeFile(folder_ / "images.idx");
@@ -52,7 +52,7 @@ TEST_F(ReadImagesTest, OnlyFilesOfANewStateAreReadAgain) {
   EXPECT_EQ(Read(*after)[1], ImageRecord(Jpeg(7), {.name = "a", .label = 0},
                                          {.height = 8, .width = 12, .channels = 3}));
   AlignedBuffer scratch;
-  EXPECT_THAT(after->ReadRecord(0, scratch),  // Still not read when opened.
+  EXPECT_THAT(after->ReadRecord(0, scratch),  // Opening did not read it either.
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("CRC-32C")));
   EXPECT_NE(MustOpenAll({.index_use = IndexUse::kRebuild})->content_hash(), after->content_hash());
 }
@@ -85,7 +85,8 @@ TEST_F(ReadImagesTest, LinesOfFilesThatAreGoneAreDropped) {
   }
 }
 
-// Nobody lists a bucket for the sake of an index.
+// A store in the network is not asked which files of other lines still exist. So the number of
+// these lines is bounded.
 TEST_F(ReadImagesTest, LinesOfOtherFilesInAStoreAreBoundedInNumber) {
   MemoryStore& store = MemoryStore::OfProcess();
   for (const bool too_many : {false, true}) {
@@ -136,7 +137,7 @@ TEST_F(ReadImagesTest, WhatTheIndexCallsDamagedIsReadAgain) {
   EXPECT_EQ(MustOpenAll()->num_damaged(), 0);
   EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), good);
 
-  // A file that is still damaged has its line already.
+  // The index already has a line for a file that is still damaged.
   folder_.Write("a/1.jpg", "text");
   MustOpenAll();
   ShiftMtime(folder_ / "images.idx", -60);
@@ -157,7 +158,7 @@ TEST_F(ReadImagesTest, ADamagedIndexIsMadeAnewWithANote) {
   EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), good);
 }
 
-// Then both have the same index, and each makes it anew.
+// The shard and the images then share one index file, and each of them makes it anew.
 TEST_F(ReadImagesTest, AShardThatIsCalledAsTheIndexOfImagesIsReadAsWell) {
   const std::string shard = folder_.Write("images", ShardBuilder().Add("payload").Build());
   const std::vector<std::string> images = Read(*MustOpenAll());
@@ -174,7 +175,7 @@ TEST_F(ReadImagesTest, AShardThatIsCalledAsTheIndexOfImagesIsReadAsWell) {
   }
 }
 
-// It would take memory for lines that no file of the group has.
+// Such an index would take memory for lines that no file of the group has.
 TEST_F(ReadImagesTest, AServersIndexThatIsFarTooLargeIsNotRead) {
   StubObjects objects;
   std::atomic<int> fetched = 0;
@@ -226,7 +227,7 @@ TEST_F(ReadImagesTest, FilesAreLookedAtOnSeveralThreads) {
   EXPECT_EQ(Read(*shard), Read(*MustOpenAll()));
 }
 
-// Whichever file is looked at first.
+// This holds whichever file is looked at first.
 TEST_F(ReadImagesTest, TheErrorIsThatOfTheFirstFileThatHasOne) {
   const auto shards = GroupShards(
       {folder_ / "a/1.jpg", folder_ / "a/none.jpg", folder_ / "b/1.png", folder_ / "b/none.png"});
@@ -322,7 +323,7 @@ TEST_F(ReadImagesTest, AnInterruptedLookGoesOnWhereItEnded) {
   int looked = 0;
   EXPECT_THAT(open(2, looked), StatusIs(absl::StatusCode::kCancelled, testing::_));
   EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), HasSubstr("systole-images-1 2 "));
-  // Of the two that were read, only the state is asked for.
+  // For the two files that were read, only their state is asked for.
   ChangeUnnoticed("a/1.jpg");
   EXPECT_THAT(open(100, looked), IsOk());
   EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), HasSubstr("systole-images-1 4 "));

@@ -72,7 +72,7 @@ TEST(ZipFormatTest, SizesThatAreNotThoseOfTheRecordAreDataLoss) {
   std::vector<absl::string_view> parts(3);
   ASSERT_THAT(SplitZip(record, absl::MakeSpan(parts)), IsOk());
   EXPECT_THAT(parts, ElementsAre("abc", "", "de"));
-  // Each cut, and a byte more.
+  // Every cut of the record is refused, and so is a byte more.
   for (size_t size = 0; size < record.size(); ++size) {
     EXPECT_THAT(SplitZip(record.substr(0, size), absl::MakeSpan(parts)),
                 StatusIs(absl::StatusCode::kDataLoss, _))
@@ -110,7 +110,7 @@ TEST(ZipFormatTest, NamesThatAreMadeForARecordAreBounded) {
   const auto error = Decoded(format, Joined({many(1), many(2 * fit)})).status();
   EXPECT_THAT(error, StatusIs(absl::StatusCode::kDataLoss,
                               AllOf(HasSubstr("'b'"), HasSubstr("prefixed names"))));
-  // Names that are known need not be made, but not any number of them is kept.
+  // Known names need not be made, but only kMaxKnownNames of them are kept.
   const auto known = [&](size_t count) {
     ZipNamesOfMember member = {.dataset = "b", .prefix = std::string(64, 'p')};
     for (size_t i = 0; i < count; ++i) member.features.push_back(absl::StrCat(i));

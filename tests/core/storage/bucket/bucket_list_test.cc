@@ -303,8 +303,8 @@ TEST(BucketListTest, AListThatChangesBetweenPagesEndsAndNamesNothingTwice) {
   std::atomic<int> pages = 0;
   bucket.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
     if (absl::StrContains(request.target, "continuation-token") && ++pages == 1) {
-      bucket.Put("d/0", "");    // Behind.
-      bucket.Put("d/3-x", "");  // Ahead.
+      bucket.Put("d/0", "");    // Before the place that the list has reached.
+      bucket.Put("d/3-x", "");  // After that place.
       bucket.Remove("d/4");
     }
     return std::nullopt;
@@ -330,7 +330,7 @@ TEST(BucketListTest, AListThatDoesNotGoOnIsDataLoss) {
   const std::string key = "<Contents><Key>d/a</Key></Contents>";
   bucket.SetFault([&](const StubRequest&) { return Page(key, "the same"); });
   EXPECT_THAT(List(store, bucket.Name("d/*")), stuck);
-  EXPECT_EQ(bucket.lists(), 3);  // The second page twice, the first time as a range's.
+  EXPECT_EQ(bucket.lists(), 3);  // The second page twice; first as part of a range.
   std::atomic<int> pages = 0;
   bucket.SetFault([&](const StubRequest&) { return Page(key, absl::StrCat("next-", ++pages)); });
   EXPECT_THAT(List(store, bucket.Name("d/*")), stuck);

@@ -42,7 +42,8 @@ StubAnswer Cut(StubBucket& bucket, const StubRequest& request) {
   return answer;
 }
 
-// Answers every second request, and the first, with one of these, or cut.
+// Answers the first, third, fifth .. request with one of `answers`, or with the usual answer cut
+// short.
 FaultyHttpServer::Fault EverySecond(StubBucket& bucket, std::vector<StubAnswer> answers) {
   const auto count = std::make_shared<std::atomic<size_t>>(0);
   return [=, &bucket](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -121,7 +122,7 @@ TEST(BucketTroubleTest, CredentialsThatEndInTheMiddleAreRenewed) {
   EXPECT_THAT(source->ReadAt(0, absl::MakeSpan(out)), IsOkAndHolds(4u));
   EXPECT_EQ(bucket.reads() - before, 2);
   EXPECT_THAT(source->ReadAt(4, absl::MakeSpan(out)), IsOkAndHolds(4u));
-  EXPECT_EQ(bucket.reads() - before, 3);  // The new ones are kept.
+  EXPECT_EQ(bucket.reads() - before, 3);  // The new credentials are kept.
   EXPECT_THAT(source->CheckUnchanged(), IsOk());
 }
 
@@ -149,7 +150,7 @@ TEST(BucketTroubleTest, CredentialsThatAreNotAcceptedAreAnErrorWithoutThem) {
                        HasSubstr("AWS_PROFILE"), Not(HasSubstr("OFTEST")), Not(HasSubstr("WRONG")),
                        Not(HasSubstr("NEXT"))));
     EXPECT_THAT(store.Open(name), refused);
-    // It is not taken for a bucket that may not be listed.
+    // The refusal does not look like that of a bucket that may not be listed.
     EXPECT_THAT(store.List(name, [](absl::string_view) { return true; }), refused);
     EXPECT_FALSE(IsAbsent(store.Open(name).status(), name));
   }

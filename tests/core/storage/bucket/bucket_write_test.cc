@@ -47,7 +47,7 @@ std::string Bytes(size_t count) {
   return bytes;
 }
 
-// Writes `bytes`, given to the sink in pieces that fit into no part.
+// Writes `bytes`, given to the sink in pieces of 700 bytes, so that parts end within pieces.
 absl::Status Write(const BucketStore& store, const std::string& name, absl::string_view bytes) {
   absl::StatusOr<std::unique_ptr<ByteSink>> sink = store.Create(name);
   if (!sink.ok()) return sink.status();
@@ -129,7 +129,7 @@ TEST(BucketWriteTest, HmacKeysOfCloudStorageSignEachRequestOfAnUpload) {
   }
   EXPECT_THAT(store.Remove(name), IsOk());
   EXPECT_EQ(bucket.Get("d e/a+b"), std::nullopt);
-  // An upload that fails is ended, by a signed request, too.
+  // The request that ends a failed upload is signed, too.
   bucket.SetFault(First(1, IsEnd, RefuseInXml(403, "AccessDenied")));
   EXPECT_THAT(Write(store, name, Bytes(5500)),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("storage.objects.create")));
@@ -177,7 +177,7 @@ TEST(BucketWriteTest, MoreBytesHaveMoreTimeToBeSent) {
   StubBucket bucket(Signed());
   WebStoreOptions hurried = EagerWebOptions();
   hurried.timeout = absl::Milliseconds(1);        // Hardly one request is made in this time.
-  const std::string bytes(size_t{8} << 20, 'x');  // Has two minutes more.
+  const std::string bytes(size_t{8} << 20, 'x');  // For these the store allows two minutes more.
   const BucketStore store = S3StoreOf(bucket, {kStubCredentials}, hurried);
   EXPECT_THAT(Write(store, bucket.Name("a"), bytes), IsOk());
   EXPECT_EQ(bucket.Get("a"), bytes);

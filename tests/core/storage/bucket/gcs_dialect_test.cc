@@ -43,7 +43,7 @@ TEST(GcsDialectTest, RequestsHaveTheTokenAndAskForTheStoredBytes) {
   EXPECT_EQ(request.redirects, Redirects::kReturn);
   const HttpRequest list = Prepared(*dialect, "gs://data?list-type=2");
   EXPECT_EQ(list.url, "https://storage.googleapis.com/data?list-type=2");
-  EXPECT_EQ(FindHeader(list.headers, "accept-encoding"), "identity");  // It is no object.
+  EXPECT_EQ(FindHeader(list.headers, "accept-encoding"), "identity");  // A list is no object.
   EXPECT_EQ(FindHeader(Prepared(*Dialect({}, {}), "gs://data/a").headers, "authorization"), "");
 }
 
@@ -105,7 +105,7 @@ TEST(GcsDialectTest, HmacKeysOfTheEnvironmentSignRequestsInPlaceOfATokenButNotFo
     EXPECT_EQ(request.sign->scheme, SigningScheme::kGoogle);
     EXPECT_EQ(FindHeader(request.headers, "authorization"), "");
   }
-  // There are no others, so nothing can be learned.
+  // There are no other keys, so the refusal teaches nothing.
   const HttpRequest request = Prepared(*dialect, "gs://data/a");
   const HttpResponse refusal = {.status = 403,
                                 .body = "<Error><Code>SignatureDoesNotMatch</Code></Error>"};
@@ -125,7 +125,8 @@ TEST(GcsDialectTest, HmacKeysOfTheEnvironmentSignRequestsInPlaceOfATokenButNotFo
 TEST(GcsDialectTest, TheProjectThatPaysIsNamedByTheEnvironment) {
   const auto project = [](std::map<std::string, std::string> variables) {
     const auto options = *GcsOptionsOfEnvironment(With(std::move(variables)));
-    // The server would ask an unknown caller for leave to use the project.
+    // Without a token the project is not sent, because the server would check whether the unknown
+    // caller may use it.
     const HttpRequest unknown = Prepared(*Dialect(options, {}), "gs://data/a");
     EXPECT_EQ(FindHeader(unknown.headers, "x-goog-user-project"), "");
     const HttpRequest request = Prepared(*Dialect(options, {"TOKEN1"}), "gs://data/a");

@@ -392,7 +392,7 @@ TEST(RangedListTest, AllRangesTogetherAreBounded) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 989 names")));
   EXPECT_THAT(List(server, {.max_name_bytes = bytes - 1}),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("bytes of names")));
-  // As many pages as are enough without ranges are enough.
+  // A list in ranges needs no larger max_pages than a list without ranges.
   EXPECT_THAT(List(server, {.max_pages = 100}), IsOkAndHolds(Optional(server.Entries())));
   server.pages = 0;
   EXPECT_THAT(List(server, {.max_pages = 20}),

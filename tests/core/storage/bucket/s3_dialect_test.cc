@@ -105,7 +105,7 @@ TEST(S3DialectTest, AMalformedOptionIsRefusedByItsVariable) {
   EXPECT_THAT(refused({.region = "evil.example/"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("AWS_REGION"), HasSubstr("the profile's region"))));
-  // Its servers are in a domain of their own.
+  // The servers of this region are in a domain of their own.
   EXPECT_THAT(refused({.region = "us-iso-east-1"}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("AWS_ENDPOINT_URL_S3")));
 }
@@ -180,7 +180,7 @@ TEST(S3DialectTest, RefusedCredentialsAreRenewedAndTriedOnce) {
   EXPECT_TRUE(dialect->LearnsFrom("s3://data/a", sent, Refusal(400, "ExpiredToken")));
   const HttpRequest next = Prepared(*dialect, "s3://data/a");
   EXPECT_EQ(next.sign->access_key_id, "IDSECOND");
-  // There are no others.
+  // There are no other credentials.
   EXPECT_FALSE(dialect->LearnsFrom("s3://data/a", next, Refusal(403, "InvalidAccessKeyId")));
   EXPECT_EQ(credentials.refused(), 2);
 }

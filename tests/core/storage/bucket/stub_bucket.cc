@@ -18,7 +18,7 @@
 namespace systole {
 namespace {
 
-// Written anew, so that no code of the store is tested by itself.
+// This does not call the store's own code, which the stub must not test with itself.
 std::string Unescaped(absl::string_view text) {
   std::string bytes;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -1,5 +1,5 @@
-// The behaviour that all stores of the table with lists share. All of them can be written, too.
-// For a new store, FreshFolder() says where tests may write.
+// Tests the behaviour that all stores with lists in the table share. All of these stores can be
+// written, too. For a new store, FreshFolder() says where tests may write.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
