@@ -56,7 +56,7 @@ std::string Path(const std::string& relative) {
   return (std::filesystem::path(SourceFolder()) / relative).string();
 }
 
-// A shard without pictures, for the specs that want such a data set. The values follow from the
+// A shard of records without pictures, for the specs of such a dataset. The values follow from the
 // record's number.
 std::string TextShard() {
   ShardBuilder shard;

@@ -49,7 +49,7 @@ class RowsOfArrays {
 };
 
 struct KindOfFeed {
-  std::string name;  // Of letters, for the names of tests.
+  std::string name;  // Only letters, because names of tests contain it.
   // The spec without cut, weights and outputs. It names the dataset "rows".
   std::string members;
   int num_members = 1;

@@ -147,7 +147,7 @@ TEST_F(MetricsTest, StorageThatAnswersLateCountsAsRead) {
   Feed(Spec(absl::StrCat("dataset: 'web' epochs: 1", kClasses)));
   EXPECT_GE(Stage("read"), absl::ToDoubleSeconds(kLate));
   EXPECT_GT(Stage("read"), Stage("make"));
-  // The first step at least was not there when it was wanted.
+  // At least the first step was not ready when the stream wanted it.
   EXPECT_GE(Get("step_wait_seconds_sum"), absl::ToDoubleSeconds(kLate) / 2);
   EXPECT_LT(Get("step_wait_seconds_bucket{le=\"0.01\"}"), kSteps);
   EXPECT_THAT(Masked(), IsEmpty());

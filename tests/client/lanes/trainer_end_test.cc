@@ -110,7 +110,7 @@ TEST_F(TrainerEndTest, AWaitIsSeenWhileItLasts) {
   EXPECT_EQ(trainer.waiting(absl::Seconds(3)), absl::Seconds(2));
   trainer.WaitEnds(absl::Seconds(4));
   EXPECT_EQ(trainer.waiting(absl::Seconds(5)), absl::ZeroDuration());
-  trainer.WaitBegins(absl::Seconds(6));  // Still for the same step.
+  trainer.WaitBegins(absl::Seconds(6));  // The wait is still for the same step.
   EXPECT_EQ(trainer.waiting(absl::Seconds(7)), absl::Seconds(4));
   trainer.WaitEnds(absl::Seconds(8));
   trainer.Put(0, Buffer());
@@ -139,7 +139,7 @@ TEST_F(TrainerEndTest, AWaitCountsForWhatTheStepDidMeanwhile) {
   TrainerEnd trainer;
   trainer.Start(/*first_step=*/0, /*end_step=*/20, /*window_steps=*/2);
   for (int64_t step = 0; step < 5; ++step) {
-    // It arrives 2 ms before the trainer gets it, and was made just before.
+    // The step arrives 2 ms before the trainer gets it, and was made just before.
     const absl::Duration arrived = now_ + absl::Milliseconds(8);
     StepSpans spans;
     spans.BeginSlice(StageTimes{.make = absl::Milliseconds(3)}, arrived, arrived);
@@ -158,7 +158,7 @@ TEST_F(TrainerEndTest, AWaitCountsForWhatTheStepDidMeanwhile) {
 
 TEST_F(TrainerEndTest, ServersAreToldOfTheWaitThatIsUnderWay) {
   TrainerEnd trainer;
-  EXPECT_EQ(trainer.Report(now_), TrainerReport());  // It has not begun.
+  EXPECT_EQ(trainer.Report(now_), TrainerReport());  // The trainer has not begun.
   trainer.Start(/*first_step=*/0, /*end_step=*/200, /*window_steps=*/2);
   EXPECT_EQ(trainer.Report(now_), TrainerReport());
   // Steps lie ready, and the trainer takes one every 10 ms.

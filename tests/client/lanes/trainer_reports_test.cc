@@ -52,7 +52,7 @@ TEST_F(TrainerReportsTest, EachServerThatSendsStepsIsToldEvery10Seconds) {
 
 TEST_F(TrainerReportsTest, WithoutAStreamNobodyIsTold) {
   EXPECT_THAT(TellAt(10, {}), IsEmpty());
-  // Otherwise the keeper would look again and again.
+  // Otherwise the client's keeper thread would look again and again.
   EXPECT_EQ(reports_.due_at(), kBegin + absl::Seconds(20));
 }
 

@@ -398,10 +398,10 @@ class SlowSource final : public ByteSource {
 };
 
 TEST(LocalFeedTest, ATrainerThatWaitsForStorageIsToldSo) {
-  // Reads of files wait in threads that compute, others are read ahead.
+  // Threads that compute wait for reads of files. Other shards are read ahead.
   for (const bool is_local : {true, false}) {
     SCOPED_TRACE(is_local);
-    if (is_local && !TimesOf(OwnThreadId()).has_value()) continue;  // This kernel does not say.
+    if (is_local && !TimesOf(OwnThreadId()).has_value()) continue;  // This kernel counts no times.
     std::atomic<bool> slow = false;
     std::vector<std::unique_ptr<const RecordSource>> shards;
     for (const std::string& bytes : TestShards(std::vector<int>(16, 4))) {

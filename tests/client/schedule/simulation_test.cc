@@ -13,7 +13,7 @@
 namespace systole {
 namespace {
 
-// So many seeds take a few seconds.
+// This many seeds take a few seconds.
 constexpr uint64_t kSeeds = kSanitized ? 1'000 : 10'000;
 constexpr uint64_t kSeedsForABug = 1'000;
 

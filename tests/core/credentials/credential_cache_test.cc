@@ -148,7 +148,8 @@ TEST_F(CredentialCacheTest, WhileAValueLastsFailuresAreTriedAgainAfterGrowingPau
     EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
     EXPECT_EQ(source_.asked(), ++asked);
   }
-  // 110 s are left. Once the value has ended, the error is told at once, and tried again soon.
+  // 110 s are left. Once the value has ended, its source's error is returned at once, and Get()
+  // soon tries again.
   fake_.Pass(absl::Seconds(109));
   EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Seconds(1));

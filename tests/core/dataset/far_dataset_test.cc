@@ -172,7 +172,7 @@ TEST(FarDatasetTest, OnlyAShardThatIsNotAsTheFolderIndexSaysIsOpenedAnew) {
   EXPECT_EQ(OpenAll(indexes, kShards)->fingerprint(), fingerprint);
   Asked asked = AskedSince();
   EXPECT_LE(asked.reads, kFewReads);
-  // Its beginning, and all of it for a new index.
+  // The object is read twice: its beginning, and all of it for a new index.
   EXPECT_GE(asked.reads_of[absl::StrCat("/", kStubBucket, "/", KeyOf(7))], 2);
   // The index of the folder was made anew, so that now it is known.
   OpenAll(indexes, kShards);

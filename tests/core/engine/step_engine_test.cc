@@ -559,7 +559,7 @@ TEST(StepEngineTest, AStreamThatKeepsItsSlicesDoesNotStopAnother) {
   ASSERT_THAT(hog, IsOk());
   std::vector<StepStream::Result> kept;
   for (int i = 0; i < 2; ++i)
-    kept.push_back((*hog)->Next());  // It gets no more than a quarter of the budget.
+    kept.push_back((*hog)->Next());  // `hog` gets at most a quarter of the budget.
   EXPECT_EQ(DrainAll(engine, plan, {.count = 5, .core_end = 4}).size(), 20u);
 }
 

@@ -171,7 +171,7 @@ TEST(StepSchedulerTest, StreamsGetTheSameTimeWhateverTheirTasksCost) {
     ASSERT_NE(slice, nullptr);
     scheduler.GiveBack(is_dear ? *dear : *cheap, slice);
   }
-  // They differ by a few tasks and by the first guess.
+  // The two costs differ by a few tasks and by the first guess.
   EXPECT_NEAR(cheap_cost, dear_cost, 100'000);
 }
 

@@ -28,7 +28,7 @@ namespace {
 using testing::HasSubstr;
 using testing::SizeIs;
 
-constexpr uint64_t kSize = 1000;  // Of a block. It takes kCost bytes of memory.
+constexpr uint64_t kSize = 1000;  // The size of a block, which takes kCost bytes of memory.
 constexpr int64_t kCost = 4096;
 
 // A clock that goes only when the test says so.

@@ -12,7 +12,7 @@ absl::Duration Us(int microseconds) { return absl::Microseconds(microseconds); }
 
 class LapTimesTest : public ::testing::Test {
  protected:
-  // So much time passes.
+  // Lets this much time pass.
   void Pass(int microseconds) { now_ += Us(microseconds); }
 
   absl::Duration now_ = absl::Hours(5);

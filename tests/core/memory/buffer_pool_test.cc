@@ -55,7 +55,7 @@ TEST(AlignedBufferTest, NegativeSizeIsRefused) {
 }
 
 TEST(AlignedBufferTest, MoreThanTheMachineHasIsResourceExhausted) {
-  if (kAddressSanitizer) return;  // Its allocator ends the program and never returns null.
+  if (kAddressSanitizer) return;  // This allocator never returns null, but ends the program.
   EXPECT_THAT(AlignedBuffer::Create(int64_t{1} << 60),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("refused")));
 }

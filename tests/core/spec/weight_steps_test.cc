@@ -92,7 +92,7 @@ TEST(WeightStepsTest, AChangeBeginsWithItsStepAndEachMemberGoesOn) {
       const Order order =
           OrderOf(feed, Only(members - 1, members, step) + Only(0, members, step + 1));
       ASSERT_EQ(order.steps_per_epoch(), per_epoch);
-      std::vector<int64_t> next(members, 0);  // Of each member, the record that comes next.
+      std::vector<int64_t> next(members, 0);  // The next record of each member.
       for (int64_t at = 0; at <= step + 3; ++at) {
         const std::vector<int64_t> records = RecordsOf(order, at);
         ASSERT_EQ(static_cast<int64_t>(records.size()), order.RecordsIn(at));

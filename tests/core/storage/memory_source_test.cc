@@ -120,7 +120,7 @@ TEST(ReadWholeTest, ASizeThatAServerClaimsTakesNoMemory) {
   source.ClaimSize(uint64_t{1} << 46);
   EXPECT_THAT(ReadWhole(source, uint64_t{1} << 46),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("\"a.idx\" ends at byte 5242880")));
-  EXPECT_EQ(source.num_reads(), 4);  // Of 1, 1, 2 and 4 MiB.
+  EXPECT_EQ(source.num_reads(), 4);  // The reads take 1, 1, 2 and 4 MiB.
   EXPECT_EQ(source.longest_read(), 4 * kMiB);
 }
 

@@ -243,7 +243,7 @@ TEST(CheckpointTest, ALoopThatCannotGoOnFromThereIsRefused) {
 // ---- Another global batch ----
 
 TEST(CheckpointTest, ARunGoesOnWithTheFirstStepThatHasNoExampleOfTheStepsBefore) {
-  Checkpoint checkpoint = {.global_batch = 16, .steps_per_epoch = 5};  // Of 90 records.
+  Checkpoint checkpoint = {.global_batch = 16, .steps_per_epoch = 5};  // A dataset of 90 records.
   const auto step = [&](int64_t saved, int64_t global_batch, int64_t steps_per_epoch) {
     checkpoint.loop.step_in_epoch = saved;
     return StepInEpoch(checkpoint,
@@ -253,7 +253,7 @@ TEST(CheckpointTest, ARunGoesOnWithTheFirstStepThatHasNoExampleOfTheStepsBefore)
   EXPECT_EQ(step(0, 7, 12), 0);
   EXPECT_EQ(step(3, 8, 11), 6);
   EXPECT_EQ(step(3, 24, 3), 2);
-  EXPECT_EQ(step(3, 20, 4), 3);   // Without 12 of the examples.
+  EXPECT_EQ(step(3, 20, 4), 3);   // Skips 12 examples.
   EXPECT_EQ(step(3, 40, 2), 2);   // The epoch has no step that begins later.
   EXPECT_EQ(step(5, 8, 11), 11);  // The epoch had ended, but was not validated yet.
   // As large as a file can say.

@@ -57,7 +57,7 @@ def test_a_feed_with_tls_and_a_token_and_nothing_of_them_in_ray(
                     assert local.digest(batch) == feed.digest(next(feed.steps()))
         with pytest.raises(systole.PermissionDenied):
             systole.ray.Feed(servers, spec, **tls)
-        # The servers are asked by whoever watches them, too, and still serve.
+        # The watch over each server asks it, too, and finds it alive: no server was restarted.
         assert [one["restarts"] for one in servers.state()] == [0, 0]
         texts = [
             Path(f"/proc/{process}/{what}").read_bytes()

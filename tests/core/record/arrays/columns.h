@@ -40,7 +40,7 @@ struct TestArrays {
     return reinterpret_cast<const char*>(numbers.data());
   }
 
-  // Not in the order of names.
+  // The columns are not sorted by name.
   std::vector<ArrayColumn> Columns() const {
     return {{.name = "pixels",
              .dtype = DType::kUint8,

@@ -270,7 +270,7 @@ TEST(ScanShardTest, IndexOfLargeRecordsReadsOneSmallPieceEach) {
   const ErrorSource source(builder.Build());
   ASSERT_THAT(ScanShard(source), IsOk());
   EXPECT_LE(source.num_reads(), 21);
-  EXPECT_LE(source.bytes_read(), 70'000u);  // Of 2,000,320. The first window is most of it.
+  EXPECT_LE(source.bytes_read(), 70'000u);  // Of 2,000,320 bytes; mostly the first window.
 }
 
 // A request for each record would take hours for a shard on a server.

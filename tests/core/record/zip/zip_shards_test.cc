@@ -85,7 +85,7 @@ TEST(ZippedShardsTest, StretchesHaveSoManyPartsAndNoMore) {
   const Sources b = NumberedShards({3, 3, 4}, 100, "b");
   const auto names = std::make_shared<const ZipNames>(std::vector<ZipNamesOfMember>(
       {{.dataset = "a", .prefix = ""}, {.dataset = "b", .prefix = "b/"}}));
-  // They are cut at 3, 4 and 6.
+  // The stretches end at records 3, 4, 6 and 10.
   EXPECT_THAT(ZippedShards({a, b}, names, /*max_parts=*/8), IsOkAndHolds(SizeIs(4)));
   EXPECT_THAT(ZippedShards({a, b}, names, /*max_parts=*/7),
               StatusIs(absl::StatusCode::kInvalidArgument,

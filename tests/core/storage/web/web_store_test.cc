@@ -455,7 +455,7 @@ TEST(WebStoreDeathTest, TheStoreOfTheProcessHasEndedBeforeOlderHandlersOfTheExit
 TEST(WebStoreTest, TheStoreOfTheProcessTakesAuthoritiesFromTheEnvironment) {
   const TempFolder folder;
   const StubCertificate certificate = MakeCertificate("IP:127.0.0.1");
-  ::unsetenv("CURL_CA_BUNDLE");  // This variable would go first.
+  ::unsetenv("CURL_CA_BUNDLE");  // This variable would take precedence.
   ::setenv("SSL_CERT_FILE", folder.Write("ca.pem", certificate.pem).c_str(), 1);
   StubObjects objects(&certificate);
   const std::string name = objects.Put("/a", "abc");
