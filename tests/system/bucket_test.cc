@@ -446,7 +446,7 @@ TEST(BucketTest, AFeedInTheProcessHasTheSameStepsAndReadsNothingOfAReplacedObjec
     }
   };
   for (int i = 0; i < 50; ++i) {
-    // From here on, a feed that keeps everything goes on with the shards that were opened.
+    // From here on, only a feed that keeps everything goes on with the shards that it opened.
     if (i == 8) bucket.Put("d/train-1.tfrecord", Shard(16, 16));
     const auto want = from_files->Next();
     ASSERT_THAT(want, IsOk());

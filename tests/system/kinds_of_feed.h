@@ -68,7 +68,7 @@ struct KindOfFeed {
 //   * all rows, shuffled
 //   * rows that meet a condition, shuffled in windows
 //   * a mixture whose weights change
-//   * a mixture whose weights change; two of its members have conditions, and one of these two has a
+//   * a mixture whose weights change; two of its members have conditions, and one of these has a
 //     single record
 // With 384 rows all steps are full, whatever the cut. REQUIRES: the number of rows is a multiple of
 // 32, and at least 96.

@@ -172,7 +172,8 @@ TEST(WaitSharesTest, NothingIsTheLimitIfStepsComeJustInTime) {
   Simulation simulation;
   simulation.Run(5, Ms(50), {.late = Ms(-2), .stages = {.make = Ms(80)}});
   EXPECT_EQ(simulation.verdict().limit, FeedLimit::kNothing);
-  // 40 us a step are the time to wake a thread, however short the steps are.
+  // A wait of 40 us a step is the time to wake a thread, so it names no limit, however short the
+  // steps are.
   Simulation quick;
   quick.Run(5, Ms(0.1), {.late = Ms(0.04), .stages = {.make = Ms(80)}});
   EXPECT_EQ(quick.verdict().limit, FeedLimit::kNothing);

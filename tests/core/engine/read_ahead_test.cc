@@ -393,7 +393,7 @@ TEST(ReadAheadTest, AWarmFeedWhoseBlocksWereDroppedMeanwhileReadsThemAgain) {
     }
     if (round == 0) {
       EXPECT_EQ(gate->reads(), reads);
-    } else {  // Slices are made ahead, so the reads may be for later ones.
+    } else {  // Slices are made ahead, so these reads may be for later slices.
       EXPECT_TRUE(WaitUntil([&] { return gate->reads() > reads; }));
     }
     ASSERT_THAT(Digest(engine, PlanOf(other, spec), epoch), IsOk());

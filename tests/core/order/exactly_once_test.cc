@@ -1,7 +1,7 @@
 // Orders that are drawn: members, selections with lists, shuffles, weights that change, batches and
 // cores that change. Whatever is drawn, each selected record comes once in each pass of its member,
-// each share holds, and a feed goes on where it was left. All that is expected here is found the
-// plain way: by counting from the first place on.
+// each member gets its share, and a feed goes on where it was left. The expected values come from
+// plain code, which counts from the first place on.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
