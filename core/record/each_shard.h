@@ -16,11 +16,11 @@ namespace systole {
 // of it, so 16 scans hold 128 MiB.
 inline constexpr int kShardsOpenedAtOnce = 16;
 
-// WorkInOrder() on this thread and others, `at_once` at a time, or fewer if the system gives no
-// more threads. So the returned error is always the error of the first shard, in order, that has
-// one.
-// REQUIRES: at_once > 0. A task of a WorkerPool may call it too, because the other threads are not
-// those of the pool: they live until it returns.
+// WorkInOrder() for `count` shards, on this thread and others. Works on `at_once` shards at a time,
+// or on fewer if the system gives no more threads. The returned error is always the error of the
+// first shard, in order, that has one. REQUIRES: at_once > 0. A task of a WorkerPool may call this
+// function, too. The other threads are not those of the pool: this function makes them and ends
+// them before it returns.
 absl::Status ForEachShard(int64_t count, int at_once,
                           absl::FunctionRef<absl::Status(int64_t i)> work);
 

@@ -29,9 +29,9 @@ class ArraySource final : public RecordSource {
   explicit ArraySource(std::shared_ptr<const ArrayTable> table);
 
   absl::string_view path() const override { return "arrays"; }
-  // Nothing may be kept beside arrays.
+  // Empty: arrays have no folder, so no index is kept beside them.
   std::string indexed_path() const override { return ""; }
-  // As a TFRecord shard with these records has.
+  // The size of a TFRecord shard with these records.
   uint64_t file_bytes() const override { return table_->shard_bytes(); }
   uint64_t size_bytes() const override { return table_->shard_bytes(); }
   const std::string& note() const override { return note_; }

@@ -20,10 +20,11 @@
 namespace systole {
 namespace {
 
-// Rows are hashed in blocks. After each block the thread looks whether it is interrupted.
+// Rows are hashed in blocks. Between two blocks the calling thread checks whether it is
+// interrupted.
 constexpr int64_t kBlockBytes = int64_t{16} << 20;
 constexpr int64_t kMostBlockRows = int64_t{1} << 16;
-// The parts of a block among which threads choose.
+// The number of parts into which a block is cut, so that threads can share it.
 constexpr int64_t kPartsOfBlock = 32;
 
 absl::Status AboutArray(absl::string_view name, absl::string_view what) {

@@ -1,9 +1,9 @@
 // Arrays in the memory of this process, as a table: row i of every array belongs to record i. A row
 // holds the features that `systole.write` would write for it:
-//   uint8      bytes, one value: the row's bytes. A row of a single uint8 is int64.
+//   uint8      bytes, one value: the row's bytes. If the array has one dimension: one int64
 //   float32    float, the row's values
 //   int64      int64, the row's values
-// so records, their sizes and their content hash are those of a shard with these examples.
+// So records, their sizes and their content hash are those of a shard with these examples.
 //
 // Thread-compatible: immutable. The arrays must not change while the table lives.
 #ifndef SYSTOLE_CORE_RECORD_ARRAYS_ARRAY_TABLE_H_
@@ -33,7 +33,7 @@ struct ArrayColumn {
   // Dimensions after the first. Empty: a row is one value.
   std::vector<int64_t> row_shape = {};
   const char* data = nullptr;  // Row 0. The values of a row lie one after the other.
-  // From one row to the next. May be negative, or 0.
+  // The distance from one row to the next. May be negative, or 0.
   int64_t stride_bytes = 0;
 };
 
@@ -53,7 +53,7 @@ class ArrayTable {
   uint64_t shard_bytes() const { return shard_bytes_; }
   // The sizes of the smallest and of the largest record.
   PayloadRange payload_bytes() const { return payload_bytes_; }
-  // That of a TFRecord shard with these records.
+  // The content hash of a TFRecord shard with these records.
   uint64_t content_hash() const { return content_hash_; }
 
   // Calls `visit` with each feature of the row, in the order of names. The views borrow the table.
@@ -88,14 +88,14 @@ class ArrayTable {
   }
   FeatureView ViewOf(const Column& column, int64_t row) const;
   CutRecord Cut(int64_t row) const;
-  // Sets what depends on the values.
+  // Sets the sizes and the content hash, which depend on the values.
   absl::Status Hash(int threads);
 
   const std::vector<Column> columns_;  // Sorted by name.
   const int64_t rows_;
   const std::shared_ptr<const void> owner_;
-  // The column whose values RecordOf() and Hash() copy only once; columns_.size() if none has
-  // values that lie in a record as they lie in memory.
+  // The column whose values RecordOf() and Hash() copy only once. columns_.size() if there is no
+  // column whose values have the same bytes in a record as in memory.
   size_t largest_;
   uint64_t shard_bytes_ = 0;
   PayloadRange payload_bytes_ = {};

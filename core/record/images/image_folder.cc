@@ -28,9 +28,9 @@
 namespace systole {
 namespace {
 
-// The classes of the group with their labels: the lines of labels.txt, if the common folder has
-// that file; otherwise their places in the sorted list.
-// `note` then says if there is only one class.
+// The classes of the group with their labels. If the common folder has a labels.txt, a label is the
+// number of the class's line there. Otherwise it is the place of the class in the sorted list; if
+// there is only one class, `note` says so.
 absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group,
                                                         std::string& note) {
   constexpr absl::string_view kCannot = "labels.txt beside the class folders cannot be read";
@@ -154,7 +154,7 @@ ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, Read
   // Larger files are not read. A store may claim any size.
   least = std::min(least, static_cast<uint64_t>(max_record_bytes_));
   most = std::min(most, static_cast<uint64_t>(max_record_bytes_));
-  // The record around an image is made when it is read, so these are bounds.
+  // The record around an image is made only when the image is read, so these sizes are bounds.
   constexpr int kMostEdge = std::numeric_limits<int>::max();
   most += ImageRecordAround(longest, {.height = kMostEdge, .width = kMostEdge}, most).size();
   payload_bytes_ = {.least = static_cast<int64_t>(least), .most = static_cast<int64_t>(most)};

@@ -30,8 +30,8 @@
 namespace systole {
 namespace {
 
-// The most bytes of files that are looked at together. Each of 16 threads could otherwise hold a
-// file of max_record_bytes.
+// The most bytes of files that are in memory at a time. Without this limit, each of 16 threads
+// could hold a file of max_record_bytes.
 constexpr uint64_t kMostBytesInFlight = uint64_t{256} << 20;
 
 constexpr ImageSize kNoImage = {.height = 0, .width = 0, .channels = 0};
@@ -72,8 +72,8 @@ absl::StatusOr<Found> ReadSource(absl::StatusOr<std::unique_ptr<ByteSource>> ope
   return found;
 }
 
-// The same for the file `path`. `listed`: its state in a list, or null. With this state, no request
-// for the state is needed before the read.
+// ReadSource() for the file `path`. `listed` is the file's state in a list, or null. If it is set,
+// no request for the state is needed before the read.
 absl::StatusOr<Found> ReadFile(const std::string& path, const StoredState* listed,
                                uint64_t max_bytes, BytesInFlight& in_flight) {
   if (listed != nullptr) {
@@ -131,8 +131,8 @@ class GroupLook {
         listed = nullptr;
       }
       if (is_known) {
-        // Otherwise an index that was written with a larger limit would give another
-        // content_hash().
+        // A file above the limit gets the facts that a read would give it. Otherwise an index that
+        // was written with a larger limit would give another content_hash().
         const uint64_t bytes = known->facts.bytes;
         Keep(i, bytes > max_bytes ? FactsOfLargeFile(bytes) : known->facts, known->identity,
              /*cause=*/"");

@@ -1,12 +1,12 @@
-// Which part of a joined record (RecordSource::PartOf()) a thread reads now. So if a read hangs,
-// others can tell which of the joined sources does not answer:
+// Notes which part of a joined record (RecordSource::PartOf()) a thread reads now. If a read hangs,
+// other threads can see which of the joined sources does not answer:
 //
-//   PartInRead part;                        // One for the thread. Any thread may ask it.
+//   PartInRead part;                        // One for each thread. Any thread may call part().
 //   const PartInReadScope scope(part);      // On the thread, around all of its work.
 //     .. const ReadsPart reads(i);          // In a source that joins others, around the read of i.
 //
-// Like the flag of core/interrupt, it belongs to the thread and is not an argument, because it
-// changes no result.
+// Like the flag of core/interrupt, a PartInRead belongs to the thread and is not passed as an
+// argument, because it changes no result.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_PART_IN_READ_H_
 #define SYSTOLE_CORE_RECORD_SOURCE_PART_IN_READ_H_
 
@@ -47,8 +47,8 @@ class PartInReadScope {
   PartInRead* const before_;
 };
 
-// While it lives, its thread reads this part. Outside of a scope nothing is noted. Single-thread.
-// REQUIRES: no other ReadsPart lives on the thread.
+// While a ReadsPart lives, its thread reads this part. Outside of a PartInReadScope nothing is
+// noted. Single-thread. REQUIRES: no other ReadsPart lives on the thread.
 class ReadsPart {
  public:
   explicit ReadsPart(size_t part) : noted_(PartInReadScope::noted_) {

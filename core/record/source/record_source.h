@@ -62,10 +62,10 @@ inline bool IsOutage(const absl::Status& error) {
 absl::Status MarkedAsChecksumMismatch(absl::Status damage);
 bool IsChecksumMismatch(const absl::Status& error);
 
-// Marks `error` as one of this part of a record (RecordSource::PartOf()); nullopt: changes nothing.
-// Does not change its code or its message.
+// Marks `error` as an error of part `part` of a record (RecordSource::PartOf()). Does not change
+// its code or its message. If `part` is nullopt, returns `error` as it is.
 absl::Status MarkedAsOfPart(absl::Status error, std::optional<size_t> part);
-// The part of the mark. Nullopt: there is no mark.
+// The part that MarkedAsOfPart() noted. Nullopt: there is no such mark.
 std::optional<size_t> PartAtFault(const absl::Status& error);
 
 class RecordSource {
@@ -74,8 +74,8 @@ class RecordSource {
 
   // The file, or the common folder of a group of files.
   virtual absl::string_view path() const = 0;
-  // The name to whose file an index belongs (IndexPath()): path() or, in a group of files, a name
-  // in the common folder. Empty: the records lie in memory, and nothing is kept beside them.
+  // The name from which the path of an index is made (IndexPath()): path() or, in a group of files,
+  // a name in the common folder. Empty: the records lie in memory, and nothing is kept beside them.
   virtual std::string indexed_path() const { return std::string(path()); }
   // The part of path() that clients may see.
   absl::string_view base_name() const { return NameForClients(path()); }
@@ -121,8 +121,9 @@ class RecordSource {
     const RecordSource* source = nullptr;
     int64_t record = 0;
   };
-  // The records of other sources of which a record is joined. far_bytes(), far_pieces(), span() and
-  // unread_index() are questions to the parts. Any other record is its own only part.
+  // How many records of other sources a record is joined from. Their sources have the far_bytes(),
+  // far_pieces(), span() and unread_index(); those of this source mean nothing. 1: records are not
+  // joined, and a record is its own only part.
   virtual size_t num_parts() const { return 1; }
   // REQUIRES: part < num_parts(), and `record` as for span().
   virtual Part PartOf(int64_t record, size_t /*part*/) const { return {this, record}; }
@@ -196,9 +197,8 @@ class RecordSource {
                                    AlignedBuffer& scratch, RecordCallback callback) const;
 
   // Hints, which may do nothing. PrefetchSpan() loads the memory that span() reads into the
-  // processor's cache. PrefetchRecord() loads the beginning of the record, if the record can be
-  // read in place.
-  // REQUIRES: 0 <= record < num_records().
+  // processor's cache. Prefetch() loads the beginning of the record, if the record can be read in
+  // place. REQUIRES: 0 <= record < num_records().
   virtual void PrefetchSpan(int64_t record) const = 0;
   virtual void Prefetch(int64_t record) const = 0;
 

@@ -17,8 +17,8 @@ namespace {
 // Prefetch() asks for this many bytes of a record. After them the processor prefetches by itself.
 constexpr uint64_t kPrefetchBytes = 2 << 10;
 
-// Up to this many bytes of neighbouring records are made of pieces together. So small records share
-// one look into the cache of chunks.
+// Neighbouring records of up to this many bytes in all are made from pieces together. So small
+// records share one look into the cache of chunks.
 constexpr int64_t kMadeBytes = 256 << 10;
 
 // The least and the most bytes that a record or damaged stretch has as payload.

@@ -88,8 +88,8 @@ class SpanSource : public RecordSource {
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const;
 
  private:
-  // `error`, unless it is DataLoss and the file has changed. Bytes that fail because the file was
-  // replaced are not damage.
+  // Returns `error`. But if it is DataLoss and the file has changed, returns the error of
+  // CheckUnchanged(), because bytes that fail after the file was replaced are not damage.
   absl::Status UnlessChanged(absl::Status error) const;
   absl::Status CheckNumber(int64_t record) const;
   // The bytes of records [first, last] in one read. `outage` says whether an error is an outage
@@ -99,8 +99,8 @@ class SpanSource : public RecordSource {
   // The bytes that ReadSpans() gives, made of pieces that were read before. Reads nothing.
   absl::StatusOr<absl::string_view> MakeSpans(int64_t first, int64_t last, FetchedBytes fetched,
                                               AlignedBuffer& scratch, bool& outage) const;
-  // Either ReadSpans() or MakeSpans(). `asks`: bytes that fail their check may come from a file
-  // that was replaced.
+  // `read` is ReadSpans(), MakeSpans() or a look into fetched bytes. `asks`: if bytes fail their
+  // check, the storage is asked whether the file was replaced.
   struct SpanReader {
     absl::FunctionRef<absl::StatusOr<absl::string_view>(int64_t first, int64_t last, bool& outage)>
         read;

@@ -1,4 +1,4 @@
-// A record that is joined of one record of each member:
+// A record that is joined from one record of each member:
 //   record := size:u64le, once for each member; then the members' payloads, one after the other
 // How many members there are is not part of the record. Each payload has the member's own format.
 //
@@ -29,7 +29,7 @@ constexpr size_t ZipHeaderBytes(size_t members) { return members * sizeof(uint64
 absl::Status SplitZip(absl::string_view record, absl::Span<absl::string_view> payloads);
 
 // Calls the members' formats one after the other, and puts the prefixes before the names. An error
-// names the member and is marked as its part's.
+// names the member and is marked as an error of this part (MarkedAsOfPart()).
 class ZipFormat final : public ExampleFormat {
  public:
   // REQUIRES: one format for each member of `names`. They live as long as this format.

@@ -1,7 +1,8 @@
 // The names that the features of joined records have: the member's prefix, followed by the name in
 // the member's record.
 //
-// Thread-compatible: immutable. MadeText takes the names that are not known.
+// Thread-compatible: immutable. Names that are not known in advance are kept in the caller's
+// MadeText.
 #ifndef SYSTOLE_CORE_RECORD_ZIP_ZIP_NAMES_H_
 #define SYSTOLE_CORE_RECORD_ZIP_ZIP_NAMES_H_
 
@@ -16,18 +17,18 @@
 
 namespace systole {
 
-// A member, as its records' joined names need it.
+// The facts about a member from which joined names are made.
 struct ZipNamesOfMember {
   std::string dataset;  // For messages.
   std::string prefix;
-  // Names in the member's records, as far as they are known. Their joined names are made once,
-  // those of the first ZipNames::kMaxKnownNames of all members.
+  // Names in the member's records, as far as they are known. Their joined names are made only once,
+  // for the first ZipNames::kMaxKnownNames names of all members together.
   std::vector<std::string> features = {};
 };
 
 class ZipNames {
  public:
-  // The most bytes of names that are made for a record, because they were not known. Without a
+  // The most bytes of names that are made for one record because they were not known. Without a
   // limit, a record of a million tiny features would take a hundred times its size.
   static constexpr size_t kMaxMadeBytes = size_t{4} << 20;
 
@@ -50,7 +51,7 @@ class ZipNames {
     std::string dataset;
     std::string prefix;
     absl::flat_hash_map<std::string, std::string>
-        names;  // Joined names by names. Not if no prefix.
+        names;  // Joined names by names. Empty without a prefix.
   };
 
   std::vector<Member> members_;

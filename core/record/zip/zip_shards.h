@@ -22,8 +22,9 @@ using ZipShards = absl::Span<const std::shared_ptr<const RecordSource>>;
 inline constexpr size_t kMaxZipParts = 1'000'000;
 
 // The joined records of all members, in stretches (ZipSource) in which no member changes its shard.
-// There are at most as many as all members have shards together. Shards without records are left
-// out. REQUIRES: each member has the same number of records, and `names` has the members.
+// The number of stretches is at most the number of shards of all members together. Shards without
+// records are left out. REQUIRES: each member has the same number of records, and `names` has the
+// members.
 //   InvalidArgument  the stretches would have more than `max_parts` parts.
 absl::StatusOr<std::vector<std::shared_ptr<const RecordSource>>> ZippedShards(
     absl::Span<const ZipShards> members, const std::shared_ptr<const ZipNames>& names,

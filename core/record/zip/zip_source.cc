@@ -50,7 +50,8 @@ class ZipSource::Joining {
  private:
   char* data() { return reinterpret_cast<char*>(joined_.data()); }
 
-  // The most that a part is likely to take. A part that is too large is not read.
+  // The most bytes that a part is likely to take. 0 for a part that is too large, because it is not
+  // read.
   static int64_t LikelyBytes(const Part& part) {
     if (part.source->IsTooLarge(part.record)) return 0;
     return static_cast<int64_t>(part.source->span(part.record).size) + kBesideSpanBytes;
@@ -210,7 +211,8 @@ absl::Status ZipSource::ReadRecords(absl::Span<const int64_t> records, RecordByt
 absl::Status ZipSource::ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
                                     AlignedBuffer& scratch, RecordCallback callback) const {
   absl::Status read = ReadAll(records, /*max_read_bytes=*/0, &fetched, scratch, callback);
-  // The caller takes bytes that were read ahead for checked. Others were read in place here.
+  // The caller counts bytes that were read ahead as checked. The other parts were read in place
+  // here, so their files are checked here.
   for (size_t i = 0; i < parts_.size(); ++i) {
     const ReadsPart reads(i);
     const RecordSource& source = *parts_[i].source;

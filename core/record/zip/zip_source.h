@@ -1,6 +1,6 @@
-// A stretch of records that are joined of records of other sources. Record i is made of record
-// `first + i` of each part, so that in a stretch no part changes its source. The parts are copied
-// once, one after the other. Which part is read is noted for others (PartInRead).
+// A stretch of records that are joined from records of other sources. Record i is made from record
+// `first + i` of each part, so no part changes its source within a stretch. The parts are copied
+// once, one after the other. While a part is read, PartInRead notes which one it is.
 //
 // Thread-compatible: immutable, so any number of threads may read. Reading takes memory for the
 // joined record and, if a part cannot be read in place, for this part. Both are counted
@@ -31,8 +31,8 @@ struct ZipPart {
   int64_t first = 0;
 };
 
-// The most bytes of a joined record. A peer may zip any datasets, so this is the limit of a single
-// record. The limit of each member holds for its own record.
+// The most bytes of a joined record. This is the default limit of a single record, because a peer
+// may zip any datasets. The record of each member also has the limit of that member.
 inline constexpr int64_t kMaxZipRecordBytes = kDefaultMaxRecordBytes;
 
 class ZipSource final : public RecordSource {
@@ -43,9 +43,10 @@ class ZipSource final : public RecordSource {
             std::shared_ptr<const ZipFormat> format);
 
   absl::string_view path() const override { return "zip"; }
-  // The parts have the indexes.
+  // Empty: only the parts have indexes.
   std::string indexed_path() const override { return ""; }
-  // The parts' shares, as if all records of a source were of one size.
+  // The sum of the parts' shares of their sources' bytes, as if all records of a source had one
+  // size.
   uint64_t file_bytes() const override { return file_bytes_; }
   uint64_t size_bytes() const override { return size_bytes_; }
   const std::string& note() const override;
@@ -61,7 +62,7 @@ class ZipSource final : public RecordSource {
   PayloadRange payload_bytes() const override;
   // Hash of the parts' hashes and ranges, and of the prefixes.
   uint64_t content_hash() const override { return content_hash_; }
-  // What is known to be damaged is asked of the parts.
+  // 0, because the parts count their known damage.
   int64_t num_damaged() const override { return 0; }
   const std::vector<DamagedRecord>& damaged() const override;
 
