@@ -15,7 +15,7 @@
 namespace systole {
 namespace {
 
-// Codes of refusals that may not come again with new credentials.
+// Codes of refusals after which a request may succeed with new credentials.
 constexpr absl::string_view kCredentialCodes[] = {
     "ExpiredToken",          "ExpiredTokenException", "InvalidToken",
     "TokenRefreshRequired",  "InvalidSecurity",       "InvalidAccessKeyId",

@@ -26,7 +26,8 @@ struct BucketWords {
   absl::string_view write_permissions;  // The permissions that a writer needs.
   absl::string_view credentials;        // The settings with which credentials are found.
   absl::string_view endpoint;           // The setting that names the server.
-  absl::string_view unsigned_variable;  // If set: no credentials are looked for.
+  // The variable that makes requests unsigned: if it is set, no credentials are looked for.
+  absl::string_view unsigned_variable;
   // Another possible reason why a request with credentials is forbidden, and what to do. Empty:
   // there is none.
   absl::string_view forbidden_too = {};

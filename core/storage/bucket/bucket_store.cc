@@ -23,7 +23,7 @@ namespace {
 // fnmatch() gives these a meaning.
 constexpr char kWildcards[] = "*?[\\";
 
-// The most patterns that are kept because they are names. No real set of shards has so many.
+// The most patterns that named_literally_ keeps. No real set of shards has so many.
 constexpr size_t kMaxNamedLiterally = 4096;
 
 bool IsGlob(absl::string_view key) {
@@ -137,7 +137,7 @@ absl::Status BucketStore::Remove(const std::string& name) const {
   SYSTOLE_ASSIGN_OR_RETURN(const BucketName parsed, ParseBucketName(name));
   SYSTOLE_RETURN_IF_ERROR(CheckObjectName(parsed));
   SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
-  // This asks first, because S3 answers OK even if there is no such object.
+  // Look() comes first, because S3 answers OK to a removal even if there is no such object.
   const absl::StatusOr<SeenObject> there =
       parts->connection->Look(name, /*called=*/"", parts->service.web.open_timeout);
   if (!there.ok()) return WithName(there.status(), name);

@@ -1,5 +1,5 @@
-// What a list of a bucket brings: its names and states, gathered page by page, and how many of them
-// are accepted.
+// Gathers the names and states of a list of a bucket, page by page, and limits how many names are
+// accepted.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_LIST_GATHERING_H_
 #define SYSTOLE_CORE_STORAGE_BUCKET_LIST_GATHERING_H_
 
@@ -67,7 +67,7 @@ struct NewNames {
 // How many names a list may still bring. Thread-compatible.
 class ListRoom {
  public:
-  // `prefix` is what the names begin with, for the message.
+  // All names begin with `prefix`. Only the error's message uses it.
   ListRoom(const BucketName& prefix, const BucketListOptions& options)
       : prefix_(prefix), max_names_(options.max_names), max_name_bytes_(options.max_name_bytes) {}
 
@@ -88,7 +88,7 @@ class ListGathering {
   ListGathering(const BucketListing& listing, bool has_generations)
       : listing_(&listing), has_generations_(has_generations), root_(listing.prefix.Root()) {}
 
-  // Adds what the page has to the contents. DataLoss if a key does not begin like the prefix.
+  // Adds what the page has to the contents. DataLoss if a key does not begin with the prefix.
   absl::StatusOr<NewNames> Add(const ListPage& page);
 
   BucketContents TakeContents() { return std::move(contents_); }

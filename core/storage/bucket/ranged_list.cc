@@ -113,10 +113,10 @@ class RangedList {
   std::list<Range> ranges_ ABSL_GUARDED_BY(mu_);
   std::deque<RangeAt> waiting_ ABSL_GUARDED_BY(mu_);  // Ranges that no thread lists.
   int working_ ABSL_GUARDED_BY(mu_) = 0;              // Ranges that a thread lists.
-  // Pages that are not the last one of their range, with the first page of the list. Without ranges
-  // they would be pages, too.
+  // The number of pages that are not the last page of their range. The first page of the list
+  // counts, too. A list without ranges would also have these pages.
   int pages_ ABSL_GUARDED_BY(mu_) = 1;
-  int pages_with_names_ ABSL_GUARDED_BY(mu_) = 1;  // Of these.
+  int pages_with_names_ ABSL_GUARDED_BY(mu_) = 1;  // Those of pages_ that have names.
   ListRoom room_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status error_ ABSL_GUARDED_BY(mu_);  // Why the list has stopped.
@@ -253,13 +253,13 @@ bool RangedList::FitTogether() {
   return true;
 }
 
-// A character that may follow at a place of a page's last key.
+// A character that later keys may have at a position of a page's last key.
 struct Guess {
   size_t position = 0;
   char character = 0;
 };
 
-// The last of the characters that may follow `c`: other digits, or other letters. `c`: none may.
+// The last of the digits or letters that may come after `c`. `c` itself if there is none.
 char LastAfter(char c, bool letters) {
   if (absl::ascii_isdigit(c)) return '9';
   if (letters && absl::ascii_islower(c)) return 'z';
@@ -270,7 +270,7 @@ char LastAfter(char c, bool letters) {
 // them. REQUIRES: last <= end, or `end` is empty.
 std::vector<Guess> GuessesIn(absl::string_view last, absl::string_view end, size_t begin,
                              size_t stop, bool letters) {
-  // Where `last` first differs from `end`. A character before this place cannot be a greater one.
+  // Where `last` first differs from `end`. Before this place no greater character is possible.
   const auto border = static_cast<size_t>(
       std::mismatch(last.begin(), last.end(), end.begin(), end.end()).first - last.begin());
   const bool has_end = !end.empty();
@@ -302,11 +302,13 @@ std::vector<std::string> GuessSplits(absl::string_view first, absl::string_view 
   const auto common = static_cast<size_t>(
       std::mismatch(first.begin(), first.end(), last.begin(), last.end()).second - last.begin());
   if (common == last.size() || common < prefix_bytes || at_most == 0) return {};
-  // Where the keys of a page differ, it has several characters, so the next ones are less than a
-  // page apart. If it has just two that follow each other, the next one is about a page away.
+  // `common` is the first position at which the keys of the page differ. If the page has many
+  // characters at this position, the next characters are less than a page apart, so the list is not
+  // divided here. If the page has just two successive characters, the next character is about a
+  // page away, and the list may be divided here.
   const bool differs_by_one = common < first.size() && last[common] - first[common] == 1;
   const size_t stop = common + (differs_by_one ? 1 : 0);
-  // A counter goes on first. The numbers and words before it change after that.
+  // The counter changes first, and only then the numbers and words before it.
   size_t counter = common;
   while (counter > prefix_bytes && absl::ascii_isdigit(last[counter - 1])) --counter;
   std::vector<Guess> guesses = GuessesIn(last, end, counter, stop, /*letters=*/false);

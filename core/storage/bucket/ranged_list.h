@@ -5,15 +5,15 @@
 //   --> (train-00999, train-1], (train-1, ..)                after page 1
 //   --> (train-01999, train-03], (train-03, train-1], ..     after each further page
 //
-// Which keys there are is guessed from the keys of a page: the digits of a counter go on. A wrong
-// guess costs requests, and no key is lost. When a range is done, the rest of another one is
-// divided. There are at most as many ranges as pages with keys that are not the last one of their
-// range, and one more. So a list takes at most twice as many requests as without ranges, and one
-// more. A list of one page takes one.
+// The keys of a page show where the rest of the list can be divided, because the digits of a
+// counter usually go on. A wrong guess costs requests, and no key is lost. When a range is done,
+// the rest of another range is divided. Let n be the number of pages that have keys and are not the
+// last page of their range. There are at most n + 1 ranges. So a list takes at most twice as many
+// requests as without ranges, and one more. A list of one page takes one request.
 //
 // A server may not know how to begin after a key, or may not list keys in order. So each page is
-// checked: its keys must be in order and lie after the key that was named. And where a range ends,
-// the last page shows the first key after it. The next range must begin with this key.
+// checked: its keys must be in order and come after the key that the request named. The last page
+// of a range also shows the first key after the range. The next range must begin with this key.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_RANGED_LIST_H_
 #define SYSTOLE_CORE_STORAGE_BUCKET_RANGED_LIST_H_
 
@@ -44,7 +44,7 @@ using ReadListPage = absl::FunctionRef<absl::StatusOr<ListPage>(const ListPlace&
 
 // Lists what comes after `first`, which is the first page of the list and not its last. Nullopt if
 // the list must be read page by page: because of the server, or because the bucket changed at the
-// border of two ranges. The names of `first` are taken from `room` already.
+// border of two ranges. `room` already counts the names of `first`.
 //   Unavailable, DeadlineExceeded, Cancelled   errors of `read`. Its other errors give nullopt,
 //                                              because a server may refuse what it does not know.
 //   ResourceExhausted                          more than `options` or `room` allow.
@@ -54,9 +54,9 @@ absl::StatusOr<std::optional<BucketContents>> ListInRanges(const ListPage& first
                                                            const BucketListOptions& options,
                                                            const ListRoom& room, ReadListPage read);
 
-// At most `at_most` texts, ascending, greater than `last` and less than `end` (empty: no end),
-// between which more keys may lie. `first` and `last` are the first and the last key of a page. All
-// texts begin with the first `prefix_bytes` of `last`. Thread-safe.
+// Texts at which the rest of a range may be divided: at most `at_most`, in ascending order, greater
+// than `last` and less than `end` (empty: no end). `first` and `last` are the first and the last
+// key of a page. All texts begin with the first `prefix_bytes` of `last`. Thread-safe.
 std::vector<std::string> GuessSplits(absl::string_view first, absl::string_view last,
                                      absl::string_view end, size_t prefix_bytes, size_t at_most);
 

@@ -30,7 +30,7 @@ absl::string_view FolderOf(absl::string_view path) {
   return path.substr(0, path.size() - BaseName(path).size());
 }
 
-// A rename is safe on the device only after its folder is synced.
+// After a power cut, a renamed file is sure to have its new name only if its folder was synced.
 absl::Status SyncFolder(absl::string_view path) {
   const std::string folder = FolderOf(path).empty() ? "." : std::string(FolderOf(path));
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

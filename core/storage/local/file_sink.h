@@ -27,10 +27,10 @@ struct FileSinkOptions {
   // file under the final name. So turn this off only for files that can be made again, such as an
   // index.
   bool sync = true;
-  // Whether whole pages bypass the page cache. This needs an address and a place in the file that
-  // are multiples of kFilePageBytes. This saves most of the processor's time, and the page cache's
-  // memory. But the writer waits for the device, and so does the next reader. A file system that
-  // cannot do this gets ordinary writes.
+  // Whether whole pages bypass the page cache. Only pages whose address in memory and place in the
+  // file are multiples of kFilePageBytes can do so. Bypassing saves most of the processor's time,
+  // and the page cache's memory. But the writer waits for the device, and so does the next reader.
+  // A file system that cannot do this gets ordinary writes.
   bool direct = false;
 };
 
@@ -52,8 +52,8 @@ class FileSink final : public ByteSink {
  private:
   FileSink(std::string path, std::string temporary_path, int fd, const FileSinkOptions& options);
   absl::Status WriteOut(absl::string_view bytes);
-  // Writes buffer_ and as many of the first bytes as may bypass the page cache, and removes these
-  // from `bytes`. Writes none if they are less than a page.
+  // Writes buffer_ and then the longest beginning of `bytes` that may bypass the page cache, and
+  // removes this beginning from `bytes`. Writes nothing if less than a page may bypass it.
   absl::Status WriteDirect(absl::string_view& bytes);
   // False: the file system cannot bypass the page cache.
   bool SetDirect(bool direct);

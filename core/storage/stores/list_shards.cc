@@ -31,13 +31,15 @@ bool LiesBesideShards(absl::string_view path) {
          absl::EndsWith(name, ".json");
 }
 
-// Adds to the error for a folder the glob to write if it has class folders of images.
+// If `error` is about a folder, adds the glob that names the images in class folders of this
+// folder.
 absl::Status WithGlobOfImages(const absl::Status& error, absl::string_view pattern) {
   if (!absl::IsInvalidArgument(error) || !absl::StrContains(error.message(), "folder") ||
       IsWebAddress(pattern)) {
     return error;
   }
-  // To a glob that matches the class folders, only the part for their files is added.
+  // If the pattern is a glob that matches the class folders, only the part for their files is
+  // missing.
   const absl::string_view missing =
       BaseName(pattern).find_first_of("*?[") == std::string::npos ? "/*/*.jpg" : "/*.jpg";
   return absl::Status(

@@ -1,6 +1,6 @@
 // Remembers for a moment the answers of a server about objects. When a shard is opened and its
-// state is read, the same question comes twice within milliseconds, and each answer costs a round
-// trip to the server.
+// state is read, two equal requests would be sent within milliseconds, and each costs a round trip
+// to the server.
 #ifndef SYSTOLE_CORE_STORAGE_WEB_RECENT_OBJECTS_H_
 #define SYSTOLE_CORE_STORAGE_WEB_RECENT_OBJECTS_H_
 
@@ -32,17 +32,17 @@ class RecentObjects {
   // Forgets answers that are as old as `trust`.
   explicit RecentObjects(absl::Duration trust) : trust_(trust) {}
 
-  // If there are two answers, keeps the answer to the later question.
+  // If there are two answers, keeps the answer to the later request.
   void Remember(const std::string& name, const SeenObject& seen) ABSL_LOCKS_EXCLUDED(mu_);
-  // The answer to a question that was asked less than `trust` before `now`.
+  // The answer to a request that was sent less than `trust` before `now`.
   std::optional<SeenObject> Find(const std::string& name, absl::Duration now)
       ABSL_LOCKS_EXCLUDED(mu_);
   void Forget(const std::string& name) ABSL_LOCKS_EXCLUDED(mu_);
   // Forgets the answer about the object, unless it shows the state of this identity.
   void ForgetOther(const std::string& name, absl::string_view identity) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // This process has written or removed the object. Find() no longer returns answers to questions
-  // that were asked until `now`.
+  // This process has written or removed the object. Find() no longer returns answers to requests
+  // that were sent at `now` or before.
   void NoteWrite(const std::string& name, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
   // The time of the last NoteWrite(), or a later time. If there was none, a time long ago.
   absl::Duration LastWrite(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);

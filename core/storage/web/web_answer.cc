@@ -146,7 +146,7 @@ absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
       if (bytes.value_or(0) == 0) return std::nullopt;
       return ObjectOf(called, *bytes, response);
     }
-    // HEAD is not allowed. An address that was signed for GET is answered with 403.
+    // HEAD is not allowed. If an address was signed for GET, the answer to HEAD is 403.
     case 403:
     case 405:
     case 501:

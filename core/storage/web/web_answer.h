@@ -57,8 +57,9 @@ using WebRefusal =
 // The length of the object, as an answer to HEAD gives it. Nullopt: the answer does not give it.
 std::optional<uint64_t> LengthOfHead(const HttpResponse& head);
 
-// The object, by an answer to a GET of its first byte, sent because `head` did not describe the
-// object. The object is empty if `head` has the length 0 and there is no first byte (416).
+// The object, as the answer to a GET of its first byte describes it. This GET was sent because
+// `head` did not describe the object. The object is empty if `head` has the length 0 and there is
+// no first byte (416).
 absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const HttpResponse& head,
                                             const HttpResponse& response,
                                             WebRefusal refusal = RefusalOf);

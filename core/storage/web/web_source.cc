@@ -14,8 +14,8 @@
 namespace systole {
 namespace {
 
-// The most bytes of one request. So a retry asks again for this many bytes at most, and a long read
-// lets others use the connection in between.
+// The most bytes of one request. So a retry asks again for at most this many bytes, and other
+// requests can use the connection during a long read.
 constexpr size_t kPieceBytes = size_t{8} << 20;
 
 // How often the server is asked about an object that seems empty but is replaced between two
@@ -32,7 +32,7 @@ bool IsSuccess(const HttpResponse& response) {
   return response.status >= 200 && response.status < 300;
 }
 
-// Threads that read one object may come here in any order.
+// Several threads may read one object, so earlier times may come after later ones.
 void RaiseTo(std::atomic<int64_t>& latest_ns, absl::Duration time) {
   const int64_t time_ns = absl::ToInt64Nanoseconds(time);
   int64_t seen_ns = latest_ns.load(std::memory_order_relaxed);
@@ -133,7 +133,8 @@ absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std:
     SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(ask_first_byte));
     return ObjectOfFirstByte(shown, head, first_byte);
   }
-  // The answer to HEAD has no body, and a dialect's servers say there why they refuse.
+  // A dialect's servers say in the body of an answer why they refuse, and an answer to HEAD has no
+  // body. So the first byte is asked for.
   for (int asked = 0; asked < kMostAsks; ++asked) {
     SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(ask_first_byte));
     const bool has_no_byte = first_byte.status == 416;

@@ -41,9 +41,9 @@ struct WebStoreOptions {
   // As `timeout`, for the requests of Open() and Stat(). It is shorter, because few shards are
   // opened at a time. If the server of one shard does not answer, other shards wait.
   absl::Duration open_timeout = absl::Minutes(1);
-  // A server's answer about an object is used again until it is as old as this. A shard's first
-  // questions come within milliseconds. A feed calls CheckUnchanged() after each group of reads,
-  // and the answers to these reads already show the state. 0: each call asks the server.
+  // A server's answer about an object is used again until it is as old as this. The first calls for
+  // a shard follow each other within milliseconds. A feed calls CheckUnchanged() after each group
+  // of reads, and the answers to these reads already show the state. 0: each call asks the server.
   absl::Duration trust = absl::Seconds(1);
   MonotonicClock now = SteadyClock();  // The clock for `trust`.
 };
@@ -57,8 +57,8 @@ class WebConnection {
                                                                WebDialect* dialect = nullptr);
 
   // In these functions `called` is HttpRequest::called. `name` is the address of an object, or the
-  // name that the dialect uses. If `called` is empty, errors of the dialect's servers may name only
-  // the address.
+  // name that the dialect uses. If `called` is empty, an error of one of the dialect's servers may
+  // have only the address that the dialect made of `name`.
 
   // Asks the server for the present state of the object. This takes up to two requests, or a few
   // more if an empty object is replaced meanwhile. Each takes at most `timeout`. NotFound,
@@ -154,8 +154,8 @@ class WebSource final : public ByteSource {
   // learn the server and the folders of the address.
   const std::string called_;
   const WebObject object_;
-  // Times on WebStoreOptions::now. The time of the last question whose answer said that the object
-  // is unchanged. An answer to a read counts, too.
+  // Times on WebStoreOptions::now. The time of the last request whose answer said that the object
+  // is unchanged. A read counts, too.
   mutable std::atomic<int64_t> confirmed_ns_;
   // The end of the last read whose answers left open whether the object is unchanged. An earlier
   // answer does not prove anything about this read.
