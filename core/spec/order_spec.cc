@@ -18,14 +18,14 @@ namespace {
 
 using Selects = google::protobuf::RepeatedPtrField<v1::Select>;
 
-// A `select`, of the feed or of a member, and what it is applied to.
+// The `select` of the feed or of a member, and the number of this member.
 struct SelectOf {
   const Selects& selects;
   std::string prefix;  // "mixture[0]." or "", for messages.
   int member;          // As in WhereStep.
 };
 
-// The selection by these steps. With none: what the steps are applied to.
+// Makes the selection by `steps`. Without steps: all records to which steps would be applied.
 using MakeSelection =
     absl::FunctionRef<absl::StatusOr<Selection>(absl::Span<const SelectionStep> steps)>;
 
@@ -139,7 +139,7 @@ absl::StatusOr<std::vector<SelectedRecords>> RecordsOfMembers(
   return records;
 }
 
-// Changes the weights of `mixture`, that of `order`, as the spec says.
+// Changes the weights of `mixture`, which is the mixture of `order`, as the spec says.
 absl::Status ChangeWeights(const v1::FeedSpec& spec, OrderSpec order, Mixture& mixture) {
   // How many positions there are before a step does not depend on the weights.
   order.mixture = std::make_shared<const Mixture>(mixture);

@@ -37,17 +37,17 @@ inline constexpr int kMaxZipMembers = 8;
 // The most bytes of a member's prefix.
 inline constexpr size_t kMaxPrefixBytes = 64;
 
-// The members of the spec's mixture or concatenation, whose records follow each other or take
-// turns; empty if it names one dataset or a zip. For the order a zip is one dataset.
+// The members of the spec's mixture or concatenation. Their records take turns or follow each
+// other. Empty if the spec names one dataset or a zip, because for the order a zip is one dataset.
 const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSpec& spec);
 
 // Checks how the spec names its datasets: by one of `dataset`, `mixture`, `concatenation` and
 // `zip`, with at most kMaxMembers members, and 2 to kMaxZipMembers in a zip.
-//   InvalidArgument  the spec names them in another way, or a member or `select` has what does not
-//                    go with it. The error's message has the field.
+//   InvalidArgument  the spec names them in another way, or a member or `select` has a field that
+//                    is not allowed with this way. The error's message has the field.
 absl::Status CheckMembers(const v1::FeedSpec& spec);
 
-// What comes before "select" in the place of a `select`, for messages: "" or "mixture[0].".
+// The text that messages put before "select" to name one `select` of the spec: "" or "mixture[0].".
 // `member` as in WhereStep.
 std::string SelectPrefix(const v1::FeedSpec& spec, int member);
 
@@ -63,14 +63,15 @@ int NumCoresOf(const v1::FeedSpec& spec);
 // the spec has members.
 bool SelectsByShards(const v1::FeedSpec& spec, int member = 0);
 
-// A `where` of the spec, and the records of which it chooses.
+// A `where` of the spec, and the records from which it chooses.
 struct WhereStep {
   const v1::Where& where;
   std::string field;  // "select[1].where" or "mixture[0].select[1].where", for messages.
-  // The member in whose `select` it is. kOwnSelect: it is in the feed's own, over all members.
+  // The number of the member whose `select` has this `where`. kOwnSelect: the feed's own `select`
+  // has it, for the records of all members.
   int member;
   int step;  // Its number in this `select`.
-  // What the steps before leave.
+  // The records that the steps before this one leave.
   const Selection& before;
 };
 inline constexpr int kOwnSelect = -1;
@@ -87,8 +88,8 @@ absl::StatusOr<std::shared_ptr<const RecordList>> NoLists(const WhereStep& step)
 //   InvalidArgument  the errors of CheckMembers(); `select`, of the feed or of a member, cannot be
 //                    applied; a mixture cannot be made; or `weights` cannot be applied or is set
 //                    without a mixture. The message has the field.
-// Also the errors of `find`. Order::Create() checks the other numbers of the spec. With `weights`
-// this function calls it.
+// Also the errors of `find`. Order::Create() checks the other numbers of the spec. If the spec has
+// `weights`, this function calls Order::Create().
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                                       absl::Span<const DatasetRecords> datasets,
                                       FindList find = NoLists);

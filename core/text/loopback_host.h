@@ -12,7 +12,7 @@ namespace systole {
 // `host` is the HOST of "HOST:PORT". Names are not looked up. Only "localhost" counts.
 inline bool IsLoopbackHost(absl::string_view host) {
   if (host == "localhost" || host == "[::1]") return true;
-  // A host's name may also begin with "127.", and then lead anywhere.
+  // The name of another host may also begin with "127.", such as 127.example.com.
   return absl::StartsWith(host, "127.") &&
          host.find_first_not_of("0123456789.") == absl::string_view::npos;
 }

@@ -12,8 +12,8 @@
 namespace systole {
 
 // "systole feed: there is no option '--sever'; `systole feed --help` lists them; did you mean
-// '--server'?" `program` is "systole feed". `argument` is what was given, including a value after
-// '='. `options` are the options that exist, such as "--server".
+// '--server'?" `program` is "systole feed". `argument` is the text that the user gave, including a
+// value after '='. `options` are the options that exist, such as "--server".
 std::string UnknownArgumentText(absl::string_view program, absl::string_view argument,
                                 absl::Span<const std::string> options);
 

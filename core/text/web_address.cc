@@ -22,8 +22,8 @@ constexpr absl::string_view kBucketSchemes[] = {"s3", "gs", "s3a", "s3n"};
 
 // `text` without blanks and quotes at its front, which people may copy along with an address.
 absl::string_view WithoutFront(absl::string_view text) {
-  // find_first_not_of() would make a table of all characters in each call, so for each shard's
-  // name.
+  // find_first_not_of() would make a table of all characters in each call, and this function is
+  // called for the name of each shard.
   while (!text.empty() &&
          (absl::ascii_isspace(text.front()) || text.front() == '"' || text.front() == '\'')) {
     text.remove_prefix(1);
