@@ -15,7 +15,7 @@ constexpr uint64_t kJumpBytes = 8 << 10;
 // Calls of Peek() at closer places share reads of this size.
 constexpr uint64_t kPeekReadBytes = 64 << 10;
 
-// The same for a source that is not local. Each read of such a source may be a request, whose
+// kJumpBytes for a source that is not local. Each read of such a source may be a request, whose
 // answer begins after 1 ms (a server in the same room) to 100 ms (a store of objects). In that time
 // 0.1 to 10 MiB could be transferred.
 constexpr uint64_t kFarJumpBytes = 1 << 20;
