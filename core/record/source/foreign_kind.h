@@ -1,4 +1,4 @@
-// Guesses from the first bytes of a file that is not a shard what kind of file it is.
+// Guesses the kind of a file that is not a shard, from its first bytes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_FOREIGN_KIND_H_

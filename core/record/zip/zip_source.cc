@@ -20,7 +20,7 @@ namespace {
 // record has a label and a name beside the file.
 constexpr int64_t kBesideSpanBytes = 512;
 
-// The share of `all` that `some` of `records` have.
+// The part of `all` bytes that belongs to `some` of the `records` records.
 uint64_t ShareOf(uint64_t all, int64_t some, int64_t records) {
   if (some == records) return all;
   return static_cast<uint64_t>(static_cast<double>(all) * static_cast<double>(some) /

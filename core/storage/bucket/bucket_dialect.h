@@ -90,7 +90,7 @@ std::string AddressInPath(const HttpUrl& server, const BucketTarget& target);
 // the text is not an address or has a query.
 absl::StatusOr<HttpUrl> ParseEndpoint(absl::string_view variable, absl::string_view text);
 
-// Sets what every request to a bucket has, besides address and authorization.
+// Sets the fields that are the same in all requests to buckets.
 void SetBucketRules(HttpRequest& request);
 
 // Whether a refusal means that the server does not accept the credentials, or does not accept them
