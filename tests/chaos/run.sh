@@ -37,7 +37,9 @@ while [[ $# -gt 0 ]]; do
   esac
   shift
 done
+programs=("${scenarios[@]/#/chaos_}")
 if [[ ${#scenarios[@]} -eq 0 ]]; then
+  programs=(chaos_programs)  # Also those of scenarios that only run when they are named.
   scenarios=(peers security storage network servers feeds overload costly strangers verdict)
   [[ $amount == quick ]] || scenarios+=(partition)
 fi
@@ -52,7 +54,7 @@ export SYSTOLE_CHAOS_SEED=${SYSTOLE_CHAOS_SEED:-$((RANDOM << 15 | RANDOM))}
 export ASAN_OPTIONS=${ASAN_OPTIONS:-allocator_may_return_null=1:exitcode=99}
 
 cmake --preset "$preset" >/dev/null </dev/null
-cmake --build "build/$preset" -j "${SYSTOLE_JOBS:-$(nproc)}" --target "${scenarios[@]/#/chaos_}" </dev/null
+cmake --build "build/$preset" -j "${SYSTOLE_JOBS:-$(nproc)}" --target "${programs[@]}" </dev/null
 echo "seed $SYSTOLE_CHAOS_SEED"
 for scenario in "${scenarios[@]}"; do
   if ! "build/$preset/tests/chaos_$scenario" --gtest_brief=1 </dev/null; then
