@@ -81,7 +81,7 @@ for python in "${pythons[@]}"; do
   if [[ $(cat "$environment/made-of" 2>/dev/null) != "$made_of" ]]; then
     rm -rf "$environment"
     "$python" -m venv "$environment"
-    pip install "${tools[@]}"
+    pip install --no-compile "${tools[@]}"
     echo "$made_of" >"$environment/made-of"
   fi
   # All use one build folder, so only the extension is compiled again. CC and CXX name the compiler that

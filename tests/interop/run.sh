@@ -62,7 +62,7 @@ make_environment() {
   echo "making $environment"
   rm -rf "$environment"
   python3 -m venv "$environment"
-  "$python" -m pip install --quiet --disable-pip-version-check -r "$here/requirements.txt"
+  "$python" -m pip install --quiet --no-compile --disable-pip-version-check -r "$here/requirements.txt"
   cp "$here/requirements.txt" "$environment/complete"
 }
 

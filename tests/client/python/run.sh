@@ -11,5 +11,9 @@ kind=${1:-jax}
 shift || true
 "$here/install.sh" "$kind"
 cd "$here/../../.."
+# These tests take longest, and tests/run.sh waits for them. The tests of a file share servers, so one
+# process runs them all.
+processes=()
+[[ $kind != jax ]] || processes=(-n 2 --dist loadfile)
 exec "build/python/$kind/env/bin/python" -m pytest -q -p no:cacheprovider --rootdir "$here" \
-  "$here/with_$kind" "$@" </dev/null
+  "${processes[@]}" "$here/with_$kind" "$@" </dev/null
