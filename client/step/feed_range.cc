@@ -1,42 +1,16 @@
 #include "client/step/feed_range.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
+#include "client/step/past_weights.h"
 #include "core/order/feed_position.h"
 #include "core/order/mixture.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
-
-// Says which change of a mixture's weights before the token's position differs between the token's
-// feed and a feed in `order`. Empty if none does.
-std::string DifferentChange(const ResumeToken& token, const Order& order) {
-  const absl::Span<const WeightChange> own =
-      order.WeightChangesBefore(TurnsBefore(order, token.position));
-  const std::vector<uint16_t>& old = token.weight_changes;
-  size_t i = 0;
-  while (i < own.size() && i < old.size() && own[i].hash == old[i]) ++i;
-  if (i < own.size()) {
-    return absl::StrCat(
-        "the past differs from step ", own[i].from_step, " on: there the spec has `weights` ",
-        i < old.size() ? "other than those of the token's feed"
-                       : "that the token's feed did not have",
-        ". Weights may change where the token was taken, ", PositionText(order, token.position),
-        ", or later; earlier ones must stay as they were. With another global_batch the steps of "
-        "these changes have other numbers");
-  }
-  if (i == old.size()) return "";
-  return absl::StrCat(
-      "the past differs: before the token was taken, ", PositionText(order, token.position),
-      ", the weights of the token's feed changed more often (", old.size(),
-      ") than those of the spec (", own.size(), "); want the same `weights` before this place");
-}
 
 // FailedPrecondition if `token` is from another feed than `own`, the token that the feed in `order`
 // gives at the same position.
@@ -46,7 +20,7 @@ absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, const 
   if (token.dataset_fingerprint != own.dataset_fingerprint) {
     differs = "the dataset's fingerprint differs: its records have changed";
   } else if (token.order_fingerprint != own.order_fingerprint) {
-    differs = DifferentChange(token, order);
+    differs = DifferentPast(token, order);
     if (differs.empty()) {
       differs =
           "the order's fingerprint differs: dataset, seed, shuffle, select, mixture or tail of the "

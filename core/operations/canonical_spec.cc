@@ -41,7 +41,8 @@ void WriteWeights(google::protobuf::RepeatedPtrField<v1::Member>& mixture) {
   for (v1::Member& member : mixture) member.set_weight(member.weight() / divisor);
 }
 
-// The same for the changes of the weights. A change at step 0 becomes the weights of the members.
+// The same for the changes of the weights. A change at the first example becomes the weights of the
+// members.
 void WriteWeightChanges(v1::FeedSpec& spec) {
   for (v1::Weights& change : *spec.mutable_weights()) {
     int64_t divisor = 0;
@@ -52,7 +53,8 @@ void WriteWeightChanges(v1::FeedSpec& spec) {
     if (divisor == 0) return;
     for (int64_t& weight : *change.mutable_weights()) weight /= divisor;
   }
-  if (spec.weights().empty() || spec.weights(0).from_step() != 0) return;
+  if (spec.weights().empty()) return;
+  if (spec.weights(0).from_step() != 0 || spec.weights(0).from_example() != 0) return;
   if (spec.weights(0).weights_size() != spec.mixture_size()) return;
   for (int i = 0; i < spec.mixture_size(); ++i) {
     spec.mutable_mixture(i)->set_weight(spec.weights(0).weights(i));

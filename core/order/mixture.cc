@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "core/checksum/xxh3.h"
 #include "core/random/keyed_permutation.h"
 #include "core/status/check.h"
@@ -34,6 +35,32 @@ uint64_t ChangeHash(absl::uint128 from_turn, absl::Span<const int64_t> weights) 
   return hasher.Digest64();
 }
 
+// The fingerprint of the pieces up to a change with this ChangeHash(), from that of the pieces
+// before it.
+uint64_t FingerprintAfter(uint64_t before, uint64_t change_hash) {
+  Xxh3Hasher fingerprint;
+  fingerprint.UpdateU64(before);
+  fingerprint.UpdateU64(change_hash);
+  return fingerprint.Digest64();
+}
+
+// Checks where a change begins; `change` names it. `last` is where the change before it begins,
+// null if it is the first one.
+absl::Status CheckPlace(absl::string_view change, const ChangePlace& place,
+                        const ChangePlace* last) {
+  const std::string is = absl::StrCat(change, ".", FieldOf(place), " is ", place.number);
+  if (place.number < 0) return absl::InvalidArgumentError(absl::StrCat(is, ", want 0 or more"));
+  if (last == nullptr || place.turn > last->turn) return absl::OkStatus();
+  if (place.by_example == last->by_example) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(is, ", want more than ", last->number, ", that of the change before it"));
+  }
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "%s, so it begins at example %d; want a place after example %d, where the change before it "
+      "begins (%s: %d). With another global_batch, steps begin at other examples",
+      is, place.turn, last->turn, FieldOf(*last), last->number));
+}
+
 // Checks the weights of a change; `field` names them.
 absl::Status CheckWeights(absl::string_view field, absl::Span<const int64_t> weights,
                           size_t members) {
@@ -56,6 +83,10 @@ absl::Status CheckWeights(absl::string_view field, absl::Span<const int64_t> wei
 }
 
 }  // namespace
+
+absl::string_view FieldOf(const ChangePlace& place) {
+  return place.by_example ? "from_example" : "from_step";
+}
 
 std::vector<uint16_t> HashesOf(absl::Span<const WeightChange> changes) {
   std::vector<uint16_t> hashes;
@@ -123,36 +154,27 @@ absl::StatusOr<size_t> Mixture::TableOf(std::vector<int64_t> weights) {
   return tables_.size() - 1;
 }
 
-absl::Status Mixture::ChangeWeights(int64_t from_step, absl::uint128 from_turn,
-                                    absl::Span<const int64_t> weights) {
+absl::Status Mixture::ChangeWeights(const ChangePlace& place, absl::Span<const int64_t> weights) {
   const std::string field = absl::StrCat("weights[", num_calls_, "]");
   if (num_calls_ == kMaxWeightChanges) {
     return absl::InvalidArgumentError(
         absl::StrCat(field, " is one too many, want at most ", kMaxWeightChanges));
   }
-  if (from_step <= last_step_) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        field, ".from_step is ", from_step, ", want ",
-        last_step_ < 0 ? "0 or more"
-                       : absl::StrCat("more than ", last_step_, ", that of the change before it")));
-  }
+  SYSTOLE_RETURN_IF_ERROR(CheckPlace(field, place, num_calls_ == 0 ? nullptr : &last_place_));
   SYSTOLE_RETURN_IF_ERROR(CheckWeights(absl::StrCat(field, ".weights"), weights, members_.size()));
   std::vector<int64_t> reduced = Reduced(weights);
   ++num_calls_;
-  last_step_ = from_step;
-  if (from_turn == 0) {
+  last_place_ = place;
+  if (place.turn == 0) {
     Begin(std::move(reduced));
     return absl::OkStatus();
   }
   const Piece& last = pieces_.back();
-  SYSTOLE_CHECK(from_turn > last.from_turn);
-  const uint64_t hash = ChangeHash(from_turn, reduced);
-  Xxh3Hasher fingerprint;
-  fingerprint.UpdateU64(last.fingerprint);
-  fingerprint.UpdateU64(hash);
-  Piece piece = {.from_turn = from_turn,
-                 .counts = tables_[last.table].CountsBefore(from_turn - last.from_turn),
-                 .fingerprint = fingerprint.Digest64()};
+  SYSTOLE_CHECK(place.turn > last.from_turn);
+  const uint64_t hash = ChangeHash(place.turn, reduced);
+  Piece piece = {.from_turn = place.turn,
+                 .counts = tables_[last.table].CountsBefore(place.turn - last.from_turn),
+                 .fingerprint = FingerprintAfter(last.fingerprint, hash)};
   for (size_t i = 0; i < members_.size(); ++i) piece.counts[i] += last.counts[i];
   const absl::StatusOr<size_t> table = TableOf(std::move(reduced));
   if (!table.ok()) {
@@ -160,15 +182,14 @@ absl::Status Mixture::ChangeWeights(int64_t from_step, absl::uint128 from_turn,
   }
   piece.table = *table;
   pieces_.push_back(std::move(piece));
-  changes_.push_back(
-      {.from_step = from_step, .from_turn = from_turn, .hash = static_cast<uint16_t>(hash)});
+  changes_.push_back({.place = place, .hash = static_cast<uint16_t>(hash)});
   return absl::OkStatus();
 }
 
 absl::Span<const WeightChange> Mixture::ChangesBefore(absl::uint128 turn) const {
   const auto end = std::lower_bound(
       changes_.begin(), changes_.end(), turn,
-      [](const WeightChange& change, absl::uint128 turn) { return change.from_turn < turn; });
+      [](const WeightChange& change, absl::uint128 turn) { return change.place.turn < turn; });
   return absl::MakeConstSpan(changes_).first(static_cast<size_t>(end - changes_.begin()));
 }
 
@@ -181,6 +202,16 @@ Mixture::Turn Mixture::TurnAt(absl::uint128 position) const {
 
 uint64_t Mixture::FingerprintBefore(absl::uint128 turn) const {
   return pieces_[ChangesBefore(turn).size()].fingerprint;
+}
+
+uint64_t Mixture::FingerprintIfChangedAt(absl::Span<const absl::uint128> turns) const {
+  SYSTOLE_CHECK(turns.size() < pieces_.size());
+  uint64_t fingerprint = pieces_[0].fingerprint;
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const std::vector<int64_t>& weights = tables_[pieces_[i + 1].table].weights();
+    fingerprint = FingerprintAfter(fingerprint, ChangeHash(turns[i], weights));
+  }
+  return fingerprint;
 }
 
 }  // namespace systole

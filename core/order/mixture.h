@@ -16,6 +16,7 @@
 #include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/order/selection.h"
 #include "core/order/turn_table.h"
@@ -33,11 +34,20 @@ struct MixtureMember {
   SelectedRecords records;
 };
 
+// Where a mixture's weights change, and how the spec says so. Turn n is example n of the mixture,
+// so a spec may name the turn itself.
+struct ChangePlace {
+  bool by_example = false;  // Whether `number` is the spec's `from_example`, not its `from_step`.
+  int64_t number = 0;
+  absl::uint128 turn = 0;  // The first turn with the new weights.
+};
+// "from_step" or "from_example".
+absl::string_view FieldOf(const ChangePlace& place);
+
 // A change of a mixture's weights, without the weights.
 struct WeightChange {
-  int64_t from_step = 0;        // For messages.
-  absl::uint128 from_turn = 0;  // The first turn with the new weights.
-  uint16_t hash = 0;            // Of `from_turn` and the new weights. Distinguishes most changes.
+  ChangePlace place;
+  uint16_t hash = 0;  // Of the turn and the new weights. Distinguishes most changes.
 };
 
 // The hashes of `changes`, as a token holds them.
@@ -52,17 +62,14 @@ class Mixture {
   //                    records in all. The message names the member: "mixture[1].weight".
   static absl::StatusOr<Mixture> Create(std::vector<MixtureMember> members);
 
-  // Sets the weights from turn `from_turn` on, which is the first turn of step `from_step`. Only
-  // the ratios of the weights count. A member of weight 0 has no turn. A change at turn 0 replaces
-  // the weights that the members came with.
-  //   InvalidArgument  `from_step` is below 0 or not above that of the call before, there were
-  //                    kMaxWeightChanges calls before, there is not one weight for each member, a
-  //                    weight is below 0, the weights add up to 0 or to more than kMaxTotalWeight,
-  //                    or all pieces have more than kMaxTurns turns. The message names the change
-  //                    by the number of calls before: "weights[1].from_step".
-  // REQUIRES: a larger `from_step` comes with a larger `from_turn` (CHECK).
-  absl::Status ChangeWeights(int64_t from_step, absl::uint128 from_turn,
-                             absl::Span<const int64_t> weights);
+  // Sets the weights from turn `place.turn` on. Only the ratios of the weights count. A member of
+  // weight 0 has no turn. A change at turn 0 replaces the weights that the members came with.
+  //   InvalidArgument  `place.number` is below 0, `place.turn` is not above that of the call before,
+  //                    there were kMaxWeightChanges calls before, there is not one weight for each
+  //                    member, a weight is below 0, the weights add up to 0 or to more than
+  //                    kMaxTotalWeight, or all pieces have more than kMaxTurns turns. The message
+  //                    names the change by the number of calls before: "weights[1].from_step".
+  absl::Status ChangeWeights(const ChangePlace& place, absl::Span<const int64_t> weights);
 
   absl::Span<const MixtureMember> members() const { return members_; }
   // Selected records of all members together.
@@ -84,6 +91,9 @@ class Mixture {
   // Hash of everything that decides the turns before `turn`. Later changes of the weights do not
   // count. The weights at the beginning do, also if `turn` is 0.
   uint64_t FingerprintBefore(absl::uint128 turn) const;
+  // What FingerprintBefore() would be after the first changes, if each of them began at its turn of
+  // `turns`. REQUIRES: there are turns.size() changes (CHECK).
+  uint64_t FingerprintIfChangedAt(absl::Span<const absl::uint128> turns) const;
 
  private:
   // The turns from one change of weights to the next one.
@@ -105,7 +115,7 @@ class Mixture {
   std::vector<Piece> pieces_;          // At least one; the first one begins at turn 0.
   std::vector<WeightChange> changes_;  // One for each piece but the first.
   int num_calls_ = 0;                  // Of ChangeWeights().
-  int64_t last_step_ = -1;             // from_step of the last call.
+  ChangePlace last_place_;             // Of the last call.
   int64_t num_records_ = 0;
 };
 

@@ -286,6 +286,13 @@ uint64_t Order::FingerprintBefore(uint64_t dataset_fingerprint, absl::uint128 po
                        spec_.mixture == nullptr ? 0 : spec_.mixture->FingerprintBefore(positions));
 }
 
+uint64_t Order::FingerprintIfChangedAt(uint64_t dataset_fingerprint,
+                                       absl::Span<const absl::uint128> turns) const {
+  SYSTOLE_CHECK(spec_.mixture != nullptr || turns.empty());
+  return FingerprintOf(dataset_fingerprint,
+                       spec_.mixture == nullptr ? 0 : spec_.mixture->FingerprintIfChangedAt(turns));
+}
+
 absl::Span<const WeightChange> Order::WeightChangesBefore(absl::uint128 positions) const {
   if (spec_.mixture == nullptr) return {};
   return spec_.mixture->ChangesBefore(positions);

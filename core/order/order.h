@@ -121,6 +121,10 @@ class Order {
   // The same for the first `positions` positions alone: later changes of a mixture's weights do not
   // count. So a run that has taken these positions may get other weights for the rest.
   uint64_t FingerprintBefore(uint64_t dataset_fingerprint, absl::uint128 positions) const;
+  // What FingerprintBefore() would be after the first changes of a mixture's weights, if each of
+  // them began at its turn of `turns`. REQUIRES: the order has turns.size() changes (CHECK).
+  uint64_t FingerprintIfChangedAt(uint64_t dataset_fingerprint,
+                                  absl::Span<const absl::uint128> turns) const;
   // The changes of a mixture's weights within the first `positions` positions.
   absl::Span<const WeightChange> WeightChangesBefore(absl::uint128 positions) const;
 

@@ -309,6 +309,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
   SYSTOLE_ASSIGN_OR_RETURN(const OrderSpec order_spec,
                            OrderSpecOf(spec, RecordsOf(*dataset), find));
   SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(order_spec));
+  WriteChangesBySteps(order, typed);
   return absl::WrapUnique(new FeedPlan(std::move(typed), std::move(dataset), std::move(lists),
                                        std::move(order), std::move(where_lists), std::move(layout),
                                        std::move(parser), std::move(outputs), std::move(mix),

@@ -144,11 +144,20 @@ absl::Status ChangeWeights(const v1::FeedSpec& spec, OrderSpec order, Mixture& m
   // How many positions there are before a step does not depend on the weights.
   order.mixture = std::make_shared<const Mixture>(mixture);
   SYSTOLE_ASSIGN_OR_RETURN(const Order steps, Order::Create(order));
-  for (const v1::Weights& change : spec.weights()) {
-    const int64_t from_step = change.from_step();
-    const FeedPosition begin = PositionBefore(steps, std::max(from_step, int64_t{0}));
-    SYSTOLE_RETURN_IF_ERROR(
-        mixture.ChangeWeights(from_step, TurnsBefore(steps, begin), change.weights()));
+  for (int i = 0; i < spec.weights_size(); ++i) {
+    const v1::Weights& change = spec.weights(i);
+    const bool by_example = change.from_example() != 0;
+    if (by_example && change.from_step() != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "weights[", i, "] has from_step ", change.from_step(), " and from_example ",
+          change.from_example(), ", want one of them: a change begins at a step or at an example"));
+    }
+    ChangePlace place = {.by_example = by_example,
+                         .number = by_example ? change.from_example() : change.from_step()};
+    const int64_t number = std::max(place.number, int64_t{0});
+    place.turn = by_example ? absl::uint128(static_cast<uint64_t>(number))
+                            : TurnsBefore(steps, PositionBefore(steps, number));
+    SYSTOLE_RETURN_IF_ERROR(mixture.ChangeWeights(place, change.weights()));
   }
   return absl::OkStatus();
 }
@@ -338,6 +347,22 @@ absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                               ? SetConcatenation(spec, datasets, records, find, order)
                               : SetMixture(spec, std::move(records), order));
   return order;
+}
+
+void WriteChangesBySteps(const Order& order, v1::FeedSpec& spec) {
+  if (order.spec().mixture == nullptr) return;
+  const int64_t records = order.spec().num_records;
+  for (v1::Weights& change : *spec.mutable_weights()) {
+    const int64_t example = change.from_example();
+    if (example <= 0) continue;
+    const absl::StatusOr<ResumedStep> step =
+        StepFrom(order, {.epoch = example / records, .examples = example % records});
+    if (!step.ok()) continue;
+    const absl::uint128 begin = TurnsBefore(order, PositionBefore(order, step->step));
+    if (begin != static_cast<uint64_t>(example)) continue;
+    change.set_from_step(step->step);
+    change.clear_from_example();
+  }
 }
 
 }  // namespace systole

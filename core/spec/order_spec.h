@@ -94,6 +94,10 @@ absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                                       absl::Span<const DatasetRecords> datasets,
                                       FindList find = NoLists);
 
+// Writes each `from_example` of spec.weights as `from_step`, if a step of `order`, the spec's
+// order, begins there. So specs that say the same in both ways become equal.
+void WriteChangesBySteps(const Order& order, v1::FeedSpec& spec);
+
 }  // namespace systole
 
 #endif  // SYSTOLE_CORE_SPEC_ORDER_SPEC_H_

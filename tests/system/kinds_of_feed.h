@@ -56,7 +56,8 @@ struct KindOfFeed {
   // Records that the members have together.
   int64_t num_records = 0;
   bool pads = false;  // Whether the tail is padded (tail: PAD).
-  // At these examples, counted since the beginning, the weights change: (example, weights).
+  // At these examples, counted since the beginning, the weights change: (example, weights). The
+  // spec names the step that begins there, if there is one, and otherwise the example.
   std::vector<std::pair<int64_t, std::string>> changes = {};
 
   // The text of the spec, with outputs of the rows' features.
@@ -67,7 +68,7 @@ struct KindOfFeed {
 // Feeds of these kinds:
 //   * all rows, shuffled
 //   * rows that meet a condition, shuffled in windows
-//   * a mixture whose weights change
+//   * a mixture whose weights change, once in the middle of a step, whatever the cut
 //   * a mixture whose weights change; two of its members have conditions, and one of these has a
 //     single record
 // With 384 rows all steps are full, whatever the cut. REQUIRES: the number of rows is a multiple of

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/feed/feed_client.h"
 #include "client/local/local_feed.h"
 #include "core/dataset/dataset.h"
@@ -218,24 +219,47 @@ TEST_P(SameFeedTest, NoOtherKindTakesItsToken) {
   }
 }
 
-// With another batch, the steps at which weights change begin at other examples.
-TEST_P(SameFeedTest, WeightsThatChangedElsewhereInThePastAreRefused) {
+// With another batch, the steps at which weights change begin at other examples. The error names
+// the examples.
+TEST_P(SameFeedTest, WeightsThatChangedElsewhereInThePastAreRefusedWithTheRemedy) {
   const FeedCut cut = {.global_batch = 24, .num_cores = 4};
   const ResumeToken token = MustOpen(cut, kOneServer)->TokenAt(20);
+  const std::vector<std::string> wanted =
+      DigestsIn(ExampleLines(*MustOpen(cut, kArrays, &token), 2));
   v1::FeedSpec spec = GetParam().Spec(*rows_, cut);
-  for (const auto& [batch, cores] : {std::pair(8, 4), std::pair(24, 2)}) {
-    spec.set_global_batch(batch);
-    spec.set_num_cores(cores);
+  v1::FeedSpec by_example = spec;
+  std::vector<std::string> remedies;
+  for (int i = 0; i < spec.weights_size(); ++i) {
+    const int64_t step = spec.weights(i).from_step();
+    const int64_t example = GetParam().changes[static_cast<size_t>(i)].first;
+    if (step == 0) continue;
+    by_example.mutable_weights(i)->clear_from_step();
+    by_example.mutable_weights(i)->set_from_example(example);
+    remedies.push_back(
+        absl::StrCat("`from_example: ", example, "` instead of `from_step: ", step, "`"));
+  }
+  const std::string remedy =
+      absl::StrCat("The token's feed had global_batch: 24, ",
+                   "so these steps began at other examples. Examples do not ",
+                   "depend on global_batch: write ", absl::StrJoin(remedies, ", "));
+  for (const auto& [batch, cores] : {std::pair(16, 4), std::pair(24, 2)}) {
+    for (v1::FeedSpec* const each : {&spec, &by_example}) {
+      each->set_global_batch(batch);
+      each->set_num_cores(cores);
+    }
     for (const int maker : {kArrays, kOneServer}) {
       const absl::StatusOr<std::unique_ptr<Feed>> feed = Open(GetParam(), spec, maker, &token);
       if (GetParam().changes.empty() || batch == 24) {
         EXPECT_THAT(feed, IsOk());
       } else {
-        EXPECT_THAT(feed, StatusIs(absl::StatusCode::kFailedPrecondition,
-                                   AllOf(HasSubstr("the past differs from step"),
-                                         HasSubstr("With another global_batch the steps of these "
-                                                   "changes have other numbers"))));
+        EXPECT_THAT(feed,
+                    StatusIs(absl::StatusCode::kFailedPrecondition,
+                             AllOf(HasSubstr("the past differs from step"), HasSubstr(remedy))));
       }
+      const absl::StatusOr<std::unique_ptr<Feed>> rest =
+          Open(GetParam(), by_example, maker, &token);
+      ASSERT_THAT(rest, IsOk());
+      EXPECT_EQ(DigestsIn(ExampleLines(**rest, 2 * 24 / batch)), wanted);
     }
   }
 }

@@ -359,6 +359,45 @@ TEST(LocalFeedTest, ATokenFitsAFeedWhoseWeightsChangeOtherwiseOnlyLater) {
   EXPECT_THAT(refusal(""), HasSubstr("changed more often (1) than those of the spec (0)"));
 }
 
+// Steps of 32 and of 64 examples. The change at example 31990 is in the middle of a step of either.
+// The one at example 1001 * 32 begins a step of 32, in the middle of a step of 64.
+TEST(LocalFeedTest, APastByExamplesGoesOnUnderAnotherBatch) {
+  const std::shared_ptr<const Dataset> one = OpenTestDataset(TestShards({37}));
+  const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = Dataset::Join({one, one});
+  ASSERT_THAT(dataset, IsOk());
+  const auto spec = [](int batch, const std::string& second_change) {
+    return SpecFromText(absl::StrCat(
+        "mixture { dataset: 'test' weight: 3 } mixture { dataset: 'test' weight: 1 } "
+        "seed: 3 shuffle { mode: GLOBAL } epochs: 0 global_batch: ",
+        batch, " weights { from_example: 31990 weights: [1, 4] } weights { ", second_change,
+        " weights: [0, 1] } "
+        "outputs { name: 'id' feature: 'record_id' }"));
+  };
+  const std::string by_step = "from_step: 1001";
+  const std::string by_example = "from_example: 32032";
+  const auto all = [&](int batch, const std::string& change) {
+    return DrainIds(*MustCreate(spec(batch, change), *dataset,
+                                {.wanted = {.first_step = 31936 / batch, .steps = 320 / batch}}));
+  };
+  const std::vector<int64_t> ids = all(32, by_step);  // From example 31936 to 32256.
+  ASSERT_EQ(ids.size(), 320u);
+  EXPECT_EQ(all(32, by_example), ids);
+  EXPECT_EQ(all(64, by_example), ids);
+  for (const int taken : {1000, 1002, 1004, 1006}) {
+    SCOPED_TRACE(taken);
+    const ResumeToken token = MustCreate(spec(32, by_step), *dataset)->TokenAt(taken);
+    absl::StatusOr<std::unique_ptr<LocalFeed>> rest = LocalFeed::Resume(
+        spec(64, by_example), *dataset, token, {.wanted = {.steps = (1008 - taken) / 2}});
+    ASSERT_THAT(rest, IsOk());
+    EXPECT_EQ((*rest)->next_step(), taken / 2);
+    EXPECT_EQ(DrainIds(**rest), std::vector<int64_t>(ids.begin() + 32 * (taken - 998), ids.end()));
+    if (taken < 1002) continue;
+    EXPECT_THAT(LocalFeed::Resume(spec(64, by_step), *dataset, token, {}),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         HasSubstr("write `from_example: 32032` instead of `from_step: 1001`")));
+  }
+}
+
 TEST(LocalFeedTest, KnowsItsNumbers) {
   const auto feed =
       MustCreate(SpecOf(kEightCores), OpenTestDataset(TestShards({37})), {.wanted = {.epochs = 1}});

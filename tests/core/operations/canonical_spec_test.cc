@@ -99,7 +99,13 @@ TEST(CanonicalSpecTest, OnlyRatiosOfWeightsCount) {
   EXPECT_EQ(fingerprint("weights { from_step: 0 weights: [1, 2] } "
                         "weights { from_step: 5 weights: [0, 1] }"),
             first);
+  EXPECT_EQ(fingerprint("weights { from_example: 0 weights: [1, 2] } "
+                        "weights { from_step: 5 weights: [0, 1] }"),
+            first);
   EXPECT_NE(fingerprint("weights { from_step: 5 weights: [4, 0] }"), first);
+  EXPECT_NE(fingerprint("weights { from_example: 5 weights: [0, 4] }"), first);
+  EXPECT_NE(fingerprint("weights { from_example: 5 weights: [0, 4] }"),
+            fingerprint("weights { weights: [0, 4] }"));
   EXPECT_NE(fingerprint("weights { from_step: 6 weights: [0, 4] }"), first);
   EXPECT_NE(fingerprint(""), first);
 }

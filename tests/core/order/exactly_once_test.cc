@@ -40,6 +40,10 @@ struct Piece {
   Weights weights;
 };
 
+ChangePlace AtTurn(int64_t turn) {
+  return {.by_example = true, .number = turn, .turn = static_cast<uint64_t>(turn)};
+}
+
 struct Drawn {
   OrderSpec spec;                // Without global_batch, tail and num_cores.
   std::vector<Records> members;  // The records of each member, in order. One, if it is no mixture.
@@ -162,8 +166,7 @@ Drawn Draw(uint64_t seed) {
     EXPECT_THAT(mixture, IsOk());
     drawn.pieces[0].weights = weights;
     for (Piece& change : DrawChanges(weights.size(), rng)) {
-      const auto turn = static_cast<uint64_t>(change.from_turn);
-      EXPECT_THAT(mixture->ChangeWeights(change.from_turn, turn, change.weights), IsOk());
+      EXPECT_THAT(mixture->ChangeWeights(AtTurn(change.from_turn), change.weights), IsOk());
       if (change.from_turn == 0) drawn.pieces.clear();
       drawn.pieces.push_back(std::move(change));
     }
@@ -405,8 +408,7 @@ TEST(ExactlyOnceTest, EqualFingerprintsOfThePastMeanEqualTurns) {
         const size_t which = left % 5;
         left /= 5;
         if (which == 4) continue;
-        ASSERT_THAT(mixture->ChangeWeights(turn, static_cast<uint64_t>(turn), weights[which]),
-                    IsOk());
+        ASSERT_THAT(mixture->ChangeWeights(AtTurn(turn), weights[which]), IsOk());
         if (turn == 0) pieces.clear();
         pieces.push_back({.from_turn = turn, .weights = weights[which]});
       }

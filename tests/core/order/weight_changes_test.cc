@@ -47,12 +47,22 @@ Mixture Mixed(const Weights& weights, const std::vector<int64_t>& sizes = {}) {
   return *std::move(mixture);
 }
 
+// A change by step, in a mixture with a global batch of 1.
+ChangePlace AtStep(int64_t step) {
+  return {.number = step, .turn = static_cast<uint64_t>(std::max<int64_t>(step, 0))};
+}
+
+ChangePlace AtExample(int64_t example) {
+  return {.by_example = true,
+          .number = example,
+          .turn = static_cast<uint64_t>(std::max<int64_t>(example, 0))};
+}
+
 Mixture Changing(const Weights& weights, const std::vector<Change>& changes,
                  const std::vector<int64_t>& sizes = {}) {
   Mixture mixture = Mixed(weights, sizes);
   for (const auto& [from_turn, changed] : changes) {
-    EXPECT_THAT(mixture.ChangeWeights(from_turn, static_cast<uint64_t>(from_turn), changed),
-                IsOk());
+    EXPECT_THAT(mixture.ChangeWeights(AtStep(from_turn), changed), IsOk());
   }
   return mixture;
 }
@@ -172,7 +182,7 @@ TEST(WeightChangesTest, ATurnFarAwayBehindManyChangesIsFoundAtOnce) {
   Mixture mixture = Mixed({2, 1});
   const absl::uint128 length = absl::uint128(3) << 90;
   for (int i = 1; i <= kMaxWeightChanges; ++i) {
-    ASSERT_THAT(mixture.ChangeWeights(i, length * static_cast<uint64_t>(i),
+    ASSERT_THAT(mixture.ChangeWeights({.number = i, .turn = length * static_cast<uint64_t>(i)},
                                       i % 2 == 0 ? Weights{2, 1} : Weights{1, 2}),
                 IsOk());
   }
@@ -195,8 +205,7 @@ TEST(WeightChangesTest, ChangesThatMeanNothingAreRefusedByTheirNumber) {
   const auto refusal = [](const std::vector<Change>& changes) {
     Mixture mixture = Mixed({3, 1});
     for (const auto& [from_turn, weights] : changes) {
-      const auto turn = static_cast<uint64_t>(std::max<int64_t>(from_turn, 0));
-      const absl::Status status = mixture.ChangeWeights(from_turn, turn, weights);
+      const absl::Status status = mixture.ChangeWeights(AtStep(from_turn), weights);
       if (status.ok()) continue;
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
       return std::string(status.message());
@@ -223,6 +232,30 @@ TEST(WeightChangesTest, ChangesThatMeanNothingAreRefusedByTheirNumber) {
   EXPECT_THAT(refusal(many), HasSubstr("weights[64] is one too many, want at most 64"));
 }
 
+TEST(WeightChangesTest, ChangesByStepAndByExampleComeInTheOrderOfTheirTurns) {
+  const auto refusal = [](const ChangePlace& first, const ChangePlace& second) {
+    Mixture mixture = Mixed({3, 1});
+    EXPECT_THAT(mixture.ChangeWeights(first, {1, 1}), IsOk());
+    return std::string(mixture.ChangeWeights(second, {1, 2}).message());
+  };
+  const ChangePlace step_eight = {.number = 8, .turn = 32};  // With a global batch of 4.
+  EXPECT_EQ(refusal(AtExample(31), step_eight), "");
+  EXPECT_EQ(refusal(step_eight, AtExample(33)), "");
+  EXPECT_THAT(
+      refusal(step_eight, AtExample(32)),
+      HasSubstr("weights[1].from_example is 32, so it begins at example 32; want a place after "
+                "example 32, where the change before it begins (from_step: 8)"));
+  EXPECT_THAT(refusal(AtExample(40), step_eight),
+              HasSubstr("weights[1].from_step is 8, so it begins at example 32; want a place after "
+                        "example 40, where the change before it begins (from_example: 40)"));
+  EXPECT_EQ(refusal(AtExample(40), AtExample(40)),
+            "weights[1].from_example is 40, want more than 40, that of the change before it");
+  Mixture mixture = Mixed({3, 1});
+  EXPECT_THAT(mixture.ChangeWeights(AtExample(-1), {1, 1}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("weights[0].from_example is -1, want 0 or more")));
+}
+
 TEST(WeightChangesTest, TheTablesOfAllPiecesAreBoundedTogether) {
   // The weights of each change add up to 2039, a prime number, so no common divisor makes them
   // smaller.
@@ -232,17 +265,16 @@ TEST(WeightChangesTest, TheTablesOfAllPiecesAreBoundedTogether) {
   while (step < kMaxWeightChanges - 1 && turns + 2039 <= kMaxTurns) {
     ++step;
     turns += 2039;
-    ASSERT_THAT(mixture.ChangeWeights(step, static_cast<uint64_t>(step), {step, 2039 - step}),
-                IsOk());
+    ASSERT_THAT(mixture.ChangeWeights(AtStep(step), {step, 2039 - step}), IsOk());
   }
   ASSERT_EQ(step, kMaxWeightChanges - 1);
   Mixture other = mixture;
-  EXPECT_THAT(mixture.ChangeWeights(64, 64, {65535, 1}),
+  EXPECT_THAT(mixture.ChangeWeights(AtStep(64), {65535, 1}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("weights[63]: "), HasSubstr("add up to 193995"),
                              HasSubstr("at most 131072"))));
   // Weights that an earlier change had need no table of their own.
-  EXPECT_THAT(other.ChangeWeights(64, 64, {7, 2032}), IsOk());
+  EXPECT_THAT(other.ChangeWeights(AtStep(64), {7, 2032}), IsOk());
 }
 
 TEST(WeightChangesTest, AFingerprintCoversThePastOnly) {
@@ -268,6 +300,16 @@ TEST(WeightChangesTest, AFingerprintCoversThePastOnly) {
   EXPECT_THAT(HashesOf(one.ChangesBefore(16)),
               ElementsAreArray(HashesOf(other.changes().first(1))));
   EXPECT_NE(one.changes()[1].hash, other.changes()[1].hash);
+}
+
+TEST(WeightChangesTest, AFingerprintOfMovedChangesIsThatOfAMixtureThatChangesThere) {
+  const Mixture one = Changing({3, 1}, {{0, {2, 1}}, {10, {1, 1}}, {20, {1, 2}}, {30, {2, 1}}});
+  const Mixture moved = Changing({2, 1}, {{7, {2, 2}}, {8, {2, 4}}, {90, {4, 2}}});
+  EXPECT_EQ(one.FingerprintIfChangedAt({}), moved.FingerprintBefore(0));
+  EXPECT_EQ(one.FingerprintIfChangedAt({7}), moved.FingerprintBefore(8));
+  EXPECT_EQ(one.FingerprintIfChangedAt({7, 8}), moved.FingerprintBefore(9));
+  EXPECT_EQ(one.FingerprintIfChangedAt({7, 8, 90}), moved.fingerprint());
+  EXPECT_EQ(one.FingerprintIfChangedAt({10, 20, 30}), one.fingerprint());
 }
 
 }  // namespace

@@ -75,6 +75,33 @@ TEST_F(FeedPlanTest, FingerprintIgnoresOutputOrderAndWrittenOutDefaults) {
   EXPECT_NE((*one)->fingerprint(), (*grey)->fingerprint());
 }
 
+TEST_F(FeedPlanTest, AChangeOfWeightsIsTheSameByStepAndByExample) {
+  const std::shared_ptr<Dataset> one = OpenTestDataset(TestShards({7}));
+  const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = Dataset::Join({one, one});
+  ASSERT_THAT(dataset, IsOk());
+  const auto plan = [&](const std::string& text) {
+    const absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
+        SpecFromText("mixture { dataset: 'test' weight: 1 } mixture { dataset: 'test' weight: 2 } "
+                     "global_batch: 4 outputs { name: 'a' feature: 'label' dtype: INT64 } " +
+                     text),
+        *dataset);
+    EXPECT_THAT(plan, IsOk());
+    return *plan;
+  };
+  // An epoch of 14 examples has four steps, if its tail is padded.
+  for (const auto& [tail, example] : {std::pair("tail: PAD ", 22), std::pair("tail: DROP ", 24)}) {
+    const auto by_step = plan(absl::StrCat(tail, "weights { from_step: 6 weights: [1, 1] }"));
+    const auto by_example =
+        plan(absl::StrCat(tail, "weights { from_example: ", example, " weights: [1, 1] }"));
+    const auto later =
+        plan(absl::StrCat(tail, "weights { from_example: ", example + 1, " weights: [1, 1] }"));
+    EXPECT_EQ(by_example->order_fingerprint(), by_step->order_fingerprint());
+    EXPECT_EQ(by_example->fingerprint(), by_step->fingerprint());
+    EXPECT_NE(later->order_fingerprint(), by_step->order_fingerprint());
+    EXPECT_NE(later->fingerprint(), by_step->fingerprint());
+  }
+}
+
 TEST_F(FeedPlanTest, ATypeThatIsLeftOutIsThatOfWhatIsMadeAndTheSameFeed) {
   const std::string crop =
       "transforms { decode_jpeg {} } transforms { center_crop { height: 8 width: 8 } } ";

@@ -16,6 +16,7 @@
 namespace systole {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -255,6 +256,17 @@ TEST(OrderSpecOfTest, WeightsThatCannotBeAppliedAreRefused) {
   EXPECT_THAT(mixed(weights + weights), HasSubstr("weights[1].from_step is 1, want more than 1"));
   EXPECT_THAT(mixed("weights { from_step: -9223372036854775808 weights: [1, 1] }"),
               HasSubstr("weights[0].from_step is -9223372036854775808, want 0 or more"));
+  EXPECT_THAT(mixed("weights { from_example: -3 weights: [1, 1] }"),
+              HasSubstr("weights[0].from_example is -3, want 0 or more"));
+  EXPECT_THAT(mixed(weights + "weights { from_step: 3 from_example: 9 weights: [1, 1] }"),
+              HasSubstr("weights[1] has from_step 3 and from_example 9, want one of them"));
+  EXPECT_THAT(mixed("weights { from_step: -1 from_example: 9 weights: [1, 1] }"),
+              HasSubstr("weights[0] has from_step -1 and from_example 9, want one of them"));
+  EXPECT_THAT(mixed("weights { from_example: 100 weights: [1, 1] } " + weights),
+              AllOf(HasSubstr("weights[1].from_step is 1, so it begins at example "),
+                    HasSubstr("(from_example: 100)")));
+  EXPECT_THAT(mixed(weights + "weights { from_example: 1 weights: [1, 1] }"),
+              HasSubstr("weights[1].from_example is 1, so it begins at example 1; want a place"));
   EXPECT_THAT(mixed("weights { from_step: 1 }"), HasSubstr("has 0 weights, want 2"));
   EXPECT_THAT(mixed("weights { from_step: 1 weights: [0, 0] }"), HasSubstr("are all 0"));
   EXPECT_THAT(mixed("weights { from_step: 1 weights: [65536, 1] }"), HasSubstr("at most 65536"));

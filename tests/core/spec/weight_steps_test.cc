@@ -1,5 +1,5 @@
-// The steps at which a spec's `weights` change, at every step of small feeds: the first one, the
-// last one of an epoch, whether the tail drops or pads it, and those beyond.
+// The steps and examples at which a spec's `weights` change. Steps: every step of small feeds, the
+// first one, the last one of an epoch, whether the tail drops or pads it, and those beyond.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -7,9 +7,11 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/order/feed_position.h"
 #include "core/order/order.h"
+#include "core/random/counter_rng.h"
 #include "core/spec/order_spec.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -133,6 +135,116 @@ TEST(WeightStepsTest, ThePastBeforeAStepKnowsNothingOfAChangeAtIt) {
         ASSERT_EQ(order.FingerprintBefore(7, turns) == never.Fingerprint(7), at <= step);
       }
     }
+  }
+}
+
+std::string Change(absl::string_view field, int64_t number, absl::Span<const int64_t> weights) {
+  return absl::StrCat(" weights { ", field, ": ", number, " weights: [",
+                      absl::StrJoin(weights, ", "), "] }");
+}
+
+std::vector<int64_t> DrawWeights(size_t members, CounterRng& rng) {
+  std::vector<int64_t> weights(members);
+  for (int64_t& weight : weights) weight = rng.UniformInt(0, 5);
+  weights[static_cast<size_t>(rng.UniformInt(0, static_cast<int64_t>(members)))] += 1;
+  return weights;
+}
+
+v1::FeedSpec WeightsOf(const std::string& text) {
+  v1::FeedSpec spec;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &spec)) << text;
+  return spec;
+}
+
+// Schedules are drawn as steps. Each change is then written by its step, by its first example, or
+// by one of the two.
+TEST(WeightStepsTest, AScheduleByExamplesIsTheOrderOfTheSameScheduleBySteps) {
+  CounterRng rng(/*seed=*/21, 0, 0, 0);
+  for (const SmallFeed& feed : SmallFeeds()) {
+    const size_t members = feed.sizes.size();
+    const Order never = OrderOf(feed, "");
+    std::string by_step;
+    std::string by_example;
+    std::string by_either;
+    int64_t step = rng.UniformInt(0, 2);
+    for (int64_t i = rng.UniformInt(1, 6); i > 0; --i) {
+      const std::vector<int64_t> weights = DrawWeights(members, rng);
+      const auto example =
+          static_cast<int64_t>(absl::Uint128Low64(TurnsBefore(never, PositionBefore(never, step))));
+      const std::string in_steps = Change("from_step", step, weights);
+      const std::string in_examples = Change("from_example", example, weights);
+      by_step += in_steps;
+      by_example += in_examples;
+      by_either += rng.UniformInt(0, 2) == 0 ? in_steps : in_examples;
+      step += rng.UniformInt(1, 2 * never.steps_per_epoch() + 2);
+    }
+    SCOPED_TRACE(absl::StrCat(absl::StrJoin(feed.sizes, ","), " ", feed.tail, ", batch ",
+                              feed.global_batch, by_either));
+    const Order order = OrderOf(feed, by_step);
+    for (const std::string& other_way : {by_example, by_either}) {
+      const Order other = OrderOf(feed, other_way);
+      ASSERT_EQ(other.Fingerprint(7), order.Fingerprint(7));
+      for (int64_t at = 0; at < step + 3; ++at) {
+        ASSERT_EQ(RecordsOf(other, at), RecordsOf(order, at)) << "step " << at;
+      }
+      v1::FeedSpec spec = WeightsOf(other_way);
+      WriteChangesBySteps(order, spec);
+      ASSERT_EQ(spec.SerializeAsString(), WeightsOf(by_step).SerializeAsString());
+    }
+  }
+}
+
+// Whatever the batch and the tail, an example that is no step's first one stays where it is.
+TEST(WeightStepsTest, AChangeInTheMiddleOfAStepComesAtTheSameExampleUnderEveryBatch) {
+  CounterRng rng(/*seed=*/22, 0, 0, 0);
+  for (int round = 0; round < 40; ++round) {
+    SCOPED_TRACE(round);
+    const Sizes sizes = {rng.UniformInt(1, 9), rng.UniformInt(1, 9), rng.UniformInt(1, 9)};
+    const int64_t records = sizes[0] + sizes[1] + sizes[2];
+    std::string weights;
+    std::vector<int64_t> begins;
+    int64_t example = rng.UniformInt(0, 5);
+    for (int64_t i = rng.UniformInt(1, 6); i > 0; --i) {
+      weights += Change("from_example", example, DrawWeights(3, rng));
+      begins.push_back(example);
+      example += rng.UniformInt(1, 20);
+    }
+    const Order single = OrderOf({sizes, 1, "PAD"}, weights);
+    std::vector<int64_t> wanted;
+    for (int64_t at = 0; at < example + 40; ++at) wanted.push_back(RecordsOf(single, at)[0]);
+    for (int64_t batch = 1; batch <= records; ++batch) {
+      for (const std::string tail : {"PAD", "DROP"}) {
+        const Order order = OrderOf({sizes, batch, tail}, weights);
+        std::vector<int64_t> got;
+        for (int64_t at = 0; got.size() < wanted.size(); ++at) {
+          for (const int64_t record : RecordsOf(order, at)) got.push_back(record);
+        }
+        got.resize(wanted.size());
+        ASSERT_EQ(got, wanted) << tail << ", batch " << batch;
+        v1::FeedSpec spec = WeightsOf(weights);
+        WriteChangesBySteps(order, spec);
+        for (size_t i = 0; i < begins.size(); ++i) {
+          // With PAD, a step also begins with each epoch.
+          const int64_t in_epoch = tail == "PAD" ? begins[i] % records : begins[i];
+          const v1::Weights& change = spec.weights(static_cast<int>(i));
+          ASSERT_EQ(change.from_example(), in_epoch % batch == 0 ? 0 : begins[i]);
+        }
+      }
+    }
+  }
+}
+
+// WriteChangesBySteps() must not move a change to the end of a feed from a place beyond it.
+TEST(WeightStepsTest, AChangeBeyondTheEndStaysThere) {
+  const Order endless = OrderOf({{5, 2}, 2, "DROP"}, "");
+  OrderSpec spec = endless.spec();
+  spec.epochs = 1;  // Three steps with six examples.
+  const absl::StatusOr<Order> order = Order::Create(spec);
+  ASSERT_THAT(order, IsOk());
+  for (const int64_t example : {7, 9, 1000001}) {
+    v1::FeedSpec written = WeightsOf(Change("from_example", example, {1, 1}));
+    WriteChangesBySteps(*order, written);
+    EXPECT_EQ(written.weights(0).from_example(), example);
   }
 }
 

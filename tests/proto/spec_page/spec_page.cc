@@ -54,6 +54,7 @@ const std::map<std::string, std::string>& Examples() {
       {"FeedSpec.zip", "zip { dataset: 'photos' } zip { dataset: 'depths' prefix: 'depth/' }"},
       {"Weights.from_step", "from_step: 10000"},
       {"Weights.weights", "weights: [1, 3]"},
+      {"Weights.from_example", "from_example: 320000"},
       {"Member.dataset", "dataset: 'photos'"},
       {"Member.select", "select { take: 5000 }"},
       {"Member.weight", "weight: 3"},

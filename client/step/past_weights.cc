@@ -1,0 +1,99 @@
+#include "client/step/past_weights.h"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/numeric/int128.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "core/order/feed_position.h"
+#include "core/order/mixture.h"
+
+namespace systole {
+namespace {
+
+// The turn at which a change begins if its step is one of `steps`.
+absl::uint128 TurnOf(const ChangePlace& place, const Order& steps) {
+  return place.by_example ? place.turn : TurnsBefore(steps, PositionBefore(steps, place.number));
+}
+
+// Whether the token's feed changed its weights as `order` would if it had the steps of `steps`.
+bool HasPastOf(const ResumeToken& token, const Order& order, const Order& steps) {
+  const absl::uint128 end = TurnsBefore(order, token.position);
+  std::vector<absl::uint128> turns;
+  for (const WeightChange& change : order.spec().mixture->changes()) {
+    const absl::uint128 turn = TurnOf(change.place, steps);
+    if (turn >= end) break;
+    if (turns.size() == token.weight_changes.size()) return false;
+    turns.push_back(turn);
+  }
+  return turns.size() == token.weight_changes.size() &&
+         order.FingerprintIfChangedAt(token.dataset_fingerprint, turns) == token.order_fingerprint;
+}
+
+// `order` with the global batch with which it has the token's past. Nullopt if none is found.
+std::optional<Order> WithThePastOf(const ResumeToken& token, const Order& order) {
+  if (order.spec().mixture == nullptr || token.weight_changes.empty()) return std::nullopt;
+  OrderSpec spec = order.spec();
+  spec.epochs = 0;  // With a small batch, all epochs may have too many steps.
+  for (int64_t batch = 1; batch <= kMaxBatchFound; ++batch) {
+    spec.global_batch = batch;
+    const absl::StatusOr<Order> steps = Order::Create(spec);
+    if (!steps.ok()) break;  // The batch is too large, and so are all others.
+    if (HasPastOf(token, order, *steps)) return *steps;
+  }
+  return std::nullopt;
+}
+
+// What to do if the past differs.
+std::string Remedy(const ResumeToken& token, const Order& order) {
+  const std::optional<Order> steps = WithThePastOf(token, order);
+  if (!steps.has_value()) {
+    return "If the token's feed had another global_batch, its steps began at other examples: write "
+           "each of its changes up to this place with `from_example: N` instead of `from_step`, "
+           "where N is the number of examples before the change";
+  }
+  std::vector<std::string> examples;
+  for (const WeightChange& change : order.spec().mixture->changes()) {
+    if (change.place.by_example) continue;
+    examples.push_back(absl::StrFormat("`from_example: %d` instead of `from_step: %d`",
+                                       TurnOf(change.place, *steps), change.place.number));
+  }
+  return absl::StrCat("The token's feed had global_batch: ", steps->spec().global_batch,
+                      ", so these steps began at other examples. Examples do not depend on "
+                      "global_batch: write ",
+                      absl::StrJoin(examples, ", "));
+}
+
+}  // namespace
+
+std::string DifferentPast(const ResumeToken& token, const Order& order) {
+  const absl::Span<const WeightChange> own =
+      order.WeightChangesBefore(TurnsBefore(order, token.position));
+  const std::vector<uint16_t>& old = token.weight_changes;
+  size_t i = 0;
+  while (i < own.size() && i < old.size() && own[i].hash == old[i]) ++i;
+  if (i < own.size()) {
+    const ChangePlace& place = own[i].place;
+    return absl::StrCat("the past differs from ", place.by_example ? "example " : "step ",
+                        place.number, " on: there the spec has `weights` ",
+                        i < old.size() ? "other than those of the token's feed"
+                                       : "that the token's feed did not have",
+                        ". Weights may change where the token was taken, ",
+                        PositionText(order, token.position),
+                        ", or later; earlier ones must stay as they were. ", Remedy(token, order));
+  }
+  if (i == old.size()) return "";
+  return absl::StrCat("the past differs: before the token was taken, ",
+                      PositionText(order, token.position),
+                      ", the weights of the token's feed changed more often (", old.size(),
+                      ") than those of the spec (", own.size(),
+                      "); want the same `weights` before this place. ", Remedy(token, order));
+}
+
+}  // namespace systole

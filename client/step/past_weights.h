@@ -1,0 +1,28 @@
+// How the changes of a mixture's weights before a token's position differ from those of another
+// feed, and how to write them so that the feed fits the token.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_STEP_PAST_WEIGHTS_H_
+#define SYSTOLE_CLIENT_STEP_PAST_WEIGHTS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "core/order/order.h"
+#include "core/order/resume_token.h"
+
+namespace systole {
+
+// The largest global batch of the token's feed that DifferentPast() finds. It tries all batches up
+// to this one, which takes some ten milliseconds if there are few changes.
+inline constexpr int64_t kMaxBatchFound = int64_t{1} << 16;
+
+// Says which change of the weights before the token's position differs between the token's feed and
+// a feed in `order`, and what to do. Empty if none does. If only the global batch differs, so that
+// the steps of the changes begin at other examples, the text names the examples.
+// REQUIRES: both feeds have the same dataset.
+std::string DifferentPast(const ResumeToken& token, const Order& order);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_STEP_PAST_WEIGHTS_H_
