@@ -580,6 +580,47 @@ def test_a_state_loads_under_other_weights_from_its_step_on(server, shards):
             feed.load_state_dict(state)
 
 
+def test_a_past_by_examples_loads_under_another_batch(server, shards):
+    def spec(batch, *first):
+        return systole.FeedSpec(
+            mixture=members(1, 1),
+            weights=[*first, systole.Weights(from_example=50, weights=[0, 1])],
+            global_batch=batch,
+            num_cores=2,
+            outputs={"id": systole.Output(feature="record_id", dtype="int64")},
+        )
+
+    def feeds(*of):
+        yield systole.LocalFeed({"flowers": shards}, spec(*of))
+        yield systole.Feed(server.address, spec(*of))
+
+    def ids(feed, examples):
+        found = []
+        while len(found) < examples:
+            found += next(feed)["id"].tolist()
+        return found
+
+    by_step = systole.Weights(from_step=3, weights=[3, 1])
+    by_example = systole.Weights(from_example=24, weights=[3, 1])  # In the middle of a step of 16.
+    for old in feeds(8, by_step):
+        with old:
+            whole = ids(old, 32)
+            state = old.state_dict()
+            whole += ids(old, 64)
+        for feed in feeds(16, by_example):
+            with feed:
+                assert ids(feed, 96) == whole
+                feed.load_state_dict(state)
+                assert ids(feed, 64) == whole[32:]
+        for feed in feeds(16, by_step):
+            remedy = "`from_example: 24` instead of `from_step: 3`"
+            with feed, pytest.raises(systole.FailedPrecondition, match=remedy):
+                feed.load_state_dict(state)
+    both = systole.Weights(from_step=3, from_example=24, weights=[3, 1])
+    with pytest.raises(systole.InvalidSpec, match="from_step 3 and from_example 24"):
+        systole.LocalFeed({"flowers": shards}, spec(8, both))
+
+
 def test_a_state_of_chosen_records_passes_between_feeds_whose_weights_change(server, shards):
     def spec(label, *changes):
         chosen = systole.Member(
