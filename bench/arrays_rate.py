@@ -49,7 +49,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--megabytes", type=int, default=600, help="of each array")
+    parser.add_argument("--megabytes", type=int, default=600, help="megabytes of each array")
     options = parser.parse_args()
     rng = np.random.default_rng(0)
     for dtype in ("uint8", "float32"):

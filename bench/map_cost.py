@@ -5,7 +5,8 @@
 
 Reads the number FEATURE of each record by a LocalFeed with one thread: alone, and through a
 function that does nothing, in one thread, in two, and in a process. Prints the medians in
-microseconds for each batch, and what is beside the feed alone. Needs the Python package.
+microseconds for each batch, and how much more each way costs than the feed alone. Needs the Python
+package.
 """
 
 import argparse
@@ -68,7 +69,7 @@ def main():
     alone = statistics.median(taken["alone"])
     for way, times in taken.items():
         median = statistics.median(times)
-        beside = "" if way == "alone" else f"; {median - alone:.1f} beside the feed alone"
+        beside = "" if way == "alone" else f"; {median - alone:.1f} more than the feed alone"
         print(f"{way}: {median:.1f} us a batch ({min(times):.1f} to {max(times):.1f}){beside}")
 
 
