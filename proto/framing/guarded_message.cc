@@ -26,7 +26,8 @@ absl::Status DecodeGuarded(const grpc::ByteBuffer& bytes, const CallMetadata& me
   // Damage to a frame can end a call before its message comes.
   if (!bytes.Dump(&slices).ok())
     return absl::DataLossError(
-        "it did not come: the call ended first, because a frame was damaged on the way");
+        "the message did not arrive: the call ended before, because a frame was damaged on the "
+        "way");
   std::string whole;
   whole.reserve(bytes.Length());
   for (const grpc::Slice& slice : slices) whole.append(slice.begin(), slice.end());

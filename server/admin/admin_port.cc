@@ -257,11 +257,10 @@ PageAnswer AdminPort::SlowStepsAsJson(const PageRequest&, const Permissions& per
 }
 
 std::vector<MetricFamily> AdminPort::OwnMetrics() const {
-  MetricFamily answers = {.name = "systole_server_admin_answers_total",
-                          .kind = MetricKind::kCounter,
-                          .help =
-                              "Answers of the admin port, by their status. Requests that are no "
-                              "such HTTP are not among them."};
+  MetricFamily answers = {
+      .name = "systole_server_admin_answers_total",
+      .kind = MetricKind::kCounter,
+      .help = "Answers of the admin port, by their status. Malformed requests are not counted."};
   {
     MutexLock lock(mu_);
     for (const auto& [status, count] : answers_) {
@@ -269,12 +268,13 @@ std::vector<MetricFamily> AdminPort::OwnMetrics() const {
     }
   }
   const HttpCounters counters = http_->counters();
-  MetricFamily dropped = {.name = "systole_server_admin_connections_dropped_total",
-                          .kind = MetricKind::kCounter,
-                          .help =
-                              "Connections to the admin port that got no page. `reason`: refused "
-                              "(too many at once), displaced (a newer one got its place), late "
-                              "(request or answer took too long), bad (no such HTTP or TLS)."};
+  MetricFamily dropped = {
+      .name = "systole_server_admin_connections_dropped_total",
+      .kind = MetricKind::kCounter,
+      .help =
+          "Connections to the admin port that got no page. `reason`: refused "
+          "(too many at once), displaced (a newer one got its place), late "
+          "(request or answer took too long), bad (malformed request, or TLS error)."};
   for (const auto& [reason, count] :
        {std::pair("refused", counters.refused), std::pair("displaced", counters.displaced),
         std::pair("late", counters.late), std::pair("bad", counters.bad)}) {

@@ -57,7 +57,7 @@ std::optional<PageAnswer> Wrong(const http::request_header<>& request, bool has_
   const auto hosts = std::distance(begin, end);
   if (hosts > 1 || (hosts == 0 && request.version() >= 11)) return Refusal(400, "want one `Host`");
   const absl::string_view host = hosts == 0 ? "" : ViewOf(begin->value());
-  if (!MayBeHost(host)) return Refusal(400, "the `Host` is none");
+  if (!MayBeHost(host)) return Refusal(400, "the `Host` is invalid");
   if (only_loopback_names && !host.empty() && !IsLoopbackHost(HostOf(host))) {
     return Refusal(421, "this port is for its own machine; ask it as 127.0.0.1 or localhost");
   }
@@ -100,7 +100,7 @@ bool HttpRequestReader::Take(absl::string_view bytes) {
   } else if (wants_more) {
     return false;
   } else {
-    refusal_ = Refusal(400, "this is no request of HTTP/1.1");
+    refusal_ = Refusal(400, "this is not a request of HTTP/1.1");
   }
   return true;
 }

@@ -52,7 +52,7 @@ absl::StatusOr<std::shared_ptr<StreamHandle>> GuardedCalls::TakePlace(
                    .handle = handle})) {
     return MarkedAs(EndCause::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
                                             method_.max_calls, " calls of ", method_.name,
-                                            " are open, the most there may be; ask later")));
+                                            " are open, which is the limit; ask later")));
   }
   // Checked after the call was added to `calls_`: either `draining_` is seen here, or End() finds
   // the call.

@@ -76,7 +76,7 @@ ServerReflectionResponse AnswerTo(const ServerReflectionRequest& request,
       break;
     case ServerReflectionRequest::MESSAGE_REQUEST_NOT_SET:
       SetError(absl::InvalidArgumentError(
-                   "the request asks nothing that is known here; want one of file_by_filename, "
+                   "the request has no field that this server knows; want one of file_by_filename, "
                    "file_containing_symbol, file_containing_extension, "
                    "all_extension_numbers_of_type and list_services"),
                response);

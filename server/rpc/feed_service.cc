@@ -406,12 +406,13 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
                      .plan = (*feed)->plan,
                      .trainer = parsed.trainer().client()})) {
     context->AddTrailingMetadata(kPushbackKey, kPushbackMs);
-    return Refuse(*context,
-                  MarkedAs(EndCause::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
-                                                   "this server serves ", options_.max_streams,
-                                                   " streams, the most it may; ask another server, "
-                                                   "or later"))),
-                  about, trace);
+    return Refuse(
+        *context,
+        MarkedAs(EndCause::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
+                                         "this server serves ", options_.max_streams,
+                                         " streams, which is its limit; ask another server, "
+                                         "or ask later"))),
+        about, trace);
   }
   ++counters_.active_streams;
   StepRange range;

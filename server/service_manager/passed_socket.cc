@@ -60,13 +60,13 @@ absl::StatusOr<OwnedFd> TakePassedSocket(
   if (count > 1) return Refused(absl::StrCat("it has opened ", count, " of them"));
   if (!Is(first, SO_DOMAIN, AF_UNIX) || !Is(first, SO_TYPE, SOCK_STREAM) ||
       !Is(first, SO_ACCEPTCONN, 1)) {
-    return Refused("it is no Unix socket that listens for streams");
+    return Refused("it is not a Unix socket that listens for streams");
   }
   SYSTOLE_ASSIGN_OR_RETURN(const std::string bound, PathOf(first));
   if (bound.empty() || bound != path) {
-    return Refused(absl::StrCat(
-        "it is at '", ForeignName(bound), "', and the server is to listen ",
-        path.empty() ? "on no Unix socket" : absl::StrCat("at '", ForeignName(path), "'")));
+    return Refused(
+        absl::StrCat("it is at '", ForeignName(bound), "', and --listen names ",
+                     path.empty() ? "no Unix socket" : absl::StrCat("'", ForeignName(path), "'")));
   }
   OwnedFd fd(first);
   const int flags = ::fcntl(first, F_GETFL);

@@ -96,8 +96,8 @@ ServiceNotifier ServiceNotifier::OfEnvironment(
   absl::StatusOr<ServiceNotifier> notifier =
       options.ok() ? Create(*std::move(options)) : options.status();
   if (notifier.ok()) return *std::move(notifier);
-  untold(
-      absl::StrCat("no service manager is told how the server is: ", notifier.status().message()));
+  untold(absl::StrCat("cannot report the server's state to the service manager: ",
+                      notifier.status().message()));
   return ServiceNotifier();
 }
 
@@ -112,8 +112,8 @@ void ServiceNotifier::Send(absl::string_view message) const {
   const ssize_t sent = ::sendto(fd_.get(), message.data(), message.size(), MSG_NOSIGNAL,
                                 reinterpret_cast<const sockaddr*>(&address.name), address.length);
   if (sent == static_cast<ssize_t>(message.size()) || options_.untold == nullptr) return;
-  options_.untold(absl::StrCat("cannot tell the service manager at '", ForeignName(options_.socket),
-                               "' how the server is: ", std::strerror(errno)));
+  options_.untold(absl::StrCat("cannot report the server's state to the service manager at '",
+                               ForeignName(options_.socket), "': ", std::strerror(errno)));
 }
 
 void ServiceNotifier::Starting(absl::string_view status) { Send(StatusLine(status)); }

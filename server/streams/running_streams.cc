@@ -58,10 +58,10 @@ bool RunningStreams::Add(RunningStream stream) {
     streams_.push_back(std::move(stream));
   }
   if (ended != nullptr) {
-    ended->Stop(MarkedAs(
-        EndCause::kGavePlace,
-        absl::UnavailableError("this server is full, and another peer with fewer streams has asked "
-                               "for one; ask another server, or later")));
+    ended->Stop(
+        MarkedAs(EndCause::kGavePlace,
+                 absl::UnavailableError("this server is full, and a peer with fewer streams needs "
+                                        "this stream's place; ask another server, or ask later")));
   }
   return true;
 }

@@ -79,7 +79,8 @@ TEST_F(ServiceManagerTest, AManagerThatCannotBeToldIsAWarning) {
       Serve({absl::StrCat("NOTIFY_SOCKET=", folder_ / "nowhere")});
   ASSERT_NE(server, nullptr);
   EXPECT_TRUE(WaitUntil([&] {
-    return absl::StrContains(server->process().err(), "cannot tell the service manager at '");
+    return absl::StrContains(server->process().err(),
+                             "cannot report the server's state to the service manager at '");
   }));
 }
 
@@ -90,7 +91,7 @@ TEST_F(ServiceManagerTest, ASocketThatDoesNotFitTheAddressEndsTheServer) {
                ServerProgram(), "--config", config_, "--listen", "127.0.0.1:0"})
           .Wait();
   EXPECT_EQ(ended.exit_code, 2);
-  EXPECT_THAT(ended.err, HasSubstr("it is no Unix socket that listens for streams"));
+  EXPECT_THAT(ended.err, HasSubstr("it is not a Unix socket that listens for streams"));
 }
 
 }  // namespace

@@ -73,8 +73,8 @@ TEST(PassedSocketTest, ASocketElsewhereIsRefusedWithBothAddresses) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr(folder / "s"), HasSubstr(folder / "other"),
                              HasSubstr("ListenStream=PATH"), HasSubstr("--listen"))));
-  EXPECT_THAT(Take("", fd.get()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("on no Unix socket")));
+  EXPECT_THAT(Take("", fd.get()), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr("--listen names no Unix socket")));
 }
 
 TEST(PassedSocketTest, WhatIsNoListeningUnixSocketIsRefused) {
