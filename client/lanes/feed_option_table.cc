@@ -41,7 +41,7 @@ constexpr FeedOption kTable[] = {
     {.name = "retry_for",
      .value = "TIME",
      .field = Own<&FeedClientOptions::retry_for>,
-     .help = "The feed gives up when it waits for a step, and none arrives for this long",
+     .help = "The feed gives up when no step arrives for this long while the trainer waits",
      .least = kShortestTime,
      .most = kLongestTime},
     {.name = "silence_timeout",
@@ -54,8 +54,8 @@ constexpr FeedOption kTable[] = {
     {.name = "hedge_fraction",
      .value = "X",
      .field = Own<&FeedClientOptions::hedge_fraction>,
-     .help = "Late steps are also requested from another server, but at most this part of all "
-             "steps; 0: none",
+     .help = "The largest part of all steps that may be requested from a second server because "
+             "they are late; 0: none",
      .least = 0,
      .most = 1},
     {.name = "backoff",
@@ -74,9 +74,8 @@ constexpr FeedOption kTable[] = {
     {.name = "max_servers",
      .value = "N",
      .field = Own<&FeedClientOptions::max_servers>,
-     .help =
-         "How many servers of the list are used at a time, at most. A feed begins with two, and "
-         "uses one more while the trainer waits and the last one helped",
+     .help = "The most servers used at a time. A feed begins with two. It adds one while the "
+             "trainer waits, if the last server added helped",
      .least = 1,
      .most = kMostServersInUse},
     {.name = "prefetch_bytes",
@@ -99,10 +98,11 @@ constexpr FeedOption kTable[] = {
     {.name = "finish",
      .value = "WHO",
      .field = Own<&FeedClientOptions::finish>,
-     .help = "Who does the normalize or cast at the end of an output. client: its pixels travel as "
-             "uint8, which is a quarter to half of the bytes; for slow networks. server: for "
-             "trainers that are short of CPU. auto: the client over a network, the server on the "
-             "same machine",
+     .help =
+         "Which side applies the last normalize or cast of an output. client: the pixels travel as "
+         "uint8, which is a quarter to half of the bytes; for slow networks. server: for "
+         "trainers that are short of CPU. auto: the client over a network, the server on the "
+         "same machine",
      .words = kFinishWords},
     {.name = "allow_mixed_content",
      .field = Own<&FeedClientOptions::allow_mixed_content>,

@@ -331,8 +331,8 @@ absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
   SYSTOLE_ASSIGN_OR_RETURN(const SliceLayout wanted, LayoutOf(first));
   if (seen != wanted || answer.total_steps() != first.total_steps()) {
     return absl::FailedPreconditionError(
-        "the server makes other tensors or another number of steps of the same spec than the one "
-        "that answered first; run the same release on both");
+        "from the same spec, the server makes different tensors, or a different number of steps, "
+        "than the server that answered first; run the same release on both");
   }
   for (int i = 0; i < answer.tensors_size(); ++i) {
     // Compared as bytes, because NaN equals nothing.
@@ -340,10 +340,10 @@ absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
         first.tensors(i).compact().SerializeAsString()) {
       continue;
     }
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the server wants tensor '", ForeignName(answer.tensors(i).name()),
-        "' finished in another way than the one that answered first; run the same release on both, "
-        "or let servers finish (finish: server)"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the server wants tensor '", ForeignName(answer.tensors(i).name()),
+                     "' finished in a different way than the server that answered first; run the "
+                     "same release on both, or let servers finish (finish: server)"));
   }
   return absl::OkStatus();
 }

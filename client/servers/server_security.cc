@@ -30,7 +30,7 @@ absl::Status CheckSecret(const std::string& path) {
     return absl::OkStatus();  // If the file is missing, reading it fails and says so.
   }
   return absl::PermissionDeniedError(
-      absl::StrCat("other users can read \"", path, "\", which is a secret: chmod 600 it"));
+      absl::StrCat("other users can read \"", path, "\", which is a secret; run chmod 600 on it"));
 }
 
 absl::StatusOr<std::string> ReadPem(const std::string& path) {
@@ -38,7 +38,7 @@ absl::StatusOr<std::string> ReadPem(const std::string& path) {
   SYSTOLE_ASSIGN_OR_RETURN(std::string text, ReadSmallFile(path, kMaxPemBytes));
   if (!absl::StrContains(text, "-----BEGIN ")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("\"", path, "\" is no PEM file: it has no line -----BEGIN .."));
+        absl::StrCat("\"", path, "\" is not a PEM file: it has no line -----BEGIN .."));
   }
   return text;
 }

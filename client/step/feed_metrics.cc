@@ -107,7 +107,7 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
        .read = ReadField<&Stats::membership_changes>},
       {.name = "bad_server_lists",
        .kind = kCounter,
-       .help = "How often the list of servers could not be read, each new error counted once. The "
+       .help = "How often reading the list of servers failed. A repeated error counts once. The "
                "last good list is used meanwhile.",
        .read = ReadField<&Stats::bad_server_lists>},
       {.name = "longest_wait_seconds",

@@ -55,7 +55,7 @@ std::string VerdictText(const FeedVerdict& verdict, const SliceLayout& layout,
     case FeedLimit::kDecode:
       return absl::StrCat(of_that, LimitText(verdict, layout, spec), ".");
     case FeedLimit::kTrainer:
-      return absl::StrCat(waited, "steps were ready before it wanted them.");
+      return absl::StrCat(waited, "steps were ready before the trainer asked for them.");
     case FeedLimit::kNothing:
       return absl::StrCat(waited, "the feed just kept up.");
   }

@@ -181,7 +181,7 @@ TEST_F(VerdictTest, ATrainerThatTakesItsTimeIsNamedTrainer) {
         EXPECT_TRUE(WaitUntil([&] { return HasCome(there); }));
         absl::SleepFor(absl::Now() - begin + kThrottle);
       },
-      "steps were ready before it wanted them.");
+      "steps were ready before the trainer asked for them.");
 }
 
 TEST_F(VerdictTest, StepsThatComeJustInTimeAreNamedNothing) {

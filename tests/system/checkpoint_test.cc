@@ -215,7 +215,7 @@ TEST_F(CheckpointSystemTest, AMixtureThatEndsBeforeTheLastEpochIsRefusedBeforeIt
   const Finished refused = RunSystole(TrainArgs(mixture(16, 4), 4, later, {"--resume", saved}));
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err,
-              AllOf(HasSubstr("saved.ckpt: with global_batch: 16 the feed ends after 3 steps more, "
+              AllOf(HasSubstr("saved.ckpt: with global_batch: 16 the feed ends after 3 more steps, "
                               "but --epochs 4 needs 5; write epochs: 0"),
                     HasSubstr("mixture-16-4.textproto, or resume with global_batch: 18")));
   // Both ways out that the error names.

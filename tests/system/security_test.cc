@@ -316,7 +316,7 @@ TEST_F(SecurityTest, WhatWouldShowASecretIsRefused) {
   finished = run({"--server", "127.0.0.1:1", "--tls", "--tls-key", token});
   EXPECT_THAT(finished.err, HasSubstr("go together"));
   finished = run({"--server", "127.0.0.1:1", "--tls", "--tls-ca", spec_});
-  EXPECT_THAT(finished.err, HasSubstr("is no PEM file"));
+  EXPECT_THAT(finished.err, HasSubstr("is not a PEM file"));
   finished = run({"--server", "127.0.0.1:1", "--tls", "--tls-ca", folder_ / "none.pem"});
   EXPECT_THAT(finished.err, HasSubstr("none.pem"));
   finished = run({"--server", "dns:///localhost:1,127.0.0.1:1", "--tls"});

@@ -104,9 +104,10 @@ void CheckpointFlags::Declare(OptionList& options) {
                    "Save the run here after every epoch; --resume goes on from it");
   options.Optional("--checkpoint-every", "STEPS", &every_,
                    "With --checkpoint: also save each time this many steps are done");
-  options.Optional("--resume", "FILE", &resume_,
-                   "Go on from this checkpoint; with the same global_batch to the bit as if there "
-                   "had been no break");
+  options.Optional(
+      "--resume", "FILE", &resume_,
+      "Go on from this checkpoint. With the same global_batch, every bit is as in a run "
+      "without a break");
 }
 
 absl::StatusOr<std::optional<ResumedRun>> CheckpointFlags::Load() const {

@@ -138,11 +138,12 @@ class FeedCommand final : public Command {
                      "Steps wanted; 0 = to the end of the feed. Default: one epoch");
     options.Optional("--cores", "A:B", &cores_, "Only cores A .. B-1. Default: all");
     options.FlagWithValue("--digest", "core", &digest_,
-                          "Print only a line `step core hex` for each slice; with "
-                          "--digest=example, a line `step core slot hex` for each example");
-    options.Optional("--print", "OUTPUT", &print_,
-                     "Print only lines `step core values..` of this output; - stands for an "
-                     "example that is padding or masked");
+                          "Print one line for each slice and nothing else: `step core hex`; with "
+                          "--digest=example, one for each example: `step core slot hex`");
+    options.Optional(
+        "--print", "OUTPUT", &print_,
+        "Print lines of this output and nothing else: `step core values..`; - stands for an "
+        "example that is padding or masked");
   }
 
   absl::Status Run(const Console& console) override {

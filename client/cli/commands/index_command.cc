@@ -133,8 +133,10 @@ class IndexCommand final : public Command {
     }
     if (noted.damaged == 0) return absl::OkStatus();
     return absl::DataLossError(absl::StrCat(
-        noted.damaged, noted.damaged == 1 ? " record is" : " records are",
-        " damaged or no example, and no `where` selects them; `systole verify` names them"));
+        noted.damaged, noted.damaged == 1 ? " record is damaged or not an example, and no `where` "
+                                            "selects it; `systole verify` names it"
+                                          : " records are damaged or not examples, and no `where` "
+                                            "selects them; `systole verify` names them"));
   }
 
  private:

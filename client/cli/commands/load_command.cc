@@ -50,8 +50,9 @@ class LoadCommand final : public Command {
         "number to the seed");
     options.Optional(
         "--trainers", "N", &trainers_,
-        "Most trainers to try: 1, 2, 4 .. N, then numbers between the last that was fed and the "
-        "first that was not. Each trainer needs memory for at least two steps");
+        "The most trainers to try. Tries 1, 2, 4 .. N, then searches between the largest number "
+        "that was fed and the smallest that was not. Each trainer needs memory for at least two "
+        "steps");
     timing_.Declare(options);
     options.Optional("--duration", &duration_, "How long each number of trainers runs");
     options.Flag(

@@ -75,9 +75,9 @@ class PackCommand final : public Command {
                        "Shards are OUT_PREFIX-train-00000-of-00016.tfrecord and so on; also "
                        "s3://BUCKET/PREFIX or gs://");
     options.Required("--shards", "N", &shards_, "Train shards");
-    options.Optional(
-        "--resize-short", "PX", &options_.resize_short,
-        "Shrink images whose short side has more than PX pixels until it has PX, as JPEGs");
+    options.Optional("--resize-short", "PX", &options_.resize_short,
+                     "If an image's short side has more than PX pixels, shrink the image until "
+                     "that side has PX, and store it as a JPEG");
     options.Optional("--quality", "Q", &options_.quality,
                      "Re-encode every image as JPEG at this quality, 1 to 100");
     options.Flag("--raw", &options_.raw, "Store pixels, [height, width, 3] uint8, not files");

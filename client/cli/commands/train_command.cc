@@ -187,8 +187,8 @@ class TrainCommand final : public Command {
     if (spec.epochs() > 0 && given < left) {
       return resumed->Annotate(absl::InvalidArgumentError(
           absl::StrCat("with global_batch: ", spec.global_batch(), " the feed ends after ", given,
-                       given == 1 ? " step" : " steps", " more, but --epochs ", epochs_, " needs ",
-                       left, "; write epochs: 0 (without end) into ", spec_,
+                       given == 1 ? " more step" : " more steps", ", but --epochs ", epochs_,
+                       " needs ", left, "; write epochs: 0 (without end) into ", spec_,
                        ", or resume with global_batch: ", resumed->checkpoint.global_batch)));
     }
     client.EndBefore(beginning.feed_step + given);

@@ -76,7 +76,8 @@ ArrayRows::ArrayRows(const nb::list& arrays, int64_t rows, int threads) {
     const Py_buffer& view = held->views.emplace_back(parts[2], PyBUF_STRIDED_RO).get();
     if (view.ndim < 1 || view.shape[0] != rows || view.itemsize != DTypeBytes(column.dtype)) {
       RaiseIfError(absl::InternalError(
-          absl::StrCat("the array '", column.name, "' is not what it was said to be")));
+          absl::StrCat("the array '", column.name,
+                       "' does not have the type or the number of rows that were given for it")));
     }
     column.row_shape.assign(view.shape + 1, view.shape + view.ndim);
     column.data = static_cast<const char*>(view.buf);

@@ -149,7 +149,8 @@ ExampleWriter::~ExampleWriter() {
 
 ShardSetWriter& ExampleWriter::Writer() {
   if (getpid() != process_ || writer_ == nullptr) {
-    RaiseIfError(absl::FailedPreconditionError("this writer has ended, or is another process's"));
+    RaiseIfError(
+        absl::FailedPreconditionError("this writer has ended, or belongs to another process"));
   }
   return *writer_;
 }

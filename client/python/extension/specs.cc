@@ -58,7 +58,7 @@ std::string SpecToJson(const nb::bytes& serialized) {
 v1::FeedSpec ParseSpec(const nb::bytes& serialized) {
   v1::FeedSpec spec;
   if (!spec.ParseFromArray(serialized.data(), static_cast<int>(serialized.size()))) {
-    RaiseIfError(absl::InvalidArgumentError("these bytes are no serialized FeedSpec"));
+    RaiseIfError(absl::InvalidArgumentError("these bytes are not a serialized FeedSpec"));
   }
   return spec;
 }

@@ -227,7 +227,7 @@ def _list_values(value: Sequence[Any]) -> tuple[str, Any]:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:  # A list of lists of different lengths.
-        raise _Unfit(f"the list is no array of numbers ({error}); {_WANT}") from None
+        raise _Unfit(f"the list is not an array of numbers ({error}); {_WANT}") from None
     if array.dtype == np.uint8:  # Of a list of np.uint8: numbers, and no pixels.
         array = array.astype(np.int64)
     return _array_values(array)

@@ -77,7 +77,7 @@ class State:
             ) from None
         except ValueError:
             raise _errors.WrongType(
-                f"{path} is not a state of a feed: it is no JSON; take another checkpoint"
+                f"{path} is not a state of a feed: it is not JSON; take another checkpoint"
             ) from None
         self._stateful.load_state_dict(state)
 

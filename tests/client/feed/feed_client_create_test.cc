@@ -223,7 +223,7 @@ TEST(FeedClientCreateTest, ServersThatDifferAreRefused) {
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("'fake-1'"), HasSubstr("'fake-2'"))));
   EXPECT_THAT(DrainTwo([](FakeFeed& feed) { feed.example_bytes = 101; }),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("other tensors")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("different tensors")));
   EXPECT_THAT(DrainTwo([](FakeFeed& feed) { feed.steps_per_epoch = 9; }),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("number of steps")));
 }

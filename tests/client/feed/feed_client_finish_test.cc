@@ -176,7 +176,7 @@ TEST(FeedClientFinishTest, AServerThatDescribesAnotherFormIsRefused) {
     absl::Status status = client.status();
     if (client.ok()) status = Drain(**client).end;
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
-                                 HasSubstr("tensor 'x' finished in another way")));
+                                 HasSubstr("tensor 'x' finished in a different way")));
     options.finish = "server";
     client = FeedClient::Create(SpecOf(feed), options);
     ASSERT_THAT(client, IsOk());

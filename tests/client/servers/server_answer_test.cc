@@ -175,7 +175,7 @@ TEST(ServerAnswerTest, AllServersOfAFeedMustHaveTheSameForms) {
     for (const bool allow_mixed_content : {false, true}) {
       EXPECT_THAT(CheckSameFeed(answer, first, Spec(), allow_mixed_content),
                   StatusIs(absl::StatusCode::kFailedPrecondition,
-                           HasSubstr("wants tensor 'x' finished in another way")));
+                           HasSubstr("wants tensor 'x' finished in a different way")));
     }
   }
 }

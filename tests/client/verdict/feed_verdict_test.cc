@@ -46,8 +46,9 @@ TEST(FeedVerdictTest, TheLastLineSaysWhatTheTrainerWaitedFor) {
             "The trainer waited 12 % of the time: 80 % of that for decode.");
   EXPECT_EQ(text({.limit = FeedLimit::kStorage, .waits = 0.5, .share = 0.6}),
             "The trainer waited 50 % of the time: 60 % of that for storage.");
-  EXPECT_EQ(text({.limit = FeedLimit::kTrainer, .waits = 0.001}),
-            "The trainer waited 0.1 % of the time: steps were ready before it wanted them.");
+  EXPECT_EQ(
+      text({.limit = FeedLimit::kTrainer, .waits = 0.001}),
+      "The trainer waited 0.1 % of the time: steps were ready before the trainer asked for them.");
   EXPECT_EQ(text({.limit = FeedLimit::kNothing}),
             "The trainer waited 0.0 % of the time: the feed just kept up.");
   EXPECT_EQ(text({.limit = FeedLimit::kUnknown, .waits = 1, .share = 0.9}),

@@ -128,7 +128,7 @@ class SystoleServers:
                 self._turn()
             except Exception:
                 # Ray itself may be away for a while. Servers go on meanwhile.
-                self._log.exception("the servers could not be looked after; tried again")
+                self._log.exception("the check of the servers failed; it will be repeated")
                 self._ending.wait(_TURN_SECONDS)
 
     def _turn(self) -> None:

@@ -161,6 +161,6 @@ def _rank_and_world_size() -> tuple[int, int]:
     except (RuntimeError, AttributeError, DeprecationWarning):
         pass
     raise _errors.FailedPrecondition(
-        "this process is no worker of Ray Train, so it has no rank: use the dataset in "
+        "this process is not a worker of Ray Train, so it has no rank: use the dataset in "
         "train_loop_per_worker, or give dataset() process_index=.. and process_count=.."
     )

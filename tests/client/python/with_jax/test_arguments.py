@@ -137,7 +137,7 @@ def test_nothing_is_left_beside_files_that_are_no_shards(tmp_path):
     )
     before = sorted(tmp_path.rglob("*"))
     for glob in ("images/notes.txt", "images/notes.gz"):
-        with pytest.raises(systole.Error, match="no TFRecord shard|no record that can be read"):
+        with pytest.raises(systole.Error, match="not a TFRecord shard|no record that can be read"):
             systole.LocalFeed(str(tmp_path / glob), {"dataset": "d", "global_batch": 1})
     assert sorted(tmp_path.rglob("*")) == before
 

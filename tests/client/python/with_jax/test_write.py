@@ -201,7 +201,7 @@ WRONG = [
     ({"x": None}, r"example 1, key 'x': a value of type NoneType has no feature kind"),
     ({"x": object()}, r"example 1, key 'x': a value of type object"),
     ({"x": []}, r"example 1, key 'x': an empty list has no kind"),
-    ({"x": [[1], [2, 3]]}, r"example 1, key 'x': the list is no array of numbers"),
+    ({"x": [[1], [2, 3]]}, r"example 1, key 'x': the list is not an array of numbers"),
     ({"x": ["a", 1]}, r"example 1, key 'x': a list of texts has a value of type int"),
     ({"x": [None]}, r"example 1, key 'x': an array of object"),
     ({"x": 2**63}, r"example 1, key 'x': the number 9223372036854775808 is too large for int64"),

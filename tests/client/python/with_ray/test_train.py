@@ -133,7 +133,7 @@ def test_outside_of_ray_train_it_says_what_is_wrong(api, shards, write_spec):
         RAY_TRAIN_V2_ENABLED=api,
     )
     said, _ = driver.communicate()
-    assert "no worker of Ray Train" in said and "process_index" in said
+    assert "not a worker of Ray Train" in said and "process_index" in said
 
 
 def test_more_workers_than_cores_are_refused(shards, write_spec):
