@@ -107,7 +107,7 @@ absl::StatusOr<Head> ReadHead(const ByteSource& file, uint64_t file_bytes,
   uint64_t content_hash = 0;
   uint64_t line_hash = 0;
   int64_t num_records = 0;
-  if (!absl::ConsumePrefix(&text, kMagic)) return Wrong("is none of this version");
+  if (!absl::ConsumePrefix(&text, kMagic)) return Wrong("is not of this version");
   if (!ConsumeHash(text, ' ', content_hash) || !ConsumeNumber(text, ' ', num_records) ||
       !ConsumeHash(text, '\n', line_hash)) {
     return Wrong("has a malformed first line");

@@ -100,9 +100,8 @@ absl::Status Damaged(Compression compression, uint64_t position, absl::string_vi
 }
 
 absl::Status NoStream(Compression compression, absl::string_view why) {
-  return absl::DataLossError(
-      absl::StrCat("it does not begin as ", CompressionName(compression), " does (", why,
-                   "); compression 'detect' finds out whether and how it is compressed"));
+  return absl::DataLossError(absl::StrCat("it does not begin as ", CompressionName(compression),
+                                          " does (", why, "); use compression 'detect'"));
 }
 
 }  // namespace

@@ -35,8 +35,7 @@ absl::Status Damaged(uint64_t position, absl::string_view why) {
 
 absl::Status NoFrame(absl::string_view why) {
   return absl::DataLossError(
-      absl::StrCat("it does not begin as zstd does (", why,
-                   "); compression 'detect' finds out whether and how it is compressed"));
+      absl::StrCat("it does not begin as zstd does (", why, "); use compression 'detect'"));
 }
 
 }  // namespace

@@ -74,7 +74,8 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AskContainer(
   const absl::StatusOr<HttpUrl> url = ParseHttpUrl(address);
   if (!url.ok() || !MayBeAsked(*url)) {
     return absl::FailedPreconditionError(absl::StrCat(
-        named_by, url.ok() ? " leads to another machine without encryption" : " is no address",
+        named_by,
+        url.ok() ? " leads to another machine without encryption" : " is not a web address",
         "; want https, or http on this machine, 169.254.170.2 or 169.254.170.23"));
   }
   // The path may be known to this container alone, so messages do not show it.

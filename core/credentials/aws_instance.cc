@@ -32,7 +32,7 @@ absl::StatusOr<std::string> InstanceServer(const CredentialSurroundings& surroun
   const absl::StatusOr<HttpUrl> url = ParseHttpUrl(named);
   if (!url.ok()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(variable, " is no address of the web; want http://HOST:PORT"));
+        absl::StrCat(variable, " is not a web address; want http://HOST:PORT"));
   }
   return std::string(absl::StripSuffix(url->Text(), "/"));
 }

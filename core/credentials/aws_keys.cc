@@ -95,9 +95,9 @@ absl::StatusOr<CredentialLease<AwsCredentials>> ParseAwsJson(absl::string_view t
   if (!code.empty() && code != "Success") {
     const bool is_word =
         code.size() <= 64 && std::all_of(code.begin(), code.end(), absl::ascii_isalnum);
-    return absl::PermissionDeniedError(
-        absl::StrCat(source, " says that it has none", is_word ? absl::StrCat(" (", code, ")") : "",
-                     "; check the role of this machine, and its trust policy"));
+    return absl::PermissionDeniedError(absl::StrCat(
+        source, " says that it has no keys", is_word ? absl::StrCat(" (", code, ")") : "",
+        "; check the role of this machine, and its trust policy"));
   }
   SYSTOLE_ASSIGN_OR_RETURN(CredentialLease<AwsCredentials> lease,
                            Checked({.access_key_id = answer.access_key_id(),

@@ -66,7 +66,7 @@ absl::StatusOr<std::string> AwsDomainOfRegion(absl::string_view region,
   if (absl::EndsWith(region, "-global")) {
     return absl::FailedPreconditionError(
         absl::StrCat("'", ForeignName(region),
-                     "' is no region with servers; set AWS_REGION to one "
+                     "' is not a region with servers; set AWS_REGION to one "
                      "such as us-east-1, or ",
                      endpoint_variable, " to the address of the service"));
   }

@@ -25,8 +25,8 @@ absl::StatusOr<std::string> StsUrl(const CredentialSurroundings& surroundings) {
     if (!url.ok()) {
       return absl::FailedPreconditionError(
           absl::StrCat(kEndpoint,
-                       ", AWS_ENDPOINT_URL or the profile's endpoint_url is no address "
-                       "of the web; want https://HOST"));
+                       ", AWS_ENDPOINT_URL or the profile's endpoint_url is not a web "
+                       "address; want https://HOST"));
     }
     // The other two variables may name an object store, which must not get the token.
     if (const absl::Status safe = CheckSecretAddress(endpoint);
@@ -45,7 +45,7 @@ absl::StatusOr<std::string> StsUrl(const CredentialSurroundings& surroundings) {
     if (!absl::ascii_islower(c) && !absl::ascii_isdigit(c) && c != '-') {
       return absl::FailedPreconditionError(
           absl::StrCat("the region '", ForeignName(region),
-                       "' is none; set AWS_REGION to one such as us-east-1"));
+                       "' is invalid; set AWS_REGION to one such as us-east-1"));
     }
   }
   SYSTOLE_ASSIGN_OR_RETURN(const std::string domain, AwsDomainOfRegion(region, kEndpoint));

@@ -100,8 +100,8 @@ class CredentialCache {
       if (left <= absl::ZeroDuration()) {
         return absl::DeadlineExceededError(
             absl::StrCat("waited ", absl::FormatDuration(timeout), " for ", surroundings_.asked(),
-                         ", which another thread asks for; check that the server and the way to it "
-                         "are not overloaded"));
+                         ", which another thread is requesting; check that the server and the "
+                         "network path to it are not overloaded"));
       }
       SYSTOLE_RETURN_IF_ERROR(surroundings_.sleep_while(
           [&] { return IsRunning(running) && surroundings_.now() < deadline; }, left));

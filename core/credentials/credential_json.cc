@@ -13,7 +13,7 @@ absl::Status ParseCredentialJson(absl::string_view text, absl::string_view sourc
   }
   // The parser's own message quotes the text.
   if (ParseForeignJson(text, source, message).ok()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(source, " is no JSON object of the form that is known"));
+  return absl::DataLossError(absl::StrCat(source, " is not a JSON object of a known form"));
 }
 
 }  // namespace systole

@@ -30,15 +30,15 @@ absl::StatusOr<absl::Duration> LifeUntil(absl::string_view date, absl::Time now,
   if (date.size() > 40 || !absl::ParseTime(absl::RFC3339_full, std::string(date), &end, nullptr) ||
       end == absl::InfiniteFuture() || end == absl::InfinitePast()) {
     return absl::DataLossError(
-        absl::StrCat(source, " has a date of its end that is none; want 2026-01-31T23:59:59Z"));
+        absl::StrCat(source, " has an expiry date that cannot be read; want 2026-01-31T23:59:59Z"));
   }
   return Bounded(end - now, source);
 }
 
 absl::StatusOr<absl::Duration> LifeOfSeconds(double seconds, absl::string_view source) {
   if (!std::isfinite(seconds)) {
-    return absl::DataLossError(
-        absl::StrCat(source, " counts for a number of seconds that is none"));
+    return absl::DataLossError(absl::StrCat(
+        source, " is valid for an infinite or undefined number of seconds; want a finite number"));
   }
   return Bounded(absl::Seconds(seconds), source);
 }

@@ -63,7 +63,7 @@ HttpRequest FormRequest(const CredentialSurroundings& surroundings, std::string 
 
 absl::Status CheckSecretAddress(absl::string_view text) {
   const absl::StatusOr<HttpUrl> url = ParseHttpUrl(text);
-  if (!url.ok()) return absl::InvalidArgumentError("is no address of the web");
+  if (!url.ok()) return absl::InvalidArgumentError("is not a web address");
   if (url->scheme == "https" || IsLoopbackHost(url->host)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "is not encrypted, and secrets are sent there; want https, or a server of this machine");
@@ -83,7 +83,7 @@ CredentialServers::CredentialServers(const CredentialSurroundings& surroundings,
 
 absl::StatusOr<HttpClient*> CredentialServers::Client() {
   MutexLock lock(mu_);
-  if (ended_) return absl::CancelledError("the process asks for no more credentials");
+  if (ended_) return absl::CancelledError("the process no longer requests credentials");
   if (client_ == nullptr) {
     HttpClientOptions options = surroundings_.client.has_value()
                                     ? *surroundings_.client

@@ -30,7 +30,7 @@ absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::AskO
   const absl::StatusOr<HttpUrl> server = ParseHttpUrl(
       absl::StrCat("http://", named.empty() ? surroundings_.google_metadata_host : named));
   if (!server.ok() || server->target != "/") {
-    return absl::FailedPreconditionError("GCE_METADATA_HOST is no host; want NAME or NAME:PORT");
+    return absl::FailedPreconditionError("GCE_METADATA_HOST is not a host; want NAME or NAME:PORT");
   }
   const bool must_be_there = looks_.has_given() || !named.empty();
   HttpRequest request = LinkRequest(

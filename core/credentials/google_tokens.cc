@@ -35,7 +35,7 @@ absl::StatusOr<CredentialLease<std::string>> ParseGoogleToken(absl::string_view 
   }
   if (!answer.has_expires_in()) {
     return absl::DataLossError(
-        absl::StrCat(source, " does not say for how many seconds it counts"));
+        absl::StrCat(source, " does not say for how many seconds it is valid"));
   }
   SYSTOLE_ASSIGN_OR_RETURN(const absl::Duration life, LifeOfSeconds(answer.expires_in(), source));
   return CredentialLease<std::string>{.value = token, .life = life};

@@ -56,7 +56,7 @@ absl::StatusOr<std::string> SignedJwt(const JwtClaims& claims, absl::string_view
       PEM_read_bio_PrivateKey(bytes.get(), nullptr, &NoPassword, nullptr), &EVP_PKEY_free);
   if (key == nullptr || EVP_PKEY_get_base_id(key.get()) != EVP_PKEY_RSA) {
     return WithoutNotes(absl::InvalidArgumentError(
-        "has a private_key that is no RSA key in PEM without a password; make it anew"));
+        "has a private_key that is not an RSA key in PEM without a password; make it anew"));
   }
   std::string token = absl::StrCat(absl::WebSafeBase64Escape(HeaderOf(claims)), ".",
                                    absl::WebSafeBase64Escape(TextOf(claims)));

@@ -98,7 +98,8 @@ std::string FolderIndexText(absl::Span<const FolderIndexLine> lines) {
 absl::StatusOr<std::vector<FolderIndexLine>> ParseFolderIndex(absl::string_view text) {
   uint64_t count = 0;
   uint64_t hash = 0;
-  if (!absl::ConsumePrefix(&text, kMagic)) return Wrong("is no index of shards of this version");
+  if (!absl::ConsumePrefix(&text, kMagic))
+    return Wrong("is not an index of shards of this version");
   if (!ConsumeNumber(text, ' ', count) || text.find('\n') != 16 ||
       !ConsumeNumber(text, '\n', hash, 16)) {
     return Wrong("has a malformed first line");

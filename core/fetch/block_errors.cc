@@ -21,7 +21,7 @@ std::string PlaceOf(const BlockRange& range) {
 }  // namespace
 
 absl::Status HasNotCome(const BlockRange& range, absl::Duration timeout) {
-  return absl::UnavailableError(absl::StrCat(PlaceOf(range), ": they have not come for ",
+  return absl::UnavailableError(absl::StrCat(PlaceOf(range), ": no bytes have come for ",
                                              absl::FormatDuration(timeout), "; ", kLookThere));
 }
 
@@ -34,7 +34,7 @@ absl::Status ComesTooSlowly(const BlockRange& range, absl::Duration taken, int64
 
 absl::Status AllReadsHang(const BlockRange& range, absl::Duration timeout) {
   return absl::UnavailableError(absl::StrCat(
-      PlaceOf(range), ": they were not asked for, because all reads that this dataset ",
+      PlaceOf(range), ": not read: all reads that this dataset ",
       "may have under way have hung for ", absl::FormatDuration(timeout), "; ", kLookThere));
 }
 

@@ -55,7 +55,7 @@ absl::Status CheckLibcurlSigns(unsigned version_num, absl::string_view version) 
   if (version_num >= kFirstLibcurl) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("libcurl ", version,
-                   " is loaded, which cannot sign requests for AWS as buckets want it; let the "
+                   " is loaded, which is too old to sign requests for buckets; let the "
                    "process load libcurl 7.86 or newer"));
 }
 

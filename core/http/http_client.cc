@@ -79,7 +79,7 @@ absl::StatusOr<HttpUrl> NextUrl(const HttpNames& names, const HttpUrl& at,
   if (!next.ok()) {
     return absl::DataLossError(
         absl::StrCat(names.object(), ": the server redirects to ",
-                     names.Detail(next.status().message(), "what is no address")));
+                     names.Detail(next.status().message(), "an invalid address")));
   }
   if (at.scheme == "https" && next->scheme != "https") {
     return absl::FailedPreconditionError(
@@ -124,7 +124,7 @@ absl::StatusOr<HttpResponse> HttpClient::FetchOnce(const HttpRequest& request,
   return absl::DeadlineExceededError(absl::StrCat(
       names.object(), ": no whole answer within ", absl::FormatDuration(request.timeout),
       added ? "" : ", all of it spent in waiting for a connection",
-      "; check that the server and the way to it are not overloaded"));
+      "; check that the server and the network path to it are not overloaded"));
 }
 
 absl::Status HttpClient::SleepFor(absl::Duration time) {

@@ -93,7 +93,7 @@ absl::StatusOr<HttpResponse> HttpRetrier::Fetch(const HttpRequest& request, Atte
     } else if (wait >= deadline - surroundings_.now()) {
       why_no_more = "there is no time for more";
     } else if (!TakeRetry()) {
-      why_no_more = "too many requests failed lately for more";
+      why_no_more = "too many requests failed recently, so no more retries are made";
     }
     if (!why_no_more.empty()) {
       if (outcome.ok()) return outcome;

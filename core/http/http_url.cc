@@ -57,7 +57,7 @@ absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view text) {
   HttpUrl url;
   url.scheme = SchemeOfUrl(text);
   if (url.scheme != "http" && url.scheme != "https") {
-    return Malformed(text, "is no address of the web; want http://HOST/PATH or https://HOST/PATH");
+    return Malformed(text, "is not a web address; want http://HOST/PATH or https://HOST/PATH");
   }
   const auto unfit =
       std::find_if(text.begin(), text.end(), [](char c) { return !absl::ascii_isgraph(c); });
@@ -86,11 +86,11 @@ absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view text) {
     const absl::string_view port = authority.substr(host.size() + 1);
     const bool digits = port.find_first_not_of("0123456789") == absl::string_view::npos;
     if (!digits || !absl::SimpleAtoi(port, &url.port) || url.port < 1 || url.port > 65535) {
-      return Malformed(text, "has a port that is none; want a number from 1 to 65535");
+      return Malformed(text, "has an invalid port; want a number from 1 to 65535");
     }
   }
   if (!IsHost(url.host)) {
-    return Malformed(text, "has no host that can be; want a name, an IPv4 address or [IPv6]");
+    return Malformed(text, "has an invalid host; want a name, an IPv4 address or [IPv6]");
   }
   return url;
 }

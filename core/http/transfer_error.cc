@@ -107,8 +107,8 @@ absl::Status TransferError(const TransferFacts& facts) {
                          "server runs there, and the firewalls and proxies on the way"));
       }
       return absl::UnavailableError(absl::StrCat(
-          at, facts.server, " did not answer, or stopped to send after ", facts.body_bytes,
-          " bytes; check that the server and the way to it are not overloaded"));
+          at, facts.server, " did not answer, or stopped sending after ", facts.body_bytes,
+          " bytes; check that the server and the network path to it are not overloaded"));
     case CURLE_PEER_FAILED_VERIFICATION:
       return absl::FailedPreconditionError(absl::StrCat(
           at, "the certificate of ", facts.server, " is not accepted (",
@@ -125,7 +125,7 @@ absl::Status TransferError(const TransferFacts& facts) {
     case CURLE_SSL_CONNECT_ERROR:
       return absl::UnavailableError(
           absl::StrCat(at, "no TLS connection to ", facts.server,
-                       "; check that the port speaks TLS: http:// is for those that do not"));
+                       "; check that the port speaks TLS; if it does not, use http://"));
     case CURLE_PARTIAL_FILE:
       return absl::UnavailableError(absl::StrCat(
           at, "the answer ended early, after ", facts.body_bytes, " bytes of its body; try again"));

@@ -164,7 +164,7 @@ absl::Status CheckCall(size_t values, int channels, const Normalisation& normali
   SYSTOLE_RETURN_IF_ERROR(CheckFactors(channels, normalisation));
   if (values % channels != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(values, " values are no whole number of pixels of ", channels, " channels"));
+        absl::StrCat(values, " values are not a multiple of ", channels, " channels"));
   }
   if (out_bytes != values * PixelTypeBytes(type)) {
     return absl::InvalidArgumentError(absl::StrCat("output has ", out_bytes, " bytes, want ",

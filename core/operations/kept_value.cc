@@ -103,7 +103,7 @@ absl::Status NothingToKeep(bool is_scaled) {
   }
   return absl::InvalidArgumentError(
       "has nothing to keep: the transforms before the first random one only copy stored bytes "
-      "(decode_raw), or change them value by value; leave cache out");
+      "(decode_raw), or change each value by itself; leave cache out");
 }
 
 }  // namespace

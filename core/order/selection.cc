@@ -164,7 +164,8 @@ absl::Status Selection::ApplySteps(absl::Span<const int64_t> records_per_shard,
     } else if (i > 0 && !(i == 1 && std::holds_alternative<ShardFiles>(steps[0]) &&
                           std::holds_alternative<InterleaveFiles>(step))) {
       applied = absl::InvalidArgumentError(
-          "takes whole shards, so it must come first; auto_shard with policy: FILE comes before "
+          "takes whole shards, so it must be the first step; auto_shard with policy: FILE comes "
+          "before "
           "interleave");
     } else {
       applied = ApplyFileStep(records_per_shard, step);

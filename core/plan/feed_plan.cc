@@ -126,10 +126,9 @@ absl::Status CheckInterpreted(const std::vector<OutputPlan>& outputs) {
   for (const OutputPlan& output : outputs) elements += output.program.interpreted_elements;
   if (elements <= kMaxInterpretedElements) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("transforms that are not done in one pass make ", elements,
-                   " values of an example, want at "
-                   "most ",
-                   kMaxInterpretedElements, "; crop or resize earlier, or use fewer of them"));
+      absl::StrCat("transforms outside the fused pass compute ", elements,
+                   " values for each example, want at most ", kMaxInterpretedElements,
+                   "; crop or resize earlier, or use fewer of them"));
 }
 
 // The output's plan for all members of `dataset`.
@@ -159,8 +158,8 @@ absl::Status CheckNamed(const v1::FeedSpec& spec, const Dataset& dataset) {
                  })) {
     return absl::OkStatus();
   }
-  return absl::NotFoundError(
-      absl::StrCat("the spec's zip and the dataset '", dataset.name(), "' have other prefixes"));
+  return absl::NotFoundError(absl::StrCat("the spec's zip and the dataset '", dataset.name(),
+                                          "' have different prefixes"));
 }
 
 // Refuses outputs of whole records if the feed has a zip, because each record of a zip consists of

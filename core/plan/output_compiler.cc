@@ -90,10 +90,11 @@ absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const D
 // The kind that the output's feature has in a sample record.
 absl::StatusOr<FeatureKind> KindOf(const v1::Output& output, const Dataset& dataset) {
   if (dataset.features().empty()) {
-    return Refuse(output, absl::StrCat("needs the feature '", ForeignName(output.feature()),
-                                       "', but the records of dataset '", dataset.name(),
-                                       "' are no ", dataset.example_name(), "; use the feature '",
-                                       kRecordFeature, "' to read whole records"));
+    return Refuse(output,
+                  absl::StrCat("needs the feature '", ForeignName(output.feature()),
+                               "', but the records of dataset '", dataset.name(),
+                               "' are not in the format ", dataset.example_name(),
+                               "; use the feature '", kRecordFeature, "' to read whole records"));
   }
   for (const FeatureDescription& feature : dataset.features()) {
     if (feature.name == output.feature() && feature.kind != FeatureKind::kMissing) {

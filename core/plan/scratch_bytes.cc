@@ -68,7 +68,7 @@ absl::Status CheckScratchBytes(const ScratchBytes& bytes) {
       " bytes of working memory, want at most ", kMaxScratchBytes, ": ", bytes.decoders,
       " for decode_jpeg, ", bytes.tables, " to resize, and ", bytes.example,
       " for an example on its way to its place (a layout other than NHWC, lists, "
-      "round_to_uint8, transforms that are not done in one pass); "
+      "round_to_uint8, transforms outside the fused pass); "
       "ask for fewer or smaller outputs"));
 }
 

@@ -99,7 +99,7 @@ absl::StatusOr<std::string> FaultOn(const BuiltIn& built_in, UncheckedJpegDecode
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<uint8_t> theirs,
                              DecodeCrop(library, jpeg, crop, scale));
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<uint8_t> ours, DecodeCrop(own, jpeg, crop, scale));
-    if (own.by_library()) return "cannot take libjpeg's place for";
+    if (own.by_library()) return "cannot replace libjpeg's decoder for";
     if (ours != theirs) return "gives other pixels for";
   }
   return "";

@@ -56,7 +56,8 @@ void JpegDecompressor::CreateStep(JpegDecompressor* s) {
 // Jumps out of the step if the thread was interrupted, because the image is no longer needed.
 void JpegDecompressor::CheckWanted(JpegDecompressor* s) {
   if (!InterruptRequested()) return;
-  std::snprintf(s->error.message, sizeof(s->error.message), "cancelled: it is no longer needed");
+  std::snprintf(s->error.message, sizeof(s->error.message),
+                "cancelled: the image is no longer needed");
   s->error.code = absl::StatusCode::kCancelled;
   std::longjmp(s->error.jump, 1);
 }

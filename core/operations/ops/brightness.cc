@@ -61,7 +61,8 @@ OperationRow BrightnessRow() {
         const float min = brightness.delta_min();
         const float max = brightness.delta_max();
         if (min == 0 && max == 0) {
-          return absl::InvalidArgumentError("adds nothing; set delta_min and delta_max");
+          return absl::InvalidArgumentError(
+              "does not change the brightness; set delta_min or delta_max");
         }
         SYSTOLE_ASSIGN_OR_RETURN(
             const DrawnNumber delta,

@@ -31,7 +31,7 @@ class Cast final : public Operation {
     if (input.element != ElementType::kInt64) {
       SYSTOLE_RETURN_IF_ERROR(WantNumbers(input));
     } else if (scale_) {
-      return absl::InvalidArgumentError("has scale, but gets int64 values, which are no pixels");
+      return absl::InvalidArgumentError("has scale, but gets int64 values, which are not pixels");
     }
     return ValueType{.element = to_, .shape = input.shape};
   }

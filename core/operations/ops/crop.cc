@@ -70,10 +70,11 @@ OperationRow CropRow() {
               .parity = "exact",
               .combined_tensorflow = "tf.io.decode_and_crop_jpeg",
               .combined_parity =
-                  "after decode_jpeg, exact with the same dct, except for the crop's first and "
-                  "last column, and crops of 4 columns or fewer: here they are those of the whole "
-                  "image; TensorFlow's lack the colours of their neighbours if the file stores "
-                  "colours at half the width",
+                  "after decode_jpeg, exact with the same dct, with one exception. If the file "
+                  "stores colours at half the width, the crop's first and last column can differ, "
+                  "and all columns of a crop of 4 columns or fewer: here they are as in the whole "
+                  "image, while TensorFlow computes them without the colours of the columns "
+                  "beside the crop",
           },
       .create = [](const OperationArguments& arguments)
           -> absl::StatusOr<std::unique_ptr<const Operation>> {

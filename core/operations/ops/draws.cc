@@ -27,7 +27,7 @@ absl::StatusOr<Draws> Draws::Create(const v1::Transform& transform, uint32_t pur
   }
   if (!takes_tf_seed) {
     return absl::InvalidArgumentError(
-        "has a tf_seed, but is none of TensorFlow's stateless random ops; leave it out");
+        "has a tf_seed, but is not one of TensorFlow's stateless random ops; leave it out");
   }
   if (!transform.key().empty()) {
     return absl::InvalidArgumentError(

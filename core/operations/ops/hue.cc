@@ -134,7 +134,7 @@ OperationRow HueRow() {
         const float min = hue.delta_min();
         const float max = hue.delta_max();
         if (min == 0 && max == 0) {
-          return absl::InvalidArgumentError("turns nothing; set delta_min and delta_max");
+          return absl::InvalidArgumentError("does not change the hue; set delta_min or delta_max");
         }
         SYSTOLE_ASSIGN_OR_RETURN(
             const DrawnNumber delta,

@@ -25,8 +25,8 @@ class OneHot final : public Operation {
     if (input.num_elements() > kMaxDepth / depth_ || input.shape.size() > kMaxDimensions) {
       return absl::InvalidArgumentError(
           absl::StrCat("has depth: ", depth_, " and gets ", input.num_elements(), " values in ",
-                       input.shape.size(), " dimensions, want at most ", kMaxDepth,
-                       " values of the result in all, and ", kMaxDimensions, " dimensions"));
+                       input.shape.size(), " dimensions, want a result of at most ", kMaxDepth,
+                       " values, and an input of at most ", kMaxDimensions, " dimensions"));
     }
     std::vector<int64_t> shape = input.shape;
     shape.push_back(depth_);

@@ -91,7 +91,8 @@ OperationRow RandomResizedCropRow() {
               .torchvision = "RandomResizedCrop",
               .dali = "fn.random_resized_crop",
               .parity = "different: our own draws, which depend on seed, epoch and record alone; "
-                        "with TensorFlow's draws, rule: TF_DISTORTED_BOX gives TensorFlow's boxes. "
+                        "given TensorFlow's draws, rule TF_DISTORTED_BOX gives the same boxes as "
+                        "TensorFlow. "
                         "The resize is exact",
           },
       .draws = 1,

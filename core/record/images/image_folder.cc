@@ -43,10 +43,9 @@ absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group,
     if (absl::IsPermissionDenied(text.status())) {
       return WithLogAsReason(
           absl::PermissionDeniedError(absl::StrCat(
-              text.status().message(), "; it would decide the labels of ", group.classes.size(),
-              " classes: allow that it is read, or that the folder is listed, so that a missing "
-              "one "
-              "is told")),
+              text.status().message(), "; this file decides the labels of ", group.classes.size(),
+              " classes; make it readable or, if there is no such file, allow the folder to be "
+              "listed")),
           kCannot);
     }
     if (!absl::IsNotFound(text.status())) return WithLogAsReason(text.status(), kCannot);
@@ -55,8 +54,8 @@ absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group,
     }
     if (classes.size() == 1) {
       note = absl::StrCat("all images are in the folder \"", ForeignName(classes[0].name),
-                          "\", which is their class, and have the label 0; for more classes match "
-                          "more class folders, or write ",
+                          "\", which is their class, and have the label 0; to get more classes, "
+                          "use a pattern that matches more class folders, or write ",
                           kLabelsFileName, " beside them");
     }
     return classes;
@@ -231,7 +230,8 @@ absl::Status ImageFolder::CheckState(int64_t record, uint64_t bytes,
 
 absl::Status ImageFolder::CannotOpen(int64_t record, const absl::Status& error) const {
   if (absl::IsNotFound(error)) return Changed(record, "was removed");
-  if (absl::IsInvalidArgument(error)) return Changed(record, "was replaced, and is no file,");
+  if (absl::IsInvalidArgument(error))
+    return Changed(record, "was replaced by something that is not a file");
   // Clients see this error, and must not learn folders and servers.
   const std::string& name = file(record).name;
   const std::string cause =

@@ -92,7 +92,7 @@ std::string ImageIndexLineText(const ImageIndexLine& line) {
 absl::StatusOr<absl::string_view> CheckImageIndex(absl::string_view text) {
   uint64_t count = 0;
   uint64_t hash = 0;
-  if (!absl::ConsumePrefix(&text, kIndexMagic)) return Wrong("is no index of images");
+  if (!absl::ConsumePrefix(&text, kIndexMagic)) return Wrong("is not an index of images");
   if (!ConsumeNumber(text, ' ', count) || text.find('\n') != 16 ||
       !ConsumeNumber(text, '\n', hash, 16)) {
     return Wrong("has a malformed first line");

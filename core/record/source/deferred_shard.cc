@@ -68,7 +68,7 @@ absl::StatusOr<const RecordSource*> DeferredShard::Opened() const {
   if (found.num_records() != facts_.records || found.content_hash() != facts_.content_hash ||
       found.payload_bytes() != facts_.payload || found.num_damaged() > 0) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "shard \"", ForeignName(base_name()), "\" is not as the index of its folder says (it has ",
+        "shard \"", ForeignName(base_name()), "\" differs from the index of its folder (it has ",
         found.num_records(), " records, ", found.num_damaged(),
         " of them damaged; the index of the folder says ", facts_.records,
         " whole ones); make the indexes anew with `systole index --rebuild`, and "

@@ -82,7 +82,7 @@ absl::Status SpanSource::CheckHoldsRecords() const {
   const std::string kind = ForeignKind(absl::string_view(begin, read));
   if (!kind.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("\"", ForeignName(base_name()), "\" is no ", format_, " shard: ", kind));
+        absl::StrCat("\"", ForeignName(base_name()), "\" is not a ", format_, " shard: ", kind));
   }
   return absl::DataLossError(absl::StrCat(
       "shard \"", ForeignName(base_name()), "\" holds no record that can be read (the first: ",
@@ -135,7 +135,7 @@ absl::Status SpanSource::TooLarge(int64_t record) const {
   if (!cause.empty()) return UnlessChanged(Damaged(record, cause));
   return absl::ResourceExhaustedError(absl::StrCat(
       Place(record), " has ", span(record).size - framing_bytes_,
-      " bytes of payload, the limit is ", file_.max_record_bytes, "; pack it smaller"));
+      " bytes of payload, the limit is ", file_.max_record_bytes, "; make this record smaller"));
 }
 
 absl::StatusOr<absl::string_view> SpanSource::CheckAndAsk(int64_t record, absl::string_view bytes,

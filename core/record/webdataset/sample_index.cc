@@ -60,7 +60,7 @@ std::string SampleIndexText(const ScannedArchive& archive, uint64_t archive_byte
 
 absl::StatusOr<ScannedArchive> ParseSampleIndex(absl::string_view text, uint64_t archive_bytes,
                                                 absl::string_view identity) {
-  if (!absl::ConsumePrefix(&text, kIndexMagic)) return Wrong("is no index of samples");
+  if (!absl::ConsumePrefix(&text, kIndexMagic)) return Wrong("is not an index of samples");
   uint64_t bytes = 0;
   uint64_t samples = 0;
   uint64_t num_damaged = 0;

@@ -108,7 +108,7 @@ std::string TakePax(absl::string_view records, Meta& meta) {
     const auto digits = static_cast<size_t>(stop - begin);
     if (error != std::errc() || digits + 2 > records.size() || *stop != ' ' ||
         length > records.size() || length < digits + 2 || begin[length - 1] != '\n') {
-      return "a pax header holds a record that is no \"<length> <key>=<value>\\n\"";
+      return "a pax header holds a record that is not \"<length> <key>=<value>\\n\"";
     }
     const absl::string_view record = records.substr(digits + 1, length - digits - 2);
     records.remove_prefix(length);
@@ -122,7 +122,7 @@ std::string TakePax(absl::string_view records, Meta& meta) {
       uint64_t size = 0;
       const auto [end, bad] = std::from_chars(value.data(), value.data() + value.size(), size);
       if (bad != std::errc() || end != value.data() + value.size()) {
-        return "a pax header holds a size that is no number";
+        return "a pax header holds a size that is not a number";
       }
       meta.size = size;
     } else if (absl::StartsWith(key, "GNU.sparse.")) {
@@ -190,7 +190,7 @@ absl::StatusOr<TarEntry> ReadTarEntry(uint64_t offset, uint64_t archive_bytes, T
     }
     const char type = block[kTypeAt];
     const std::optional<uint64_t> stored = Number(block + kSizeAt, kNumberBytes);
-    if (!stored.has_value()) return Lost("the size in the tar header is no number", content);
+    if (!stored.has_value()) return Lost("the size in the tar header is not a number", content);
     const bool is_meta = type == 'x' || type == 'X' || type == 'g' || type == 'L' || type == 'K';
     const uint64_t size = is_meta ? *stored : meta.size.value_or(*stored);
     // Links, devices, folders and pipes have no content, whatever their size says.

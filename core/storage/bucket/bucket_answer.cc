@@ -73,9 +73,9 @@ absl::StatusOr<ListPage> ParseListPage(absl::string_view body) {
     }
     return absl::OkStatus();
   }));
-  if (!is_list) return NoPage("is no ListBucketResult");
+  if (!is_list) return NoPage("is not a ListBucketResult");
   if (is_truncated && page.next_token.empty()) {
-    return NoPage("says that there is more, and not where");
+    return NoPage("says that there is more, but not where");
   }
   if (!is_truncated) page.next_token.clear();
   if (is_encoded) {
@@ -101,7 +101,7 @@ absl::StatusOr<std::string> ParseUploadId(absl::string_view body) {
   if (id.empty() || id.size() > kMaxUploadIdBytes ||
       !std::all_of(id.begin(), id.end(), [](char c) { return absl::ascii_isgraph(c); })) {
     return absl::DataLossError(absl::StrCat(
-        "the answer to the beginning of an upload has no ID, or one that cannot be; want 1 to ",
+        "the answer to the beginning of an upload has no ID, or an invalid one; want 1 to ",
         kMaxUploadIdBytes, " bytes of printable ASCII"));
   }
   return id;
@@ -120,7 +120,7 @@ absl::StatusOr<std::optional<BucketRefusal>> ParseUploadEnd(absl::string_view bo
   if (is_end) return std::nullopt;
   if (is_error) return ParseRefusal(absl::StripLeadingAsciiWhitespace(body));
   return absl::DataLossError(
-      "the answer to the end of an upload is no CompleteMultipartUploadResult");
+      "the answer to the end of an upload is not a CompleteMultipartUploadResult");
 }
 
 BucketRefusal ParseRefusal(absl::string_view body) {

@@ -122,7 +122,7 @@ absl::Status BucketDialect::Forbidden(Action action, absl::string_view what) con
   const bool reads = action == Action::kRead;
   if (!has_credentials()) {
     return absl::PermissionDeniedError(
-        absl::StrCat(what, "it may not be ", reads ? "read" : "written", " by everybody"));
+        absl::StrCat(what, "not everybody may ", reads ? "read" : "write", " it"));
   }
   return absl::PermissionDeniedError(
       absl::StrCat(what, "these credentials may not ",
@@ -177,7 +177,7 @@ absl::Status BucketDialect::Explained(Action action, absl::string_view called,
       if (!code.empty() && code != "NoSuchKey") {
         return absl::NotFoundError(absl::StrCat(
             what,
-            "what was asked for is not there, or the server does not know the caller; check "
+            "what the request names is not there, or the server does not know the caller; check "
             "how the key is spelled, and the credentials (",
             words_.credentials, ")"));
       }

@@ -53,11 +53,12 @@ class PageReader {
     if (InterruptRequested()) return InterruptedError();
     const absl::Duration time_left = deadline_ - connection_.options().now();
     if (time_left <= absl::ZeroDuration()) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "the server took ", absl::FormatDuration(options_.max_time), " for ", pages_.load(),
-          " pages of its list, which did not end; put shards into "
-          "folders of their own, and write more of the name before the first "
-          "wildcard"));
+      return absl::DeadlineExceededError(
+          absl::StrCat("the server's list did not end within ",
+                       absl::FormatDuration(options_.max_time), " (", pages_.load(),
+                       " pages came); put shards into "
+                       "folders of their own, and write more of the name before the first "
+                       "wildcard"));
     }
     const BucketName& prefix = listing_.prefix;
     const HttpRequest request = {
@@ -74,7 +75,7 @@ class PageReader {
     if (!encoding.empty() && encoding != "identity") {
       return absl::DataLossError(
           absl::StrCat("the server's list is compressed (", ForeignName(encoding),
-                       "), which nobody asked for; a proxy on the way may be wrong"));
+                       "), which the request did not ask for; a proxy on the way may be broken"));
     }
     ++pages_;
     return ParseListPage(response.body);

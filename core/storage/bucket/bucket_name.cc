@@ -82,7 +82,7 @@ absl::StatusOr<BucketName> ParseBucketName(absl::string_view name) {
   }
   if (!IsBucket(parsed.scheme, parsed.bucket)) {
     return Malformed(name,
-                     "does not name a bucket that can be; a bucket's name has 3 to 63 of the "
+                     "has an invalid bucket name; a bucket's name has 3 to 63 of the "
                      "characters a-z, 0-9, '-' and '.', and no wildcards");
   }
   if (slash < rest.size()) parsed.key = std::string(rest.substr(slash + 1));

@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<GcsDialect>> GcsDialect::Create(
   if (!IsProject(options.user_project)) {
     return absl::InvalidArgumentError(
         absl::StrCat(kProject, " or ", kQuotaProject, ": \"", ForeignName(options.user_project),
-                     "\" is no project; want its ID, such as my-project"));
+                     "\" is not a project; want its ID, such as my-project"));
   }
   return absl::WrapUnique(
       new GcsDialect(options, endpoint, std::move(tokens), std::move(write_tokens)));

@@ -40,7 +40,7 @@ absl::StatusOr<NewNames> ListGathering::Add(const ListPage& page) {
 absl::Status ListGathering::AddKey(const std::string& key, const ListedObject* object,
                                    NewNames& added) {
   if (!absl::StartsWith(key, listing_->prefix.key)) {
-    return absl::DataLossError("the server lists keys that do not begin as it was asked");
+    return absl::DataLossError("the server lists keys that do not begin with the requested prefix");
   }
   const size_t before = contents_.names.size();
   // Most servers list keys in order. Then this takes no search.

@@ -108,8 +108,8 @@ absl::StatusOr<std::string> ObjectUpload::PutPart(int number, HttpBody bytes) co
   if (etag.empty() || etag.size() > kMaxEtagBytes ||
       !std::all_of(etag.begin(), etag.end(), [](char c) { return absl::ascii_isprint(c); })) {
     return absl::DataLossError(absl::StrCat("\"", ForeignText(name_.Text()),
-                                            "\": the server gives a part no ETag, or one that "
-                                            "cannot be; check that it is one of buckets"));
+                                            "\": the server gives a part no ETag, or an invalid "
+                                            "one; check that it is a server of buckets"));
   }
   return std::string(etag);
 }

@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<S3Dialect>> S3Dialect::Create(
   if (!IsRegion(options.region)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "AWS_REGION, AWS_DEFAULT_REGION or the profile's region: \"", ForeignName(options.region),
-        "\" is no region; want a name such as us-east-1"));
+        "\" is not a region; want a name such as us-east-1"));
   }
   if (!endpoint.has_value()) {
     SYSTOLE_RETURN_IF_ERROR(AwsDomainOfRegion(options.region, kEndpoint).status());

@@ -73,9 +73,10 @@ absl::Status WebConnection::NotPrepared(const HttpRequest& request,
   const absl::StatusCode code = CodeBeforeRequest(error);
   if (request.called.empty()) return absl::Status(code, error.message());
   // Clients see the error, and must not learn where the credentials come from.
-  return absl::Status(code, absl::StrCat(ShownIn(request), ": its server cannot be asked now (",
-                                         absl::StatusCodeToString(code),
-                                         "); `systole inspect` of the shard says why"));
+  return absl::Status(code,
+                      absl::StrCat(ShownIn(request), ": no request could be sent to its server (",
+                                   absl::StatusCodeToString(code),
+                                   "); run `systole inspect` on the shard to see why"));
 }
 
 absl::StatusOr<HttpResponse> WebConnection::Attempt(const HttpRequest& request) {

@@ -226,7 +226,7 @@ TEST_F(AwsInstanceTest, AnInstancesDamagedAnswersAreErrors) {
   step = 1;
   EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("names no role")));
   step = 2;
-  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("no JSON object")));
+  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("not a JSON object")));
   fake_.Set("AWS_EC2_METADATA_SERVICE_ENDPOINT", "s3cr3t");
   EXPECT_THAT(Get(),
               FailsWith(kFailedPrecondition, HasSubstr("AWS_EC2_METADATA_SERVICE_ENDPOINT")));

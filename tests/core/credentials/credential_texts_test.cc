@@ -121,7 +121,7 @@ TEST(CredentialJsonTest, DamageIsAnErrorThatQuotesNothing) {
         std::string("{'s3cr3t': }"), std::string(10000, '['),
         absl::StrCat("{\"a\":", std::string(10000, '['))}) {
     EXPECT_THAT(ParseCredentialJson(text, "the answer", answer),
-                FailsWith(kDataLoss, HasSubstr("the answer is no JSON object")))
+                FailsWith(kDataLoss, HasSubstr("the answer is not a JSON object")))
         << text;
   }
   EXPECT_THAT(ParseCredentialJson(std::string(kMaxJsonBytes + 1, ' '), "the answer", answer),

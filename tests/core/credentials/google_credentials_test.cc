@@ -206,11 +206,11 @@ TEST_F(GoogleCredentialsTest, KeyFilesThatCannotBeUsedAreErrorsThatSayWhy) {
   UseFile(JsonOf({{"type", "s3cr3t"}}));
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("of no known type")));
   UseFile("{\"s3cr3t");
-  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("key.json' is no JSON object")));
+  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("key.json' is not a JSON object")));
   UseFile(std::string(65537, ' '));
   EXPECT_THAT(Get(), FailsWith(absl::StatusCode::kResourceExhausted, HasSubstr("65536")));
   UseFile(Account("s3cr3t"));
-  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("no RSA key")));
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("not an RSA key")));
   UseFile(Account(""));
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("has no private_key")));
   UseFile(absl::StrReplaceAll(Login(), {{"s3cr3t/refresh", ""}}));
@@ -246,7 +246,7 @@ TEST_F(GoogleCredentialsTest, WhatTheServerRefusesOrFailsIsToldWithTheRemedy) {
   status = 503;
   EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("status 503")));
   status = 200;
-  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("no JSON object")));
+  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("not a JSON object")));
   UseFile(Account(TestKey().pem()));
   status = 401;
   EXPECT_THAT(Get(), FailsWith(kPermissionDenied, HasSubstr("this machine's clock")));
@@ -322,12 +322,13 @@ TEST_F(GoogleCredentialsTest, ANamedMetadataServerThatFailsIsAnError) {
   faulty_.SetFault([](const StubRequest&) {
     return Reply(200, "s3cr3t", {{"Metadata-Flavor", "Google"}});
   });
-  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("no JSON object")));
+  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("not a JSON object")));
   fake_.Set("GCE_METADATA_HOST", DeadAddress());
   EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("cannot connect")));
   for (const char* bad : {"s3cr3t/path", "@s3cr3t", "x y"}) {
     fake_.Set("GCE_METADATA_HOST", bad);
-    EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("GCE_METADATA_HOST is no host")));
+    EXPECT_THAT(Get(),
+                FailsWith(kFailedPrecondition, HasSubstr("GCE_METADATA_HOST is not a host")));
   }
   UseMetadata();
   faulty_.SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });

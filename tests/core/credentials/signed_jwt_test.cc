@@ -48,8 +48,9 @@ TEST(SignedJwtTest, OtherKeysAreErrorsThatDoNotShowThem) {
   for (const std::string& bad :
        {std::string(), std::string("s3cr3t"), good.substr(0, good.size() / 2),
         TestKey::EncryptedPem(), TestKey::EllipticPem()}) {
-    EXPECT_THAT(SignedJwt(Claims(), bad), FailsWith(absl::StatusCode::kInvalidArgument,
-                                                    HasSubstr("has a private_key that is no RSA")));
+    EXPECT_THAT(SignedJwt(Claims(), bad),
+                FailsWith(absl::StatusCode::kInvalidArgument,
+                          HasSubstr("has a private_key that is not an RSA")));
   }
 }
 

@@ -227,7 +227,7 @@ TEST(FarDatasetTest, AFolderIndexOfOtherNumbersIsNoticedWhenTheShardIsRead) {
   EXPECT_THAT(dataset->ReadRecord(12, scratch), IsOk());
   EXPECT_THAT(dataset->ReadRecord(14, scratch),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("shard-00013.tfrecord\" is not as the index"),
+                       AllOf(HasSubstr("shard-00013.tfrecord\" differs from the index"),
                              HasSubstr("1 records"), HasSubstr("3 whole ones"),
                              HasSubstr("systole index --rebuild"))));
 }

@@ -396,7 +396,7 @@ TEST(ZipFeedTest, WhatDoesNotFitIsRefusedWithTheFieldAndTheRemedy) {
       {{.dataset = datasets.at("a"), .prefix = ""}, {.dataset = datasets.at("b"), .prefix = "c/"}});
   ASSERT_THAT(other, IsOk());
   EXPECT_THAT(FeedPlan::Create(spec, *other),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("other prefixes")));
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("different prefixes")));
 }
 
 }  // namespace

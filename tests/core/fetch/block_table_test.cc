@@ -226,7 +226,7 @@ TEST_F(BlockTableTest, QueuedBlocksFailWhenAllReadsOfTheirDatasetHang) {
   const auto finished = table.Look(kNow + kTimeout);
   ASSERT_THAT(finished, SizeIs(1));
   EXPECT_THAT(finished[0].blocks[4].block->status(),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("were not asked for")));
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr(": not read: ")));
   // From now on, wants of this dataset fail at once. Other datasets go on.
   const BlockTable::Admission next = table.Admit(WantOf({1}));
   ASSERT_TRUE(next.blocks.has_value());

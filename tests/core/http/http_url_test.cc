@@ -48,10 +48,10 @@ TEST(HttpUrlTest, TheTextOfAnAddressMeansTheSame) {
 
 TEST(HttpUrlTest, WhatCannotBeFetchedIsRefusedWithTheReason) {
   for (const auto& [text, reason] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"", "no address of the web"},
-           {"a", "no address of the web"},
-           {"ftp://a/b", "no address of the web"},
-           {"http:/a", "no address of the web"},
+           {"", "not a web address"},
+           {"a", "not a web address"},
+           {"ftp://a/b", "not a web address"},
+           {"http:/a", "not a web address"},
            {"http://", "no host"},
            {"http:///a", "no host"},
            {"http://a b/", "at byte 8 a blank"},
@@ -94,7 +94,7 @@ TEST(HttpUrlTest, ALocationIsResolvedAgainstTheAddressThatSentIt) {
     EXPECT_EQ(url->Text(), target);
   }
   EXPECT_THAT(ResolveHttpUrl(at, "file:///etc/passwd"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no address of the web")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a web address")));
 }
 
 TEST(HttpUrlTest, WhatIsShownHasNoSecrets) {

@@ -272,7 +272,7 @@ TEST(NormaliseTest, BadShapesAreNamed) {
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
   const auto span = absl::MakeSpan(out);
   EXPECT_THAT(NormaliseUint8(in, 4, {}, PixelType::kUint8, span),
-              StatusIs(kInvalid, HasSubstr("6 values are no whole number of pixels of 4")));
+              StatusIs(kInvalid, HasSubstr("6 values are not a multiple of 4 channels")));
   EXPECT_THAT(NormaliseUint8(in, 0, {}, PixelType::kUint8, span),
               StatusIs(kInvalid, HasSubstr("channels is 0, want 1 to 16")));
   EXPECT_THAT(NormaliseUint8(in, 17, {}, PixelType::kUint8, span),

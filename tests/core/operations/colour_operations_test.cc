@@ -157,7 +157,7 @@ TEST(ColourOperationsTest, WrongParametersAreNamedWithTheirTransform) {
           "factor_min: -1 and factor_max: 1, want finite numbers of 0 or more, the smaller");
   refuses("saturation { factor_max: inf }", image, "factor_max: inf");
   refuses("saturation { factor_max: 1 }", grey, "needs images of 3 channels, but gets grey ones");
-  refuses("hue {}", image, "turns nothing");
+  refuses("hue {}", image, "does not change the hue");
   refuses("hue { delta_max: 1.5 }", image,
           "delta_max: 1.5, want finite numbers of -1 or more and 1 or less");
   refuses("hue { delta_max: 0.5 }", grey, "3 channels");
@@ -394,7 +394,7 @@ TEST(TensorFlowSeedTest, WhatIsNoStatelessOpRefusesIt) {
        {"random_resized_crop { height: 2 width: 2 }", "gamma { gamma_max: 1 }", "random_erasing {}",
         "normalize {}"}) {
     refuses(std::string(operation) + " tf_seed: [1, 2]",
-            "has a tf_seed, but is none of TensorFlow's stateless random ops");
+            "has a tf_seed, but is not one of TensorFlow's stateless random ops");
   }
 }
 

@@ -185,7 +185,8 @@ TEST(ProgramTest, WrongParametersAreNamedWithTheirTransform) {
   };
   refuses("transforms { brightness { delta_min: 1 } }",
           "transforms[1] brightness has delta_min: 1 and delta_max: 0");
-  refuses("transforms { brightness {} }", "adds nothing; set delta_min and delta_max");
+  refuses("transforms { brightness {} }",
+          "does not change the brightness; set delta_min or delta_max");
   refuses("transforms { brightness { delta_min: nan delta_max: 1 } }", "want finite numbers");
   refuses("transforms { brightness { delta_min: -3e38 delta_max: 3e38 } }", "want finite numbers");
   refuses("transforms { random_crop { height: 2 } }", "has height: 2 and width: 0");

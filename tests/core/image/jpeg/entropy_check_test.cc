@@ -45,7 +45,7 @@ TEST(EntropyCheckTest, AnEntropyDecoderThatIsNotLibjpegsIsNotReplaced) {
   const ScopedLibjpeg libjpeg(OtherLibjpeg::kOtherEntropy);
   EXPECT_THAT(CheckJpegEntropyDecoding(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("cannot take libjpeg's place for a 4:4:4 test image")));
+                       HasSubstr("cannot replace libjpeg's decoder for a 4:4:4 test image")));
 }
 
 // Without the check the pixels would be wrong: OtherPixelsAreFound shows it.

@@ -63,8 +63,8 @@ TEST(DrawsTest, WhatATransformMayNotHaveIsNamed) {
   refuses("key: 'a'", 0, false, "has a key, but draws nothing; leave it out");
   refuses("tf_seed: 1", 3, true, "has a tf_seed of 1 values, want 2");
   refuses("tf_seed: [1, 2, 3]", 3, true, "has a tf_seed of 3 values, want 2");
-  refuses("tf_seed: [1, 2]", 3, false, "is none of TensorFlow's stateless random ops");
-  refuses("tf_seed: [1, 2]", 0, false, "is none of TensorFlow's stateless random ops");
+  refuses("tf_seed: [1, 2]", 3, false, "is not one of TensorFlow's stateless random ops");
+  refuses("tf_seed: [1, 2]", 0, false, "is not one of TensorFlow's stateless random ops");
   refuses("tf_seed: [1, 2] key: 'a'", 3, true, "has a key and a tf_seed, want one of them");
   EXPECT_THAT(DrawsOf(absl::StrCat("key: '", std::string(64, 'k'), "'"), 3, 0, true), IsOk());
   EXPECT_THAT(DrawsOf("", 0, 0, false), IsOk());

@@ -178,7 +178,7 @@ TEST_F(FarImagesTest, LabelsThatMayNotBeReadAreAnErrorAndNotNone) {
   ASSERT_THAT(shards, IsOk());
   EXPECT_THAT(OpenShard(shards->front(), {.index_dir = folder_.path()}),
               StatusIs(absl::StatusCode::kPermissionDenied,
-                       AllOf(HasSubstr("labels.txt"), HasSubstr("decide the labels"))));
+                       AllOf(HasSubstr("labels.txt"), HasSubstr("decides the labels"))));
 }
 
 // A token for a whole folder lets its bearer read labels.txt, too. A signature of one object does

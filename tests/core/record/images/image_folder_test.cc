@@ -247,7 +247,8 @@ TEST_F(ImageFolderTest, AFileThatBecameSomethingElseWasChanged) {
   };
   std::filesystem::remove(folder_ / "a/1.jpg");
   std::filesystem::create_directory(folder_ / "a/1.jpg");
-  EXPECT_THAT(shard->ReadRecord(0, scratch), changed("\"1.jpg\" was replaced, and is no file"));
+  EXPECT_THAT(shard->ReadRecord(0, scratch),
+              changed("\"1.jpg\" was replaced by something that is not a file"));
   std::filesystem::remove(folder_ / "a/2.jpg");
   std::filesystem::create_symlink("2.jpg", folder_ / "a/2.jpg");
   EXPECT_THAT(shard->ReadRecord(1, scratch), changed("\"2.jpg\" was removed"));

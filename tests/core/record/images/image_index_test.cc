@@ -77,7 +77,7 @@ TEST(ImageIndexTest, OtherTextsAreRefused) {
   };
   const std::string good = "5 0000abcd 30 40 3 3 7 0 5 7a/1.jpg\n";
   ASSERT_THAT(CheckImageIndex(WithHead(1, good)), IsOk());
-  EXPECT_THAT(CheckImageIndex(""), refused("no index of images"));
+  EXPECT_THAT(CheckImageIndex(""), refused("not an index of images"));
   EXPECT_THAT(CheckImageIndex("systole-images-1 1 12\n"), refused("malformed first line"));
   EXPECT_THAT(CheckImageIndex(WithHead(1, good) + "x"), refused("hash does not match"));
   EXPECT_THAT(CheckImageIndex(WithHead(2, good)), refused("as many files"));

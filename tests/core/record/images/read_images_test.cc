@@ -191,7 +191,7 @@ TEST_F(ReadImagesTest, AServersIndexThatIsFarTooLargeIsNotRead) {
   EXPECT_THAT(note_with_index("/x", std::string(kMostFarIndexBytes + (1 << 20), '\0')),
               HasSubstr("has 17825792 bytes, want at most 16777"));
   EXPECT_EQ(fetched, 0);
-  EXPECT_THAT(note_with_index("/y", "text"), HasSubstr("is no index of images"));
+  EXPECT_THAT(note_with_index("/y", "text"), HasSubstr("is not an index of images"));
   EXPECT_GT(fetched, 0);
 }
 

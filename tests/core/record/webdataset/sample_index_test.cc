@@ -77,7 +77,7 @@ TEST(SampleIndexTest, WhatIsNoIndexIsInvalidAndSaysWhy) {
     std::string text;
     const char* message;
   } kCases[] = {
-      {"0 16\n", "is no index of samples"},
+      {"0 16\n", "is not an index of samples"},
       {"systole-samples-1 2048 1\n", "first line"},
       {"systole-samples-1 2048 01 0 0000000000000000\n", "first line"},
       {WithHead(1'000'000, 0, state), "more samples than the archive can hold"},

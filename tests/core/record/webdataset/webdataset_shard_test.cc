@@ -189,7 +189,7 @@ TEST(WebDatasetShardTest, AnIndexOfAnotherStateIsMadeAnewWithANote) {
   EXPECT_THAT(shard->note(), HasSubstr("not used: index was made for another state"));
   EXPECT_EQ(MustOpen(folder / "a.tar")->note(), "");
   folder.Write("a.tar.idx", "0 512\n");
-  EXPECT_THAT(MustOpen(folder / "a.tar")->note(), HasSubstr("is no index of samples"));
+  EXPECT_THAT(MustOpen(folder / "a.tar")->note(), HasSubstr("is not an index of samples"));
 }
 
 TEST(WebDatasetShardTest, AnIndexThatCannotBeKeptIsANoteOrForARebuildAnError) {

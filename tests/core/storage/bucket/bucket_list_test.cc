@@ -368,8 +368,9 @@ TEST(BucketListTest, KeysThatWereNotAskedForAreDataLoss) {
   StubBucket bucket;
   bucket.SetFault(
       [&](const StubRequest&) { return Page("<Contents><Key>x/a</Key></Contents>", ""); });
-  EXPECT_THAT(List(S3StoreOf(bucket), bucket.Name("d/*")),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("do not begin as it was asked")));
+  EXPECT_THAT(
+      List(S3StoreOf(bucket), bucket.Name("d/*")),
+      StatusIs(absl::StatusCode::kDataLoss, HasSubstr("do not begin with the requested prefix")));
   bucket.SetFault([&](const StubRequest&) { return Reply(200, "<html>secret words"); });
   EXPECT_THAT(List(S3StoreOf(bucket), bucket.Name("d/*")),
               StatusIs(absl::StatusCode::kDataLoss,

@@ -175,7 +175,7 @@ TEST(BucketTroubleTest, WhereCredentialsComeFromIsToldToOperatorsAndNotToClients
   for (const absl::Status& status :
        {shard->ReadAt(0, absl::MakeSpan(out)).status(), shard->CheckUnchanged()}) {
     EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
-                                 AllOf(HasSubstr("a: its server cannot be asked now"),
+                                 AllOf(HasSubstr("a: no request could be sent to its server"),
                                        Not(HasSubstr("operator")), Not(HasSubstr("d/")))));
   }
   // A server of credentials that fails for a moment is asked again.

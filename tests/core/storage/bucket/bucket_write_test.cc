@@ -290,7 +290,7 @@ TEST(BucketWriteTest, AnErrorAfterStatus200IsAnErrorAndOneThatPassesIsOutlasted)
   for (const auto& [answer, error] :
        {std::pair(after_200("InternalError"), "InternalError"),
         std::pair(after_200("EntityTooLarge"), "EntityTooLarge"),
-        std::pair(Reply(200, "<html></html>"), "no CompleteMultipartUploadResult"),
+        std::pair(Reply(200, "<html></html>"), "not a CompleteMultipartUploadResult"),
         std::pair(Reply(200, ""), "XML")}) {
     StubBucket bucket(Signed());
     bucket.SetFault(First(1 << 20, IsEnd, answer));
@@ -357,10 +357,10 @@ TEST(BucketWriteTest, WhoMayNotWriteIsToldThePermissionsAndNoSecret) {
   EXPECT_THAT(store.Remove(name), refused);
   EXPECT_EQ(bucket.Get("d/there"), "abc");
   EXPECT_EQ(Count(bucket, IsAbort), 0);  // No upload has begun.
-  EXPECT_THAT(Write(S3StoreOf(bucket, {}), name, "small"),
-              StatusIs(absl::StatusCode::kPermissionDenied,
-                       AllOf(HasSubstr("may not be written by everybody"),
-                             HasSubstr("had no credentials"))));
+  EXPECT_THAT(
+      Write(S3StoreOf(bucket, {}), name, "small"),
+      StatusIs(absl::StatusCode::kPermissionDenied,
+               AllOf(HasSubstr("not everybody may write it"), HasSubstr("had no credentials"))));
 }
 
 TEST(BucketWriteTest, AnInterruptedWriterGivesUpAndTheUploadIsEnded) {
