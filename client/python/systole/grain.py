@@ -7,7 +7,7 @@ iterator = iter(dataset)
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 try:
     import grain
@@ -19,6 +19,10 @@ from systole import _errors
 from systole._any_feed import AnyFeed
 
 Arrays = dict[str, np.ndarray[Any, Any]]
+
+# Grain's own _parent fails an assertion if there is none. When MaxText closes an iterator, it asks
+# hasattr(iterator, "_parent"), and hasattr() lets an AssertionError through.
+_NO_PARENT = "a feed is where the data come from: it has no parent"
 
 
 class DatasetIterator(grain.DatasetIterator[Arrays]):  # type: ignore[misc]
@@ -57,6 +61,10 @@ class DatasetIterator(grain.DatasetIterator[Arrays]):  # type: ignore[misc]
         super().close()
         self._feed.close()
 
+    @property
+    def _parent(self) -> NoReturn:
+        raise AttributeError(_NO_PARENT)
+
     def __str__(self) -> str:
         return f"systole.grain.DatasetIterator({self._feed!r})"
 
@@ -85,6 +93,10 @@ class IterDataset(grain.IterDataset[Arrays]):  # type: ignore[misc]
 
     def __iter__(self) -> DatasetIterator:
         return DatasetIterator(self._open_feed())
+
+    @property
+    def _parent(self) -> NoReturn:
+        raise AttributeError(_NO_PARENT)
 
     def __str__(self) -> str:
         return "systole.grain.IterDataset"

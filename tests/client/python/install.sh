@@ -33,7 +33,11 @@ esac
 pip() { "$folder/env/bin/python" -m pip --disable-pip-version-check "$@" </dev/null; }
 
 requirements=$here/requirements-$kind.txt
-wanted=$("$python" --version && cat "$requirements" "$here/requirements-build.txt")
+lists=("$requirements" "$here/requirements-build.txt")
+# Packages that come without their own requirements.
+alone=$here/requirements-$kind-alone.txt
+[[ -f $alone ]] && lists+=("$alone")
+wanted=$("$python" --version && cat "${lists[@]}")
 if [[ $(cat "$folder/made-of" 2>/dev/null) != "$wanted" ]]; then
   rm -rf "$folder"
   echo "making $folder/env"
@@ -41,6 +45,7 @@ if [[ $(cat "$folder/made-of" 2>/dev/null) != "$wanted" ]]; then
   # The tests import a small part of these packages. Python compiles that part when it is imported.
   pip install --quiet --no-compile -r "$here/requirements-build.txt"
   pip install --quiet --no-compile -r "$requirements"
+  [[ -f $alone ]] && pip install --quiet --no-compile --no-deps --ignore-requires-python -r "$alone"
   echo "$wanted" >"$folder/made-of"
 fi
 CC=/usr/bin/cc CXX=/usr/bin/c++ CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip install --quiet \

@@ -53,7 +53,7 @@ def test_grains_own_test_passes_after_grains_transformations(dataset):
 
 
 def test_grains_own_test_passes_under_threads_that_take_batches_ahead(dataset, wanted):
-    # torchtitan's loader puts this around the dataset that it is given.
+    # The GrainDataLoader in torchtitan's repository puts this around its dataset.
     ahead = grain.experimental.ThreadPrefetchIterDataset(dataset, prefetch_buffer_size=8)
     grain.experimental.assert_equal_output_after_checkpoint(ahead)
     iterator = iter(ahead)
