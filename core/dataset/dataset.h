@@ -76,7 +76,8 @@ class Dataset {
   // together from the members'. Damage that indexing found is looked up in the members. O(shards).
   // REQUIRES: at least one member, none of them joined or zipped.
   //   InvalidArgument  the members have different numbers of records, features of one name (with
-  //                    the field of the spec), or too many shards (kMaxZipParts).
+  //                    the field of the spec), or shards that change their kind too often
+  //                    (kMaxZipSources).
   static absl::StatusOr<std::shared_ptr<Dataset>> Zip(std::vector<ZippedMember> members);
 
   const std::string& name() const { return name_; }

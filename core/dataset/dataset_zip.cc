@@ -48,10 +48,8 @@ absl::Status CheckLengths(absl::Span<const ZippedMember> members) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<const RecordSource>>> ShardsOf(
-    absl::Span<const ZippedMember> members) {
+std::shared_ptr<const ZipNames> NamesOf(absl::Span<const ZippedMember> members) {
   std::vector<ZipNamesOfMember> names;
-  std::vector<ZipShards> shards;
   for (const auto& [dataset, prefix] : members) {
     ZipNamesOfMember& member = names.emplace_back();
     member.dataset = dataset->name();
@@ -59,9 +57,8 @@ absl::StatusOr<std::vector<std::shared_ptr<const RecordSource>>> ShardsOf(
     for (const FeatureDescription& feature : dataset->features()) {
       member.features.push_back(feature.name);
     }
-    shards.push_back(dataset->shards());
   }
-  return ZippedShards(shards, std::make_shared<const ZipNames>(std::move(names)));
+  return std::make_shared<const ZipNames>(std::move(names));
 }
 
 }  // namespace
@@ -73,7 +70,13 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Zip(std::vector<ZippedMember> 
   for (const ZippedMember& member : members) {
     absl::StrAppend(&name, name.empty() ? "" : " & ", member.dataset->name());
   }
-  SYSTOLE_ASSIGN_OR_RETURN(auto shards, ShardsOf(members));
+  // Shared with the members, so that a zip takes no memory for each shard.
+  std::vector<ZipMember> zipped;
+  for (const ZippedMember& member : members) {
+    zipped.push_back({.shards = {member.dataset, &member.dataset->shards_},
+                      .map = {member.dataset, &member.dataset->map_}});
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(auto shards, ZippedShards(std::move(zipped), NamesOf(members)));
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<Dataset> dataset,
                            Of(std::move(name), std::move(shards)));
   std::vector<DatasetSample::Member> samples;

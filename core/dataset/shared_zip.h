@@ -1,6 +1,6 @@
-// Zips that feeds share. A zip takes memory for each stretch of its records and for the names of
-// its features. So a peer that asks for many feeds, which differ only in their seed for example,
-// gets one zip for all of them.
+// Zips that feeds share. A zip takes memory for the names of its features and for a sample of them,
+// and time for a look at each shard. So a peer that asks for many feeds, which differ only in their
+// seed for example, gets one zip for all of them.
 //
 // Thread-safe: one table for the process, with a lock.
 #ifndef SYSTOLE_CORE_DATASET_SHARED_ZIP_H_

@@ -276,8 +276,9 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
           kept.empty() ? ExampleFiller::Kept() : std::move(kept[i]), waits);
       last = payload.status();
       ++added;
-      // An outage ends the read by itself. The turn must not end before that, because the next turn
-      // would begin with the next record.
+      const size_t next = std::min(first + i + 1, wanted_.size() - 1);
+      reading_.store(wanted_[next].record, std::memory_order_relaxed);
+      // An outage ends the read by itself. If the turn ended first, the next would skip the record.
       if (IsOutage(last)) return absl::OkStatus();
       over = IsOver(task, task.plan.example_elements() +
                               (payload.ok() ? static_cast<int64_t>(payload->size()) : 0));
@@ -293,8 +294,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
                 : shard.ReadRecords(shard_records_, where, kReadBytes, record_scratch_, add);
     // If the read is cancelled, the callback above has ended it.
     if (!read.ok() && (!over || !absl::IsCancelled(read))) {
-      // An outage ends the whole run. Each further question to the same storage would take as long
-      // as this one. Add() has recorded the error with its record.
+      // An outage ends the run, as each further question may take as long. Add() noted the error.
       if (read == last) return true;
       return read;
     }

@@ -107,7 +107,7 @@ std::vector<Room> SystoleRooms() {
              {"core/concurrency", "core/example", "core/record/source", "core/record/tfrecord"}})},
       // Records that are joined of records of other sources. It knows no format of files, only the
       // interface.
-      {"core/record/zip", 8, Join({ground, {"core/example", "core/record/source"}})},
+      {"core/record/zip", 8, Join({ground, {"core/example", "core/order", "core/record/source"}})},
       // The table of formats.
       {"core/record", 9,
        Join({files,

@@ -33,7 +33,7 @@ class ZipNames {
   static constexpr size_t kMaxMadeBytes = size_t{4} << 20;
 
   // The most names that are made once and kept. Others are made for each record.
-  static constexpr size_t kMaxKnownNames = 100'000;
+  static constexpr size_t kMaxKnownNames = 10'000;
 
   explicit ZipNames(std::vector<ZipNamesOfMember> members);
 

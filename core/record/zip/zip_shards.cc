@@ -1,7 +1,6 @@
 #include "core/record/zip/zip_shards.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -11,60 +10,73 @@
 #include "absl/strings/str_cat.h"
 #include "core/example/example_format.h"
 #include "core/record/zip/zip_format.h"
-#include "core/record/zip/zip_source.h"
 
 namespace systole {
 namespace {
 
-absl::Status TooManyStretches(absl::Span<const ZipShards> members, size_t most) {
-  std::string shards;
-  for (const ZipShards& of : members) {
-    absl::StrAppend(&shards, shards.empty() ? "" : ", ", of.size());
-  }
+absl::Status TooManySources(size_t most) {
   return absl::InvalidArgumentError(absl::StrCat(
-      "the zip's datasets have ", shards, " shards, which cut the joined records into more than ",
-      most, " stretches, the most for ", members.size(),
-      " datasets; pack the datasets into fewer shards, or all into shards of equally many records, "
-      "so that they are cut at the same records"));
+      "the shards of the zip's datasets change between kinds, such as TFRecord and WebDataset, "
+      "more than ",
+      most - 1,
+      " times; pack each dataset into shards of one kind, or name the shards so that those of one "
+      "kind come one after the other"));
 }
+
+// The records of a member that come next, up to a shard of another format.
+class Run {
+ public:
+  explicit Run(const ZipMember& member) : member_(member) { Extend(); }
+
+  const ExampleFormat* format() const { return format_; }
+  int64_t left() const { return left_; }
+  // REQUIRES: records <= left().
+  void Skip(int64_t records) {
+    left_ -= records;
+    if (left_ == 0) Extend();
+  }
+
+ private:
+  void Extend() {
+    const ZipMember::Shards& shards = *member_.shards;
+    format_ = nullptr;
+    for (; next_ < shards.size(); ++next_) {
+      const RecordSource& shard = *shards[next_];
+      if (shard.num_records() == 0) continue;
+      if (format_ == nullptr) format_ = &shard.examples();
+      if (format_ != &shard.examples()) return;
+      left_ += shard.num_records();
+    }
+  }
+
+  const ZipMember& member_;
+  size_t next_ = 0;  // The first shard that is not in the run.
+  const ExampleFormat* format_ = nullptr;
+  int64_t left_ = 0;
+};
 
 }  // namespace
 
 absl::StatusOr<std::vector<std::shared_ptr<const RecordSource>>> ZippedShards(
-    absl::Span<const ZipShards> members, const std::shared_ptr<const ZipNames>& names,
-    size_t max_parts) {
-  const size_t most = max_parts / members.size();
-  // Where the next stretch begins in each member.
-  struct Place {
-    size_t shard = 0;
-    int64_t record = 0;
-  };
-  std::vector<Place> places(members.size());
-  std::vector<std::shared_ptr<const RecordSource>> stretches;
-  std::shared_ptr<const ZipFormat> format;
+    std::vector<ZipMember> members, const std::shared_ptr<const ZipNames>& names,
+    size_t max_sources) {
+  const auto shared = std::make_shared<const std::vector<ZipMember>>(std::move(members));
+  std::vector<Run> runs(shared->begin(), shared->end());
+  std::vector<std::shared_ptr<const RecordSource>> sources;
+  int64_t first = 0;
   while (true) {
     int64_t records = std::numeric_limits<int64_t>::max();
-    std::vector<ZipPart> parts;
     std::vector<const ExampleFormat*> formats;
-    for (size_t i = 0; i < members.size(); ++i) {
-      Place& place = places[i];
-      while (place.shard < members[i].size() &&
-             place.record == members[i][place.shard]->num_records()) {
-        place = {.shard = place.shard + 1, .record = 0};
-      }
-      if (place.shard == members[i].size()) return stretches;
-      const std::shared_ptr<const RecordSource>& shard = members[i][place.shard];
-      records = std::min(records, shard->num_records() - place.record);
-      parts.push_back({.source = shard, .first = place.record});
-      formats.push_back(&shard->examples());
+    for (const Run& run : runs) {
+      records = std::min(records, run.left());
+      formats.push_back(run.format());
     }
-    if (stretches.size() == most) return TooManyStretches(members, most);
-    for (Place& place : places) place.record += records;
-    // Almost always all shards of a member have one format.
-    if (format == nullptr || format->formats() != formats) {
-      format = std::make_shared<const ZipFormat>(std::move(formats), names);
-    }
-    stretches.push_back(std::make_shared<const ZipSource>(std::move(parts), records, format));
+    if (records == 0) return sources;
+    if (sources.size() == max_sources) return TooManySources(max_sources);
+    sources.push_back(std::make_shared<const ZipSource>(
+        shared, first, records, std::make_shared<const ZipFormat>(std::move(formats), names)));
+    for (Run& run : runs) run.Skip(records);
+    first += records;
   }
 }
 

@@ -1,4 +1,4 @@
-// Cuts a zip of datasets into stretches.
+// Joins datasets record by record.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_ZIP_ZIP_SHARDS_H_
@@ -9,26 +9,23 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "core/record/source/record_source.h"
 #include "core/record/zip/zip_names.h"
+#include "core/record/zip/zip_source.h"
 
 namespace systole {
 
-// The shards of a member, in order.
-using ZipShards = absl::Span<const std::shared_ptr<const RecordSource>>;
+// The most sources that the records of a zip lie in. Each takes less than 1 KB.
+inline constexpr size_t kMaxZipSources = 1000;
 
-// The most parts that the stretches of a zip have together. They take some 150 MB.
-inline constexpr size_t kMaxZipParts = 1'000'000;
-
-// The joined records of all members, in stretches (ZipSource) in which no member changes its shard.
-// The number of stretches is at most the number of shards of all members together. Shards without
-// records are left out. REQUIRES: each member has the same number of records, and `names` has the
-// members.
-//   InvalidArgument  the stretches would have more than `max_parts` parts.
+// The joined records of all members. They lie in one source (ZipSource), or in several if shards of
+// a member have several formats: a source ends where the format of any member changes. The memory
+// does not depend on how many shards or records there are. O(shards). REQUIRES: each member has the
+// same number of records, and `names` has the members.
+//   InvalidArgument  there would be more than `max_sources` sources.
 absl::StatusOr<std::vector<std::shared_ptr<const RecordSource>>> ZippedShards(
-    absl::Span<const ZipShards> members, const std::shared_ptr<const ZipNames>& names,
-    size_t max_parts = kMaxZipParts);
+    std::vector<ZipMember> members, const std::shared_ptr<const ZipNames>& names,
+    size_t max_sources = kMaxZipSources);
 
 }  // namespace systole
 

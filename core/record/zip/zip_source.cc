@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "core/checksum/xxh3.h"
 #include "core/interrupt/interrupt.h"
@@ -20,6 +22,9 @@ namespace {
 // record has a label and a name beside the file.
 constexpr int64_t kBesideSpanBytes = 512;
 
+// Most zips have few parts. Lists of them need no allocation.
+constexpr size_t kFewParts = 4;
+
 // The part of `all` bytes that belongs to `some` of the `records` records.
 uint64_t ShareOf(uint64_t all, int64_t some, int64_t records) {
   if (some == records) return all;
@@ -34,20 +39,36 @@ class ZipSource::Joining {
  public:
   Joining(const ZipSource& zip, int64_t max_read_bytes, const FetchedBytes* fetched,
           AlignedBuffer& joined)
-      : zip_(zip), max_read_bytes_(max_read_bytes), fetched_(fetched), joined_(joined) {}
+      : zip_(zip),
+        max_read_bytes_(max_read_bytes),
+        fetched_(fetched),
+        joined_(joined),
+        parts_(zip.num_parts()),
+        unchecked_(zip.num_parts()) {}
 
   // The joined record. It lies in `joined` until the next call. `outage`: the storage failed.
   absl::StatusOr<absl::string_view> Join(int64_t record, bool& outage) {
     size_ = 0;
-    SYSTOLE_RETURN_IF_ERROR(Begin(record));
-    for (size_t i = 0; i < zip_.num_parts(); ++i) {
-      absl::Status added = Add(i, zip_.PartOf(record, i), outage);
+    for (size_t i = 0; i < parts_.size(); ++i) parts_[i] = zip_.PartOf(record, i);
+    SYSTOLE_RETURN_IF_ERROR(Begin());
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      absl::Status added = Add(i, outage);
       if (!added.ok()) return MarkedAsOfPart(std::move(added), i);
     }
     return absl::string_view(data(), size_);
   }
 
+  // The error of the first file that has changed since it was opened, of those that were read since
+  // the last call. Bytes that were fetched before are not in question: their reader has checked
+  // their file.
+  absl::Status CheckRead() {
+    for (size_t i = 0; i < unchecked_.size(); ++i) CheckRead(i);
+    return std::exchange(changed_, absl::OkStatus());
+  }
+
  private:
+  using Parts = absl::InlinedVector<Part, kFewParts>;
+
   char* data() { return reinterpret_cast<char*>(joined_.data()); }
 
   // The most bytes that a part is likely to take. 0 for a part that is too large, because it is not
@@ -58,12 +79,12 @@ class ZipSource::Joining {
   }
 
   // Makes room for the record, as far as its size is known, and for the sizes of its parts.
-  absl::Status Begin(int64_t record) {
-    const size_t header = ZipHeaderBytes(zip_.num_parts());
+  absl::Status Begin() {
+    const size_t header = ZipHeaderBytes(parts_.size());
     int64_t bytes = static_cast<int64_t>(header);
-    for (size_t i = 0; i < zip_.num_parts(); ++i) {
+    for (size_t i = 0; i < parts_.size(); ++i) {
       const ReadsPart reads(i);
-      bytes += LikelyBytes(zip_.PartOf(record, i));
+      bytes += LikelyBytes(parts_[i]);
     }
     SYSTOLE_RETURN_IF_ERROR(Grow(std::min(bytes, kMaxZipRecordBytes)));
     size_ = header;
@@ -100,7 +121,21 @@ class ZipSource::Joining {
     return absl::OkStatus();
   }
 
-  absl::Status Add(size_t i, const Part& part, bool& outage) {
+  bool IsFetched(const Part& part) const { return fetched_ != nullptr && part.source->is_far(); }
+
+  void CheckRead(size_t i) {
+    const RecordSource* const source = std::exchange(unchecked_[i], nullptr);
+    if (source == nullptr) return;
+    const ReadsPart reads(i);
+    changed_.Update(source->CheckUnchanged());
+  }
+
+  absl::Status Add(size_t i, bool& outage) {
+    const Part& part = parts_[i];
+    if (!IsFetched(part) && unchecked_[i] != part.source) {
+      CheckRead(i);
+      unchecked_[i] = part.source;
+    }
     const ReadsPart reads(i);
     // The part's own read counts read_ alone.
     const int64_t read_bytes = std::max(LikelyBytes(part), read_.size() + read_.size() / 2);
@@ -111,10 +146,9 @@ class ZipSource::Joining {
       return absl::OkStatus();
     };
     const absl::Status read =
-        fetched_ != nullptr && part.source->is_far()
-            ? part.source->ReadFetched({&part.record, 1}, *fetched_, read_, take)
-            : part.source->ReadRecords({&part.record, 1}, RecordBytes::kInPlace, max_read_bytes_,
-                                       read_, take);
+        IsFetched(part) ? part.source->ReadFetched({&part.record, 1}, *fetched_, read_, take)
+                        : part.source->ReadRecords({&part.record, 1}, RecordBytes::kInPlace,
+                                                   max_read_bytes_, read_, take);
     if (read.ok()) return got;
     // The storage failed, perhaps only after `take` saw bytes.
     outage = true;
@@ -125,27 +159,50 @@ class ZipSource::Joining {
   const int64_t max_read_bytes_;
   const FetchedBytes* const fetched_;
   AlignedBuffer& joined_;
+  Parts parts_;         // Those of the record.
   size_t size_ = 0;     // Bytes of the record in joined_ so far.
   AlignedBuffer read_;  // For a part that cannot be read in place.
+  // For each part, the source that was read and not checked since. Records mostly come in order, so
+  // a file is checked about once for all of its records.
+  absl::InlinedVector<const RecordSource*, kFewParts> unchecked_;
+  absl::Status changed_;  // The first error of a check.
 };
 
-ZipSource::ZipSource(std::vector<ZipPart> parts, int64_t num_records,
-                     std::shared_ptr<const ZipFormat> format)
-    : parts_(std::move(parts)), num_records_(num_records), format_(std::move(format)) {
+ZipSource::ZipSource(std::shared_ptr<const std::vector<ZipMember>> members, int64_t first,
+                     int64_t num_records, std::shared_ptr<const ZipFormat> format)
+    : members_(std::move(members)),
+      first_(first),
+      num_records_(num_records),
+      format_(std::move(format)) {
   Xxh3Hasher hasher;
-  hasher.Update("systole zip 1");
+  hasher.Update("systole zip 2");
+  hasher.UpdateU64(static_cast<uint64_t>(first_));
   hasher.UpdateU64(static_cast<uint64_t>(num_records_));
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    const auto& [source, first] = parts_[i];
+  for (size_t i = 0; i < members_->size(); ++i) {
+    const auto& [shards, map] = (*members_)[i];
     const std::string& prefix = format_->names().prefix(i);
-    hasher.UpdateU64(source->content_hash());
-    hasher.UpdateU64(static_cast<uint64_t>(first));
     hasher.UpdateU64(prefix.size());
     hasher.Update(prefix);
-    file_bytes_ += ShareOf(source->file_bytes(), num_records_, source->num_records());
-    size_bytes_ += ShareOf(source->size_bytes(), num_records_, source->num_records());
+    hasher.UpdateU64(shards->size());
+    uint64_t file_bytes = 0;
+    uint64_t size_bytes = 0;
+    for (const std::shared_ptr<const RecordSource>& shard : *shards) {
+      hasher.UpdateU64(static_cast<uint64_t>(shard->num_records()));
+      hasher.UpdateU64(shard->content_hash());
+      file_bytes += shard->file_bytes();
+      size_bytes += shard->size_bytes();
+      is_far_ = is_far_ || shard->is_far();
+    }
+    file_bytes_ += ShareOf(file_bytes, num_records_, map->num_records());
+    size_bytes_ += ShareOf(size_bytes, num_records_, map->num_records());
   }
   content_hash_ = hasher.Digest64();
+}
+
+RecordSource::Part ZipSource::PartOf(int64_t record, size_t part) const {
+  const auto& [shards, map] = (*members_)[part];
+  const ShardPlace place = map->Find(first_ + record);
+  return {(*shards)[static_cast<size_t>(place.shard)].get(), place.index};
 }
 
 const std::string& ZipSource::note() const {
@@ -158,16 +215,17 @@ const std::vector<DamagedRecord>& ZipSource::damaged() const {
   return *none;
 }
 
-bool ZipSource::is_far() const {
-  return std::any_of(parts_.begin(), parts_.end(),
-                     [](const ZipPart& part) { return part.source->is_far(); });
-}
-
 PayloadRange ZipSource::payload_bytes() const {
-  const auto header = static_cast<int64_t>(ZipHeaderBytes(parts_.size()));
+  const auto header = static_cast<int64_t>(ZipHeaderBytes(members_->size()));
   PayloadRange sum = {.least = header, .most = header};
-  for (const ZipPart& part : parts_) {
-    const PayloadRange range = part.source->payload_bytes();
+  for (const ZipMember& member : *members_) {
+    PayloadRange range = {.least = std::numeric_limits<int64_t>::max(), .most = 0};
+    for (const std::shared_ptr<const RecordSource>& shard : *member.shards) {
+      if (shard->num_records() == 0) continue;
+      const PayloadRange of_shard = shard->payload_bytes();
+      range.least = std::min(range.least, of_shard.least);
+      range.most = std::max(range.most, of_shard.most);
+    }
     sum.least += range.least;
     sum.most += range.most;
   }
@@ -185,13 +243,16 @@ absl::Status ZipSource::ReadAll(absl::Span<const int64_t> records, int64_t max_r
                                 RecordCallback callback) const {
   for (const int64_t record : records) SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
   Joining joining(*this, max_read_bytes, fetched, scratch);
-  for (size_t place = 0; place < records.size(); ++place) {
+  absl::Status ended;
+  for (size_t place = 0; place < records.size() && ended.ok(); ++place) {
     bool outage = false;
     const absl::StatusOr<absl::string_view> payload = joining.Join(records[place], outage);
-    SYSTOLE_RETURN_IF_ERROR(callback(place, payload));
-    if (outage) return payload.status();
+    ended = callback(place, payload);
+    // Each further question to the storage might take as long as the one that failed.
+    if (outage) return ended.ok() ? payload.status() : ended;
   }
-  return absl::OkStatus();
+  SYSTOLE_RETURN_IF_ERROR(joining.CheckRead());
+  return ended;
 }
 
 absl::StatusOr<absl::string_view> ZipSource::ReadRecord(int64_t record,
@@ -199,7 +260,9 @@ absl::StatusOr<absl::string_view> ZipSource::ReadRecord(int64_t record,
   SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
   Joining joining(*this, /*max_read_bytes=*/0, /*fetched=*/nullptr, scratch);
   bool outage = false;
-  return joining.Join(record, outage);
+  absl::StatusOr<absl::string_view> payload = joining.Join(record, outage);
+  if (!outage) SYSTOLE_RETURN_IF_ERROR(joining.CheckRead());
+  return payload;
 }
 
 absl::Status ZipSource::ReadRecords(absl::Span<const int64_t> records, RecordBytes /*bytes*/,
@@ -210,37 +273,29 @@ absl::Status ZipSource::ReadRecords(absl::Span<const int64_t> records, RecordByt
 
 absl::Status ZipSource::ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
                                     AlignedBuffer& scratch, RecordCallback callback) const {
-  absl::Status read = ReadAll(records, /*max_read_bytes=*/0, &fetched, scratch, callback);
-  // The caller counts bytes that were read ahead as checked. The other parts were read in place
-  // here, so their files are checked here.
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    const ReadsPart reads(i);
-    const RecordSource& source = *parts_[i].source;
-    if (!source.is_far()) SYSTOLE_RETURN_IF_ERROR(source.CheckUnchanged());
-  }
-  return read;
+  return ReadAll(records, /*max_read_bytes=*/0, &fetched, scratch, callback);
 }
 
 bool ZipSource::IsTooLarge(int64_t record) const {
-  return std::any_of(parts_.begin(), parts_.end(), [record](const ZipPart& part) {
-    return part.source->IsTooLarge(part.first + record);
-  });
+  for (size_t i = 0; i < num_parts(); ++i) {
+    const Part part = PartOf(record, i);
+    if (part.source->IsTooLarge(part.record)) return true;
+  }
+  return false;
 }
 
 void ZipSource::PrefetchSpan(int64_t record) const {
-  for (const ZipPart& part : parts_) part.source->PrefetchSpan(part.first + record);
+  for (size_t i = 0; i < num_parts(); ++i) {
+    const Part part = PartOf(record, i);
+    part.source->PrefetchSpan(part.record);
+  }
 }
 
 void ZipSource::Prefetch(int64_t record) const {
-  for (const ZipPart& part : parts_) part.source->Prefetch(part.first + record);
-}
-
-absl::Status ZipSource::CheckUnchanged() const {
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    const ReadsPart reads(i);
-    SYSTOLE_RETURN_IF_ERROR(parts_[i].source->CheckUnchanged());
+  for (size_t i = 0; i < num_parts(); ++i) {
+    const Part part = PartOf(record, i);
+    part.source->Prefetch(part.record);
   }
-  return absl::OkStatus();
 }
 
 }  // namespace systole

@@ -1,6 +1,6 @@
-// A stretch of records that are joined from records of other sources. Record i is made from record
-// `first + i` of each part, so no part changes its source within a stretch. The parts are copied
-// once, one after the other. While a part is read, PartInRead notes which one it is.
+// Records that are joined from records of several members: record i is made from record `first + i`
+// of each. The parts are copied once, one after the other. While a part is read, PartInRead notes
+// which one it is.
 //
 // Thread-compatible: immutable, so any number of threads may read. Reading takes memory for the
 // joined record and, if a part cannot be read in place, for this part. Both are counted
@@ -20,15 +20,18 @@
 #include "absl/types/span.h"
 #include "core/example/example_format.h"
 #include "core/memory/aligned_buffer.h"
+#include "core/order/shard_map.h"
 #include "core/record/source/record_source.h"
 #include "core/record/zip/zip_format.h"
 
 namespace systole {
 
-// The records of a source from `first` on.
-struct ZipPart {
-  std::shared_ptr<const RecordSource> source;
-  int64_t first = 0;
+// A member of a zip. Whoever holds the zip keeps the member's shards alive.
+struct ZipMember {
+  using Shards = std::vector<std::shared_ptr<const RecordSource>>;
+
+  std::shared_ptr<const Shards> shards;  // In order. None is a ZipSource.
+  std::shared_ptr<const ShardMap> map;   // Which record lies in which shard.
 };
 
 // The most bytes of a joined record. This is the default limit of a single record, because a peer
@@ -37,16 +40,16 @@ inline constexpr int64_t kMaxZipRecordBytes = kDefaultMaxRecordBytes;
 
 class ZipSource final : public RecordSource {
  public:
-  // REQUIRES: each part has `num_records` records, `format` has the formats of the parts, and no
-  // part is a ZipSource.
-  ZipSource(std::vector<ZipPart> parts, int64_t num_records,
-            std::shared_ptr<const ZipFormat> format);
+  // REQUIRES: each member has `first + num_records` records or more, and `format` has the formats
+  // of these records.
+  ZipSource(std::shared_ptr<const std::vector<ZipMember>> members, int64_t first,
+            int64_t num_records, std::shared_ptr<const ZipFormat> format);
 
   absl::string_view path() const override { return "zip"; }
   // Empty: only the parts have indexes.
   std::string indexed_path() const override { return ""; }
-  // The sum of the parts' shares of their sources' bytes, as if all records of a source had one
-  // size.
+  // The sum of the members' bytes, or the share of the records that are joined here, as if all
+  // records of a member had one size.
   uint64_t file_bytes() const override { return file_bytes_; }
   uint64_t size_bytes() const override { return size_bytes_; }
   const std::string& note() const override;
@@ -54,13 +57,12 @@ class ZipSource final : public RecordSource {
   int64_t num_records() const override { return num_records_; }
   // A joined record lies in no file.
   RecordSpan span(int64_t /*record*/) const override { return {}; }
-  size_t num_parts() const override { return parts_.size(); }
-  Part PartOf(int64_t record, size_t part) const override {
-    return {parts_[part].source.get(), parts_[part].first + record};
-  }
-  bool is_far() const override;
+  size_t num_parts() const override { return members_->size(); }
+  // O(log shards).
+  Part PartOf(int64_t record, size_t part) const override;
+  bool is_far() const override { return is_far_; }
   PayloadRange payload_bytes() const override;
-  // Hash of the parts' hashes and ranges, and of the prefixes.
+  // Hash of the members' shards, of the range, and of the prefixes.
   uint64_t content_hash() const override { return content_hash_; }
   // 0, because the parts count their known damage.
   int64_t num_damaged() const override { return 0; }
@@ -68,9 +70,11 @@ class ZipSource final : public RecordSource {
 
   // Errors are those of the parts, in the order of the parts, and marked (MarkedAsOfPart()).
   // ResourceExhausted also if the joined record is larger than kMaxZipRecordBytes.
+  // FailedPrecondition if the file of a part has changed.
   absl::StatusOr<absl::string_view> ReadRecord(int64_t record,
                                                AlignedBuffer& scratch) const override;
-  // Payloads are always copies. Each part is read by itself.
+  // Payloads are always copies. Each part is read by itself. Before ReadRecords() returns, it
+  // checks the files whose records it joined, unless the storage failed.
   absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
                            int64_t max_read_bytes, AlignedBuffer& scratch,
                            RecordCallback callback) const override;
@@ -79,7 +83,8 @@ class ZipSource final : public RecordSource {
                            AlignedBuffer& scratch, RecordCallback callback) const override;
   void PrefetchSpan(int64_t record) const override;
   void Prefetch(int64_t record) const override;
-  absl::Status CheckUnchanged() const override;
+  // OK without a check. Each read checks the files that it reads, because a zip may have very many.
+  absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
   absl::Status CheckHoldsRecords() const override { return absl::OkStatus(); }
 
  private:
@@ -91,9 +96,11 @@ class ZipSource final : public RecordSource {
                        const FetchedBytes* fetched, AlignedBuffer& scratch,
                        RecordCallback callback) const;
 
-  const std::vector<ZipPart> parts_;
+  const std::shared_ptr<const std::vector<ZipMember>> members_;
+  const int64_t first_;
   const int64_t num_records_;
   const std::shared_ptr<const ZipFormat> format_;
+  bool is_far_ = false;
   uint64_t file_bytes_ = 0;
   uint64_t size_bytes_ = 0;
   uint64_t content_hash_ = 0;

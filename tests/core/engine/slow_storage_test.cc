@@ -172,6 +172,35 @@ TEST(SlowStorageTest, AZipWithAMemberThatHangsFailsAndTheOtherMemberAloneDoesNot
   gate->Open();
 }
 
+// A task reads from several shards. Only the second one hangs.
+TEST(SlowStorageTest, AHangingReadNamesTheShardOfTheMemberThatIsReadNow) {
+  const auto gate = std::make_shared<Gate>();
+  std::vector<std::unique_ptr<const RecordSource>> shards;
+  for (const std::string& bytes : TestShards({16, 16})) {
+    absl::StatusOr<TfRecordShard> shard = TfRecordShard::Create(
+        std::make_unique<GatedSource>(bytes, absl::StrCat("/data/hung", shards.size()),
+                                      shards.empty() ? std::make_shared<Gate>() : gate));
+    ASSERT_THAT(shard, IsOk());
+    shards.push_back(std::make_unique<TfRecordShard>(*std::move(shard)));
+  }
+  const auto hung = Dataset::Create("hung", std::move(shards));
+  ASSERT_THAT(hung, IsOk());
+  const auto zip =
+      Dataset::Zip({{OpenTestDataset(TestShards({32}), "healthy"), ""}, {*hung, "h/"}});
+  ASSERT_THAT(zip, IsOk());
+  const auto plan = FeedPlan::Create(
+      SpecFromText("zip { dataset: 'healthy' } zip { dataset: 'hung' prefix: 'h/' } "
+                   "global_batch: 32 outputs { name: 'path' feature: 'path' shape: 3 "
+                   "dtype: FLOAT32 }"),
+      *zip);
+  ASSERT_THAT(plan, IsOk());
+  gate->Shut();
+  StepEngine engine({.threads = 1, .max_threads = 2, .read_timeout = absl::Milliseconds(300)});
+  EXPECT_THAT(Drain(engine, *plan),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("dataset 'hung', shard 'hung1'")));
+  gate->Open();
+}
+
 TEST(SlowStorageTest, AStreamThatIsCancelledWhileItsReadHangsGivesItsMemoryBackLater) {
   const auto gate = std::make_shared<Gate>();
   const auto plan = PlanOver(OpenGated("hung", gate));

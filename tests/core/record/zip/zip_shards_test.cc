@@ -8,8 +8,10 @@
 
 #include "core/example/example_parser.h"
 #include "core/memory/aligned_buffer.h"
+#include "core/record/arrays/array_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/record/arrays/columns.h"
 #include "tests/core/record/zip/zipped.h"
 #include "tests/status_matchers.h"
 
@@ -22,14 +24,14 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 // The numbers of both members in all records.
-std::vector<std::pair<int64_t, int64_t>> NumbersIn(const Sources& stretches) {
+std::vector<std::pair<int64_t, int64_t>> NumbersIn(const Sources& sources) {
   std::vector<std::pair<int64_t, int64_t>> numbers;
   AlignedBuffer scratch;
-  for (const auto& stretch : stretches) {
-    for (int64_t i = 0; i < stretch->num_records(); ++i) {
-      const auto record = stretch->ReadRecord(i, scratch);
+  for (const auto& source : sources) {
+    for (int64_t i = 0; i < source->num_records(); ++i) {
+      const auto record = source->ReadRecord(i, scratch);
       EXPECT_THAT(record, IsOk());
-      const auto example = ExampleView::Parse(*record, stretch->examples());
+      const auto example = ExampleView::Parse(*record, source->examples());
       EXPECT_THAT(example, IsOk());
       std::vector<int64_t> a(1), b(1);
       EXPECT_THAT(example->Find("number").CopyInt64s(absl::MakeSpan(a)), IsOk());
@@ -40,9 +42,9 @@ std::vector<std::pair<int64_t, int64_t>> NumbersIn(const Sources& stretches) {
   return numbers;
 }
 
-std::vector<int64_t> SizesOf(const Sources& stretches) {
+std::vector<int64_t> SizesOf(const Sources& sources) {
   std::vector<int64_t> sizes;
-  for (const auto& stretch : stretches) sizes.push_back(stretch->num_records());
+  for (const auto& source : sources) sizes.push_back(source->num_records());
   return sizes;
 }
 
@@ -68,29 +70,58 @@ TEST(ZippedShardsTest, AnyTwoShardingsGiveTheSameRecords) {
       const Sources zipped =
           Zipped({NumberedShards(a, 0, "a"), NumberedShards(b, 100, "b")}, {"", "b/"});
       EXPECT_EQ(NumbersIn(zipped), want);
-      EXPECT_LT(zipped.size(), a.size() + b.size());
+      EXPECT_THAT(zipped, SizeIs(1));
     }
   }
 }
 
-TEST(ZippedShardsTest, AStretchEndsWhereAnyMemberChangesItsShard) {
+TEST(ZippedShardsTest, EmptyShardsAreLeftOut) {
   const Sources zipped =
       Zipped({NumberedShards({4, 0, 6}, 0, "a"), NumberedShards({0, 7, 1, 0, 2, 0}, 100, "b")},
              {"", "b/"});
-  EXPECT_THAT(SizesOf(zipped), ElementsAre(4, 3, 1, 2));
+  EXPECT_THAT(SizesOf(zipped), ElementsAre(10));
+  EXPECT_EQ(NumbersIn(zipped).back(), std::pair(int64_t{9}, int64_t{109}));
+  EXPECT_EQ(zipped[0]->PartOf(7, 1).record, 0);
+  EXPECT_EQ(zipped[0]->PartOf(7, 1).source->num_records(), 1);
 }
 
-TEST(ZippedShardsTest, StretchesHaveSoManyPartsAndNoMore) {
-  const Sources a = NumberedShards({4, 6}, 0, "a");
-  const Sources b = NumberedShards({3, 3, 4}, 100, "b");
+TEST(ZippedShardsTest, ASourceEndsWhereAMemberChangesItsFormat) {
+  const TestArrays arrays(3);
+  const auto rows = [&] { return std::make_shared<const ArraySource>(TableOf(arrays)); };
+  Sources a = NumberedShards({2, 3}, 0, "a");
+  a.push_back(rows());  // Records 5 to 7.
+  for (const auto& more : NumberedShards({2, 2}, 8, "a")) a.push_back(more);
+  Sources b = NumberedShards({1, 3}, 100, "b");
+  b.push_back(rows());  // Records 4 to 6.
+  for (const auto& more : NumberedShards({5}, 107, "b")) b.push_back(more);
+  const std::vector<std::string> prefixes = {"", "b/"};
+  const Sources zipped = Zipped({a, b}, prefixes);
+  EXPECT_THAT(SizesOf(zipped), ElementsAre(4, 1, 2, 1, 4));
+  AlignedBuffer scratch;
+  int64_t number = 0;
+  for (const auto& source : zipped) {
+    for (int64_t i = 0; i < source->num_records(); ++i, ++number) {
+      const auto record = source->ReadRecord(i, scratch);
+      ASSERT_THAT(record, IsOk());
+      const auto example = ExampleView::Parse(*record, source->examples());
+      ASSERT_THAT(example, IsOk());
+      std::vector<int64_t> got(1);
+      const bool in_rows = number >= 5 && number < 8;
+      EXPECT_THAT(example->Find(in_rows ? "label" : "number").CopyInt64s(absl::MakeSpan(got)),
+                  IsOk());
+      EXPECT_EQ(got[0], in_rows ? arrays.labels[static_cast<size_t>(number - 5)] : number);
+      const bool b_in_rows = number >= 4 && number < 7;
+      EXPECT_THAT(example->Find(b_in_rows ? "b/label" : "b/number").CopyInt64s(absl::MakeSpan(got)),
+                  IsOk());
+    }
+  }
   const auto names = std::make_shared<const ZipNames>(std::vector<ZipNamesOfMember>(
       {{.dataset = "a", .prefix = ""}, {.dataset = "b", .prefix = "b/"}}));
-  // The stretches end at records 3, 4, 6 and 10.
-  EXPECT_THAT(ZippedShards({a, b}, names, /*max_parts=*/8), IsOkAndHolds(SizeIs(4)));
-  EXPECT_THAT(ZippedShards({a, b}, names, /*max_parts=*/7),
+  EXPECT_THAT(ZippedShards({ZipMemberOf(a), ZipMemberOf(b)}, names, /*max_sources=*/5),
+              IsOkAndHolds(SizeIs(5)));
+  EXPECT_THAT(ZippedShards({ZipMemberOf(a), ZipMemberOf(b)}, names, /*max_sources=*/4),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("have 2, 3 shards"), HasSubstr("more than 3 stretches"),
-                             HasSubstr("pack the datasets into fewer shards"))));
+                       AllOf(HasSubstr("more than 3 times"), HasSubstr("shards of one kind"))));
 }
 
 TEST(ZippedShardsTest, TheHashChangesWithContentRangePrefixAndOrderAlone) {
@@ -105,9 +136,6 @@ TEST(ZippedShardsTest, TheHashChangesWithContentRangePrefixAndOrderAlone) {
   EXPECT_NE(hash(b, a, "b/"), same);
   EXPECT_NE(hash(a, NumberedShards({5}, 101, "b"), "b/"), same);
   EXPECT_NE(hash(a, NumberedShards({2, 3}, 100, "b"), "b/"), same);
-  // Two stretches of one shard differ by where they begin.
-  const Sources halves = Zipped({a, NumberedShards({2, 1, 2}, 100, "b")}, {"", "b/"});
-  EXPECT_NE(halves[0]->content_hash(), halves[2]->content_hash());
 }
 
 }  // namespace

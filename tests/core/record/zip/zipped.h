@@ -60,18 +60,27 @@ inline Sources NumberedShards(const std::vector<int64_t>& sizes, int64_t first,
   return shards;
 }
 
+inline ZipMember ZipMemberOf(const Sources& shards) {
+  std::vector<int64_t> sizes;
+  for (const auto& shard : shards) sizes.push_back(shard->num_records());
+  absl::StatusOr<ShardMap> map = ShardMap::Create(sizes);
+  SYSTOLE_CHECK(map.ok());
+  return {.shards = std::make_shared<const Sources>(shards),
+          .map = std::make_shared<const ShardMap>(*std::move(map))};
+}
+
 // A zip of members m0, m1 .. with these shards and prefixes.
 inline Sources Zipped(const std::vector<Sources>& members,
                       const std::vector<std::string>& prefixes) {
   std::vector<ZipNamesOfMember> names;
-  std::vector<ZipShards> shards;
+  std::vector<ZipMember> shards;
   for (size_t i = 0; i < members.size(); ++i) {
     names.push_back(
         {.dataset = absl::StrCat("m", i), .prefix = prefixes[i], .features = {"number"}});
-    shards.emplace_back(members[i]);
+    shards.push_back(ZipMemberOf(members[i]));
   }
   absl::StatusOr<Sources> zipped =
-      ZippedShards(shards, std::make_shared<const ZipNames>(std::move(names)));
+      ZippedShards(std::move(shards), std::make_shared<const ZipNames>(std::move(names)));
   SYSTOLE_CHECK(zipped.ok());
   return *std::move(zipped);
 }
