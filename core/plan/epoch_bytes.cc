@@ -9,11 +9,9 @@
 #include "absl/types/span.h"
 #include "core/cache/disk_entry.h"
 #include "core/order/order.h"
-#include "core/order/selection.h"
+#include "core/plan/epoch_parts.h"
 #include "core/plan/read_blocks.h"
-#include "core/record/source/record_source.h"
 #include "core/spec/order_spec.h"
-#include "core/storage/stored_pieces.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "systole/v1/feed.pb.h"
 
@@ -38,11 +36,6 @@ constexpr int64_t kBorderBlocks = 2;
 constexpr int64_t kDiskLossBytes = int64_t{kDiskEntryHeaderBytes} + 2048;
 // A cache keeps no value that is larger than this part of it (KeptSet::Admits).
 constexpr int64_t kMostOfACache = 8;
-// With GLOBAL, a piece of a compressed shard is in at most this many blocks: in the block of the
-// piece alone, and in a block with each of its two neighbours. It is in fewer blocks if records are
-// longer than pieces.
-constexpr double kBlocksOfAPiece = 3;
-
 // All numbers are doubles. A double holds every whole number of bytes below 9 PB exactly.
 struct Shuffle {
   ShuffleMode mode = ShuffleMode::kNone;
@@ -50,162 +43,7 @@ struct Shuffle {
   double window = 0;  // Records.
 };
 
-// Some of a dataset's records: all of it, a selection, or a member of a mixture.
-struct Part {
-  double positions = 0;    // Records, far or not.
-  double records = 0;      // Far records. In a zip, those of each member.
-  double bytes = 0;        // The bytes that one pass over the part fetches.
-  double requests = 0;     // The requests of one pass.
-  double held = 0;         // The bytes held at a time, with WINDOW.
-  double border = 0;       // The bytes that two neighbouring blocks of WINDOW both need.
-  double passes = 1;       // The passes in an epoch.
-  bool by_record = false;  // Each record is a request.
-  double kept = 0;         // The part of `bytes` that is kept.
-
-  // The bytes that an epoch needs; bytes that it needs twice count twice.
-  double needs() const { return bytes * passes; }
-};
-
 double Least(double a, double b) { return std::min(a, b); }
-
-// The shards that hold the records of `dataset`. In a zip, these are the shards of all members. A
-// dataset that is several members counts once.
-std::vector<const RecordSource*> StoredShards(const Dataset& dataset) {
-  std::vector<const Dataset*> datasets;
-  for (const ZippedMember& member : dataset.zipped()) {
-    const Dataset* const own = member.dataset.get();
-    if (std::find(datasets.begin(), datasets.end(), own) == datasets.end()) datasets.push_back(own);
-  }
-  if (datasets.empty()) datasets.push_back(&dataset);
-  std::vector<const RecordSource*> shards;
-  for (const Dataset* const one : datasets) {
-    for (const auto& shard : one->shards()) shards.push_back(shard.get());
-  }
-  return shards;
-}
-
-// Whether records of `dataset` are files, which are fetched one by one in any order of the feed.
-bool ReadsEachRecord(const Dataset& dataset) {
-  const std::vector<const RecordSource*> shards = StoredShards(dataset);
-  return std::any_of(shards.begin(), shards.end(), [](const RecordSource* shard) {
-    return shard->far_bytes() != nullptr && shard->ReadsEachRecord();
-  });
-}
-
-// How many pieces of the first kind (core/storage/stored_pieces.h) a compressed shard has.
-// REQUIRES: the shard has records.
-double PiecesOf(const RecordSource& shard) {
-  return static_cast<double>(
-      shard.far_pieces()->PiecesOf({.begin = 0, .end = shard.size_bytes()})[0].end);
-}
-
-// All records of `dataset`, in runs of `run` bytes. 0: record by record.
-Part AllOf(const Dataset& dataset, double run) {
-  Part part = {.positions = static_cast<double>(dataset.num_records())};
-  double fetched = 0;
-  double requests = 0;
-  for (const RecordSource* const shard : StoredShards(dataset)) {
-    if (shard->far_bytes() == nullptr || shard->num_records() == 0) continue;
-    const auto records = static_cast<double>(shard->num_records());
-    const auto bytes = static_cast<double>(shard->far_size());
-    part.records += records;
-    if (shard->far_pieces() == nullptr) {
-      part.bytes += bytes;
-      fetched += bytes;
-      requests += run == 0 ? records : Least(records, std::ceil(bytes / run));
-      continue;
-    }
-    const double pieces = PiecesOf(*shard);
-    part.border += bytes / pieces * bytes;
-    if (run > 0) {
-      part.bytes += bytes;
-      fetched += bytes;
-      requests += Least(pieces, std::ceil(bytes / run));
-      continue;
-    }
-    // Each record takes one piece, and one more for each border of pieces within the record.
-    // Records within one piece share its block. Only records that cross a border of the piece have
-    // other blocks.
-    const double all = (records + pieces - 1) * (bytes / pieces);
-    part.bytes += Least(all, kBlocksOfAPiece * bytes);
-    fetched += all;
-    requests += records;
-  }
-  if (part.bytes > 0) {
-    part.border /= static_cast<double>(dataset.far_bytes());
-    part.passes = fetched / part.bytes;
-    part.requests = requests / part.passes;
-  }
-  return part;
-}
-
-// How many bytes must be read for the records [first, end) of a far shard. If the shard is
-// compressed, whole pieces are read. REQUIRES: first < end.
-double BytesBetween(const RecordSource& shard, int64_t first, int64_t end) {
-  if (shard.unread_index() != nullptr) {  // The places of the shard's records are not known yet.
-    return static_cast<double>(shard.size_bytes()) / static_cast<double>(shard.num_records()) *
-           static_cast<double>(end - first);
-  }
-  const RecordSpan last = shard.span(end - 1);
-  const ByteStretch bytes = {.begin = shard.span(first).offset, .end = last.offset + last.size};
-  const StoredPieces* const pieces = shard.far_pieces();
-  if (pieces == nullptr) return static_cast<double>(bytes.end - bytes.begin);
-  double stored = 0;
-  for (const PieceRange& range : pieces->PiecesOf(bytes)) {
-    if (range.begin == range.end) continue;
-    stored += static_cast<double>(pieces->PlaceOf(range.end - 1).end -
-                                  pieces->PlaceOf(range.begin).begin);
-  }
-  return stored;
-}
-
-// The `size` records of a selection, estimated from a sample of at most `most`. A selection may
-// have only some records of a run. Then a selected record costs the bytes up to the next selected
-// record, but at most a run.
-template <typename RecordAt>
-Part SampleOf(const Dataset& dataset, int64_t size, RecordAt record_at, int64_t most, double run) {
-  Part part = {.positions = static_cast<double>(size)};
-  const int64_t looks = std::min(size, most);
-  for (int64_t i = 0; i < looks; ++i) {
-    const auto position = static_cast<int64_t>(static_cast<double>(i) / static_cast<double>(looks) *
-                                               static_cast<double>(size));
-    const ShardPlace place = dataset.map().Find(record_at(position));
-    const RecordSource& shard = *dataset.shards()[static_cast<size_t>(place.shard)];
-    int64_t next_index = 0;  // Of the next selected record, if it comes later in the shard.
-    if (run > 0 && position + 1 < size) {
-      const ShardPlace next = dataset.map().Find(record_at(position + 1));
-      if (next.shard == place.shard) next_index = next.index;
-    }
-    for (size_t i = 0; i < shard.num_parts(); ++i) {
-      const auto [source, record] = shard.PartOf(place.index, i);
-      if (source->far_bytes() == nullptr) continue;
-      double bytes = BytesBetween(*source, record, record + 1);
-      if (next_index > place.index) {
-        const int64_t next = record + next_index - place.index;
-        bytes = std::max(bytes, Least(BytesBetween(*source, record, next), run));
-      }
-      part.records += 1;
-      part.bytes += bytes;
-    }
-  }
-  const double share = static_cast<double>(size) / static_cast<double>(std::max<int64_t>(looks, 1));
-  part.records = std::round(part.records * share);
-  part.bytes *= share;
-  part.requests = run == 0 ? part.records : Least(part.records, std::ceil(part.bytes / run));
-  return part;
-}
-
-Part PartOf(const Dataset& joined, const Dataset& own, const SelectedRecords& records, int64_t most,
-            double run) {
-  if (ReadsEachRecord(own)) run = 0;
-  Part part = records.selection == nullptr
-                  ? AllOf(own, run)
-                  : SampleOf(
-                        joined, records.size(),
-                        [&](int64_t position) { return records.RecordAt(position); }, most, run);
-  part.by_record = run == 0;
-  return part;
-}
 
 // How the records of files take turns, as the selections of the spec say.
 struct Turns {
@@ -221,12 +59,15 @@ void Add(const google::protobuf::RepeatedPtrField<v1::Select>& selects, Turns& t
   }
 }
 
-Turns TurnsOf(const v1::FeedSpec& spec, const std::vector<Part>& parts) {
+Turns TurnsOf(const FeedPlan& plan, const std::vector<EpochPart>& parts) {
   Turns turns;
-  Add(spec.select(), turns);
-  for (const v1::Member& member : MembersOf(spec)) Add(member.select(), turns);
-  const auto far =
-      std::count_if(parts.begin(), parts.end(), [](const Part& part) { return part.bytes > 0; });
+  Add(plan.spec().select(), turns);
+  for (const v1::Member& member : MembersOf(plan.spec())) Add(member.select(), turns);
+  // Each record of a zip needs a run of each member.
+  const int64_t far = plan.dataset().zipped().empty()
+                          ? std::count_if(parts.begin(), parts.end(),
+                                          [](const EpochPart& part) { return part.bytes > 0; })
+                          : DatasetsInRuns(plan.dataset());
   if (far > 1) {
     turns.files *= static_cast<double>(far);
     turns.records = 1;
@@ -235,7 +76,7 @@ Turns TurnsOf(const v1::FeedSpec& spec, const std::vector<Part>& parts) {
 }
 
 // Each member of a mixture, otherwise the one dataset of the feed.
-std::vector<Part> PartsOf(const FeedPlan& plan, double run) {
+std::vector<EpochPart> PartsOf(const FeedPlan& plan, double run) {
   const OrderSpec& order = plan.order().spec();
   const Dataset& dataset = plan.dataset();
   if (order.mixture == nullptr) {
@@ -248,11 +89,11 @@ std::vector<Part> PartsOf(const FeedPlan& plan, double run) {
   const std::vector<int64_t>& weights = order.mixture->first_weights();
   const auto total =
       static_cast<double>(std::accumulate(weights.begin(), weights.end(), int64_t{0}));
-  std::vector<Part> parts;
+  std::vector<EpochPart> parts;
   for (const MixtureMember& member : members) {
     const auto weight = static_cast<double>(weights[parts.size()]);
     const Dataset& own = dataset.members().empty() ? dataset : *dataset.members()[parts.size()];
-    Part part = PartOf(dataset, own, member.records, most, run);
+    EpochPart part = PartOf(dataset, own, member.records, most, run);
     part.passes *= static_cast<double>(order.num_records) * weight / total / part.positions;
     parts.push_back(part);
   }
@@ -260,7 +101,7 @@ std::vector<Part> PartsOf(const FeedPlan& plan, double run) {
 }
 
 // The bytes that WINDOW adds. `whole`: its blocks are runs of the dataset's records.
-void AddWindow(const Shuffle& shuffle, bool whole, double files, Part& part) {
+void AddWindow(const Shuffle& shuffle, bool whole, double files, EpochPart& part) {
   const double run = ReadBlocks::kRunBytes;
   const double block = Least(shuffle.block, part.positions);
   const double window = Least(shuffle.window, part.positions);
@@ -269,7 +110,7 @@ void AddWindow(const Shuffle& shuffle, bool whole, double files, Part& part) {
   // have the short last block of the set.
   const double overlaps = Least(blocks, std::floor((window - 2) / block) + kBorderBlocks +
                                             (std::fmod(part.positions, block) == 0 ? 0 : 1));
-  const double pass = part.bytes;
+  const double pass = part.bytes - part.alone;
   double block_bytes = pass / blocks;
   if (whole) {
     const double border = Least(part.border, pass);
@@ -280,7 +121,7 @@ void AddWindow(const Shuffle& shuffle, bool whole, double files, Part& part) {
     // The runs at both ends of a block belong to other blocks, too.
     const double ends = Least(run * files, pass);
     block_bytes += ends;
-    part.bytes = Least(pass + (blocks - 1) * ends, std::max(pass, part.records * run));
+    part.bytes = part.alone + Least(pass + (blocks - 1) * ends, std::max(pass, part.records * run));
     part.requests = Least(part.records, part.requests + (blocks - 1) * files);
   }
   part.held = Least(overlaps * block_bytes, pass);
@@ -288,7 +129,7 @@ void AddWindow(const Shuffle& shuffle, bool whole, double files, Part& part) {
 
 // The bytes that an epoch fetches if it needs `bytes` of the part. Bytes that are kept are not
 // fetched.
-double Fetched(double bytes, const Part& part) {
+double Fetched(double bytes, const EpochPart& part) {
   // This case avoids rounding for a whole pass.
   if (bytes == part.bytes) return bytes - part.kept;
   return part.bytes == 0 ? 0 : bytes * (1 - part.kept / part.bytes);
@@ -296,13 +137,13 @@ double Fetched(double bytes, const Part& part) {
 
 // A cache keeps the bytes that came first. So each part's share of `kept` is proportional to the
 // bytes that an epoch needs of the part.
-void ShareOut(double kept, std::vector<Part>& parts) {
+void ShareOut(double kept, std::vector<EpochPart>& parts) {
   for (size_t round = 0; round < parts.size() && kept > 0; ++round) {
     double open = 0;
-    for (const Part& part : parts) open += part.kept < part.bytes ? part.needs() : 0;
+    for (const EpochPart& part : parts) open += part.kept < part.bytes ? part.needs() : 0;
     if (open == 0) return;
     double left = 0;
-    for (Part& part : parts) {
+    for (EpochPart& part : parts) {
       if (part.kept >= part.bytes) continue;
       const double share = kept * (part.needs() / open);
       const double taken = Least(share, part.bytes - part.kept);
@@ -333,8 +174,8 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
     run = epoch.set_bytes <= room.memory_bytes ? ReadBlocks::kKeptRunBytes : 0;
   }
   const bool whole = order.selection == nullptr && order.mixture == nullptr;
-  std::vector<Part> parts = PartsOf(plan, run);
-  const Turns turns = TurnsOf(plan.spec(), parts);
+  std::vector<EpochPart> parts = PartsOf(plan, run);
+  const Turns turns = TurnsOf(plan, parts);
 
   double set = 0;  // The bytes that all parts fetch, each byte counted once.
   double needs = 0;
@@ -342,7 +183,7 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
   double requests = 0;
   double held = 0;
   bool by_record = true;
-  for (Part& part : parts) {
+  for (EpochPart& part : parts) {
     if (shuffle.mode == ShuffleMode::kWindow && !part.by_record) {
       AddWindow(shuffle, whole, turns.files, part);
     }
@@ -369,7 +210,7 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
   ShareOut(kept, parts);
   double first = 0;
   double later = 0;
-  for (const Part& part : parts) {
+  for (const EpochPart& part : parts) {
     const double once = part.bytes * Least(part.passes, 1);
     const double again = part.needs() * lost * (uses - 1);
     first += once + Fetched(part.needs() - once + again, part);
@@ -382,8 +223,7 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
   epoch.held_bytes = Whole(held);
   epoch.by_record = by_record;
   epoch.holds = lost == 0;
-  // Members of a zip may be read in different ways.
-  epoch.exact = whole && epoch.holds && parts.front().border == 0 && dataset.zipped().empty();
+  epoch.exact = whole && epoch.holds && parts.front().border == 0;
   return epoch;
 }
 
@@ -408,7 +248,7 @@ std::optional<WindowProposal> ProposeWindow(const FeedPlan& plan, const ReadRoom
       order.mixture == nullptr ? int64_t{1} : static_cast<int64_t>(order.mixture->members().size());
   const int64_t room_bytes = room.memory_bytes / kWindowsInMemory / members;
   const double records =
-      std::clamp(AllOf(dataset, 0).records, 1.0, static_cast<double>(dataset.num_records()));
+      std::clamp(WholePart(dataset, 0).records, 1.0, static_cast<double>(dataset.num_records()));
   const double record = std::max(1.0, static_cast<double>(set) / records);
   const double block_bytes = static_cast<double>(
       std::clamp(room_bytes / (kLeastBlocks + kBorderBlocks), kLeastBlockBytes, kMostBlockBytes));

@@ -8,6 +8,8 @@
 //                fetched instead, each once.
 //   images       each file is fetched by itself, once, in any order.
 //
+// Each member of a zip is fetched in its own way, and a dataset that is several members once.
+//
 // For a compressed shard, whole pieces are fetched. If records are fetched by themselves, a piece
 // is fetched again for each record that needs it. With WINDOW, a piece at the border of two blocks
 // is fetched twice.
@@ -71,8 +73,7 @@ struct EpochBytes {
   // DROP` leaves out, and later_bytes may be off by a block and by the rounding of files on disk.
   // The numbers are estimates if shards are compressed, if the feed selects or mixes records, or if
   // bytes are fetched again. The estimate looks at a sample of a selection's records. It assumes
-  // that all windows have the mean size, that a mixture keeps its first weights, and that all far
-  // members of a zip are read in the same way.
+  // that all windows have the mean size, and that a mixture keeps its first weights.
   bool exact = true;
 };
 

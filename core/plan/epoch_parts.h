@@ -1,0 +1,51 @@
+// What one pass over some records of a dataset fetches of its far shards (epoch_bytes.h).
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_PLAN_EPOCH_PARTS_H_
+#define SYSTOLE_CORE_PLAN_EPOCH_PARTS_H_
+
+#include <cstdint>
+
+#include "core/dataset/dataset.h"
+#include "core/order/mixture.h"
+
+namespace systole {
+
+// Some of a dataset's records: all of it, a selection, or a member of a mixture. All numbers are
+// doubles. A double holds every whole number of bytes below 9 PB exactly.
+struct EpochPart {
+  double positions = 0;    // Records, far or not.
+  double records = 0;      // Far records. In a zip, those of each member.
+  double bytes = 0;        // The bytes that one pass over the part fetches.
+  double alone = 0;        // Those of `bytes` that are fetched record by record.
+  double requests = 0;     // The requests of one pass.
+  double held = 0;         // The bytes held at a time, with WINDOW.
+  double border = 0;       // The bytes that two neighbouring blocks of WINDOW both need.
+  double passes = 1;       // The passes in an epoch.
+  bool by_record = false;  // Each record is a request.
+  double kept = 0;         // The part of `bytes` that is kept.
+
+  // The bytes that an epoch needs; bytes that it needs twice count twice.
+  double needs() const { return bytes * passes; }
+};
+
+// Whether all far records of `dataset` are files, which are fetched one by one in any order of the
+// feed. In a zip, those of all members.
+bool ReadsEachRecord(const Dataset& dataset);
+
+// How many datasets hold records of `dataset` that can be fetched in runs: those of a zip that have
+// far shards other than files, each counted once. At most 1 if it is no zip.
+int64_t DatasetsInRuns(const Dataset& dataset);
+
+// All records of `dataset`, in runs of `run` bytes. 0: record by record. Records that are files are
+// always fetched one by one. O(shards).
+EpochPart WholePart(const Dataset& dataset, double run);
+
+// The records `records` of `joined`, which are those of `own`. A selection is estimated from a
+// sample of at most `most` positions.
+EpochPart PartOf(const Dataset& joined, const Dataset& own, const SelectedRecords& records,
+                 int64_t most, double run);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PLAN_EPOCH_PARTS_H_
