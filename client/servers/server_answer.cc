@@ -204,9 +204,9 @@ absl::Status CheckSameLists(const v1::ResolveFeedResponse& answer,
     return absl::FailedPreconditionError(absl::StrFormat(
         "the server has other records for `where` number %d of the spec than the one that answered "
         "first: %d of hash %016x, want %d of hash %016x. Its columns were noted when other records "
-        "were damaged; note them anew for every server: `systole index --columns %s --rebuild`",
+        "were damaged; note them anew for every server: %s",
         i, answer.where_records(i), answer.where_hashes(i), first.where_records(i),
-        first.where_hashes(i), WhereColumns(spec)));
+        first.where_hashes(i), NoteAnewCommand(spec)));
   }
   return absl::OkStatus();
 }

@@ -11,9 +11,15 @@
 
 namespace systole {
 
-// The names of the features that the spec's conditions test, fit to print, as `systole index
-// --columns` takes them: "label,width". Empty if no step is a `where`.
+// The names of the features that the spec's conditions test, as the spec has them, fit to print:
+// "label,width". Empty if no step is a `where`.
 std::string WhereColumns(const v1::FeedSpec& spec);
+
+// The command that notes these columns anew: "`systole index --columns label,width --rebuild`". For
+// a zip it names the datasets, and their features without the prefixes of the zip, because
+// `systole index` is run on the shards of each: "`systole index --columns label --rebuild` over the
+// shards of dataset 'a' and `systole ..". REQUIRES: some step is a `where`.
+std::string NoteAnewCommand(const v1::FeedSpec& spec);
 
 }  // namespace systole
 

@@ -24,17 +24,16 @@ absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdent
         own.dataset_fingerprint(), expected.dataset_fingerprint()));
   }
   if (expected.order_fingerprint() != own.order_fingerprint()) {
-    const std::string columns = WhereColumns(spec);
     return absl::FailedPreconditionError(absl::StrCat(
         absl::StrFormat("the order is not the one this feed began with (%016x here, %016x "
                         "expected): seed, shuffle, select "
                         "and tail must stay the same",
                         own.order_fingerprint(), expected.order_fingerprint()),
-        columns.empty()
+        WhereColumns(spec).empty()
             ? ""
             : absl::StrCat(". Or the columns were noted when other records were damaged: note them "
-                           "anew for every server: `systole index --columns ",
-                           columns, " --rebuild`")));
+                           "anew for every server: ",
+                           NoteAnewCommand(spec))));
   }
   // The expected version is empty if the client was told to accept any.
   if (!expected.content_version().empty() && expected.content_version() != own.content_version()) {

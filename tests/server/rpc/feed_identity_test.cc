@@ -61,5 +61,20 @@ TEST(FeedIdentityTest, OfASpecWithConditionsTheMessageHasTheCommandThatNotesColu
                        HasSubstr("`systole index --columns label --rebuild`")));
 }
 
+TEST(FeedIdentityTest, OfAZipTheCommandHasTheNamesThatTheMemberHas) {
+  v1::FeedSpec spec;
+  spec.add_zip()->set_dataset("photos");
+  v1::Member& depths = *spec.add_zip();
+  depths.set_dataset("depths");
+  depths.set_prefix("d/");
+  spec.add_select()->mutable_where()->set_feature("d/label");
+  v1::FeedIdentity expected = Own();
+  expected.set_order_fingerprint(0x1);
+  EXPECT_THAT(CheckIdentity(expected, Own(), spec),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("`systole index --columns label --rebuild` over the shards of "
+                                 "dataset 'depths'")));
+}
+
 }  // namespace
 }  // namespace systole

@@ -1,0 +1,54 @@
+#include "core/spec/where_columns.h"
+
+#include <string>
+
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+namespace {
+
+v1::FeedSpec SpecOf(const std::string& text) {
+  v1::FeedSpec spec;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &spec));
+  return spec;
+}
+
+TEST(WhereColumnsTest, AllFeaturesOfAllConditionsAreNamedOnce) {
+  EXPECT_EQ(WhereColumns(SpecOf("dataset: 'a' select { take: 3 }")), "");
+  const v1::FeedSpec spec = SpecOf(
+      "mixture { dataset: 'a' select { where { feature: 'width' } } } mixture { dataset: 'b' } "
+      "select { where { any { feature: 'label' } any { all { feature: 'a\\nb' } } } } "
+      "select { where { feature: 'label' } }");
+  EXPECT_EQ(WhereColumns(spec), "a\\nb,label,width");
+  EXPECT_EQ(NoteAnewCommand(spec), "`systole index --columns a\\nb,label,width --rebuild`");
+}
+
+TEST(WhereColumnsTest, TheCommandsOfAZipNameTheFeaturesAsTheDatasetsHaveThem) {
+  const auto command = [](const std::string& features) {
+    std::string text =
+        "zip { dataset: 'photos' } zip { dataset: 'depths' prefix: 'd/' } "
+        "zip { dataset: 'photos' prefix: 'd/x/' } select { where { ";
+    for (const char feature : features) {
+      text += "all { feature: '" +
+              std::string(feature == 'd'   ? "d/label"
+                          : feature == 'x' ? "d/x/width"
+                                           : "label") +
+              "' } ";
+    }
+    return NoteAnewCommand(SpecOf(text + "} }"));
+  };
+  EXPECT_EQ(command("d"),
+            "`systole index --columns label --rebuild` over the shards of dataset "
+            "'depths'");
+  EXPECT_EQ(command("x"),
+            "`systole index --columns width --rebuild` over the shards of dataset "
+            "'photos'");
+  EXPECT_EQ(command("dlx"),
+            "`systole index --columns label --rebuild` over the shards of dataset 'depths' and "
+            "`systole index --columns label,width --rebuild` over the shards of dataset 'photos'");
+}
+
+}  // namespace
+}  // namespace systole
