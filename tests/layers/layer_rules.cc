@@ -342,7 +342,7 @@ std::vector<Room> SystoleRooms() {
              messages,
              {"core/json", "core/compression", "core/record", "core/record/source",
               "core/record/tfrecord", "core/record/images", "core/column", "core/example",
-              "core/image/jpeg", "core/image/png", "core/image/resize", "core/image", "core/spec",
+              "core/image/jpeg", "core/image/png", "core/image/resize", "core/image",
               "core/dataset", "core/plan", "client/shard_set"}})},
       // The work of `systole pace`, `replay` and `load`.
       {"client/cli/pacing", 13,

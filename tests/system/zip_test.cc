@@ -91,14 +91,18 @@ class ZipTest : public testing::Test {
 
   // Starts a server whose dataset `depths` has the shards that `depths` matches.
   std::unique_ptr<ServerProcess> Start(const std::string& depths) const {
-    absl::StatusOr<std::unique_ptr<ServerProcess>> server = ServerProcess::Start(
-        {"--dataset", absl::StrCat("photos=", Files("photos")), "--dataset",
-         absl::StrCat("depths=", depths), "--dataset",
-         absl::StrCat("short=", folder_ / "short.tfrecord")},
-        {.environment = {"AWS_ACCESS_KEY_ID=ID", "AWS_SECRET_ACCESS_KEY=SECRET",
-                         "AWS_REGION=eu-west-1", "AWS_ENDPOINT_URL_S3=" + bucket_.endpoint()}});
+    absl::StatusOr<std::unique_ptr<ServerProcess>> server =
+        ServerProcess::Start({"--dataset", absl::StrCat("photos=", Files("photos")), "--dataset",
+                              absl::StrCat("depths=", depths), "--dataset",
+                              absl::StrCat("short=", folder_ / "short.tfrecord")},
+                             {.environment = Environment()});
     EXPECT_THAT(server, IsOk());
     return *std::move(server);
+  }
+
+  std::vector<std::string> Environment() const {
+    return {"AWS_ACCESS_KEY_ID=ID", "AWS_SECRET_ACCESS_KEY=SECRET", "AWS_REGION=eu-west-1",
+            "AWS_ENDPOINT_URL_S3=" + bucket_.endpoint()};
   }
 
   Finished Feed(const std::string& servers, std::vector<std::string> more = {}) const {
@@ -200,11 +204,45 @@ TEST_F(ZipTest, WhatDoesNotFitIsSaidByTheServer) {
   EXPECT_THAT(refusal("\"depths\"", "\"none\""), HasSubstr("no dataset 'none'"));
   EXPECT_THAT(refusal("seed: 3", "select { auto_shard { policy: AUTO count: 2 } }"),
               HasSubstr("want policy: DATA"));
-  // `inspect` reads one set of shards, so it refuses a spec of several datasets.
-  const Finished inspected =
-      RunSystole({"inspect", folder_ / "photos-0.tfrecord", "--spec", spec_});
-  EXPECT_NE(inspected.exit_code, 0);
-  EXPECT_THAT(inspected.err, HasSubstr("the spec names several datasets"));
+}
+
+TEST_F(ZipTest, InspectSaysWhatAnEpochFetchesOfTheMembersThatAreFar) {
+  const auto inspect = [this](std::vector<std::string> more) {
+    std::vector<std::string> args = {"inspect", "--spec", spec_};
+    args.insert(args.end(), more.begin(), more.end());
+    return RunSystole(args, {.environment = Environment()});
+  };
+  const std::string photos = absl::StrCat("photos=", Files("photos"));
+  const std::string depths = absl::StrCat("depths=", bucket_.Name("d/depths-*.tfrecord"));
+  const Finished text = inspect({photos, depths});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("dataset 'photos':\n"), HasSubstr("dataset 'depths':\n"),
+                              HasSubstr("3 shards, 48 records"), HasSubstr("2 shards, 48 records"),
+                              HasSubstr("a feed of this spec: the first epoch fetches ")));
+  const size_t bytes = Shard("depths--", 0, 24).size() + Shard("depths--", 24, 24).size();
+  const Finished json = inspect({depths, photos, "--json"});
+  EXPECT_EQ(json.exit_code, 0) << json.err;
+  EXPECT_THAT(
+      json.out,
+      AllOf(HasSubstr("\"datasets\":[{\"name\":\"photos\","), HasSubstr("{\"name\":\"depths\","),
+            HasSubstr(absl::StrCat("\"epoch\":{\"set_bytes\":", bytes, ",")),
+            HasSubstr(absl::StrCat("\"first_bytes\":", bytes, ",")), HasSubstr("\"exact\":true")));
+  // Nothing is far.
+  const Finished near = inspect({photos, absl::StrCat("depths=", Files("depths"))});
+  EXPECT_EQ(near.exit_code, 0) << near.err;
+  EXPECT_THAT(near.out, Not(HasSubstr("a feed of this spec")));
+
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    const Finished refused = inspect(more);
+    EXPECT_NE(refused.exit_code, 0);
+    return refused.err;
+  };
+  EXPECT_THAT(refusal({Files("photos")}), AllOf(HasSubstr("does not say whose shards"),
+                                                HasSubstr("want 'photos=GLOB' 'depths=GLOB'")));
+  EXPECT_THAT(refusal({photos, "depth=x"}), HasSubstr("'depth=x' does not say whose shards"));
+  EXPECT_THAT(refusal({photos}), HasSubstr("names dataset 'depths', and no shards of it"));
+  EXPECT_THAT(refusal({photos, absl::StrCat("depths=", folder_ / "short.tfrecord")}),
+              HasSubstr("zip[1] ('depths') has 47 records"));
 }
 
 TEST_F(ZipTest, AConditionIsAnsweredFromTheColumnsOfTheMembers) {

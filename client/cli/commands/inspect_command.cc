@@ -1,5 +1,6 @@
 // `systole inspect`: what is in these shards, or in one record of them.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,6 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/commands/feed_flags.h"
 #include "client/cli/console/progress_bar.h"
@@ -18,6 +23,7 @@
 #include "client/cli/shards/shard_differences.h"
 #include "client/cli/shards/shard_inspector.h"
 #include "core/json/json_writer.h"
+#include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/stores/list_shards.h"
@@ -57,11 +63,20 @@ void AppendFetches(const FetchReport& fetches, JsonWriter& json) {
   json.EndObject();
 }
 
-std::string ReportAsJson(const InspectReport& report, const ColumnReport& columns,
-                         absl::Span<const ShardDifference> differences,
-                         const std::optional<FetchReport>& fetches) {
-  JsonWriter json;
-  json.BeginObject().Field("records", report.records).Field("bytes", report.bytes);
+// One dataset's shards, and what was found in them.
+struct Inspected {
+  std::string name;  // Empty: the command line names no dataset.
+  std::vector<std::string> globs;
+  InspectReport report = {};
+  ColumnReport columns = {};
+  std::vector<ShardDifference> differences = {};
+};
+
+// The fields of a dataset's object, which is open.
+void AppendReport(const Inspected& inspected, JsonWriter& json) {
+  const InspectReport& report = inspected.report;
+  if (!inspected.name.empty()) json.Field("name", ForeignName(inspected.name));
+  json.Field("records", report.records).Field("bytes", report.bytes);
   json.Key("shards").BeginArray();
   for (const ShardSummary& shard : report.shards) {
     json.BeginObject().Field("path", ShownName(shard.path)).Field("records", shard.records);
@@ -92,8 +107,26 @@ std::string ReportAsJson(const InspectReport& report, const ColumnReport& column
     json.EndObject();
   }
   json.EndArray();
-  AppendColumns(columns, json);
-  AppendShardDifferences(differences, json);
+  AppendColumns(inspected.columns, json);
+  AppendShardDifferences(inspected.differences, json);
+}
+
+// Datasets that have names are in a list.
+std::string AsJson(absl::Span<const Inspected> datasets,
+                   const std::optional<FetchReport>& fetches) {
+  JsonWriter json;
+  json.BeginObject();
+  if (datasets.front().name.empty()) {
+    AppendReport(datasets.front(), json);
+  } else {
+    json.Key("datasets").BeginArray();
+    for (const Inspected& dataset : datasets) {
+      json.BeginObject();
+      AppendReport(dataset, json);
+      json.EndObject();
+    }
+    json.EndArray();
+  }
   if (fetches.has_value()) AppendFetches(*fetches, json);
   return json.EndObject().text();
 }
@@ -140,6 +173,43 @@ std::string ReportAsText(const InspectReport& report) {
   return text;
 }
 
+// The globs of each dataset that the spec names. If it names several, each glob has a name. The
+// names are in the order of the spec.
+absl::StatusOr<std::vector<Inspected>> DatasetsOfGlobs(const v1::FeedSpec& spec,
+                                                       const std::vector<std::string>& globs) {
+  if (MembersOf(spec).empty() && spec.zip().empty()) return {{{.name = "", .globs = globs}}};
+  std::vector<Inspected> datasets;
+  const auto find = [&](absl::string_view name) {
+    return std::find_if(datasets.begin(), datasets.end(),
+                        [&](const Inspected& dataset) { return dataset.name == name; });
+  };
+  std::vector<std::string> wanted;
+  for (const std::string& name : DatasetsOf(spec)) {
+    if (find(name) != datasets.end()) continue;
+    datasets.push_back({.name = name, .globs = {}});
+    wanted.push_back(absl::StrCat("'", ForeignName(name), "=GLOB'"));
+  }
+  for (const std::string& glob : globs) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(glob, absl::MaxSplits('=', 1));
+    const auto found = find(parts.first);
+    if (found == datasets.end() || parts.second.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", ForeignName(glob),
+          "' does not say whose shards it names, and --spec names several datasets; want ",
+          absl::StrJoin(wanted, " ")));
+    }
+    found->globs.emplace_back(parts.second);
+  }
+  for (const Inspected& dataset : datasets) {
+    if (!dataset.globs.empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--spec names dataset '", ForeignName(dataset.name),
+                     "', and no shards of it are named; want ", absl::StrJoin(wanted, " ")));
+  }
+  return datasets;
+}
+
 std::string DetailAsJson(const RecordDetail& detail) {
   JsonWriter json;
   json.BeginObject().Field("shard", ShownName(detail.shard));
@@ -182,7 +252,9 @@ class InspectCommand final : public Command {
   }
 
   void Declare(OptionList& options) override {
-    options.PositionalList("GLOB", &globs_, "Shards or images: paths or quoted patterns");
+    options.PositionalList("GLOB", &globs_,
+                           "Shards or images: paths or quoted patterns; NAME=GLOB for each dataset "
+                           "of a --spec that names several");
     options.Optional("--record", "N", &record_,
                      "Show this record, counted from 0 over all shards in sorted order");
     options.Optional("--index-dir", "DIR", &index_dir_,
@@ -220,54 +292,80 @@ class InspectCommand final : public Command {
       SYSTOLE_ASSIGN_OR_RETURN(room.disk_bytes,
                                ParseSize("--block-cache-bytes", block_cache_bytes_, 0));
     }
-    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(globs_));
     if (record_.has_value()) {
+      SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(globs_));
       SYSTOLE_ASSIGN_OR_RETURN(const RecordDetail detail, InspectRecord(paths, *record_));
       console.out << (console.json ? DetailAsJson(detail) + "\n" : DetailAsText(detail));
       return absl::OkStatus();
     }
-    SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(0));
-    std::vector<std::unique_ptr<const RecordSource>> shards;
-    absl::StatusOr<InspectReport> inspected;
-    {
-      ProgressBar bar(console,
-                      {.label = "inspecting", .total = static_cast<int64_t>(paths.size())});
-      inspected = InspectShards(paths, {.threads = threads,
-                                        .file_done = [&bar] { bar.Add(1); },
-                                        .opened = spec_.empty() ? nullptr : &shards});
+    SYSTOLE_ASSIGN_OR_RETURN(std::vector<Inspected> datasets, DatasetsOfGlobs(spec, globs_));
+    ShardsOfDatasets shards;
+    for (Inspected& dataset : datasets) {
+      SYSTOLE_RETURN_IF_ERROR(Inspect(
+          console, dataset,
+          spec_.empty() ? nullptr : &shards[dataset.name.empty() ? spec.dataset() : dataset.name]));
     }
-    SYSTOLE_RETURN_IF_ERROR(inspected.status());
-    const InspectReport& report = *inspected;
-    SYSTOLE_ASSIGN_OR_RETURN(const ColumnReport columns, ReportColumns(report.shards, index_dir_));
     std::optional<FetchReport> fetches;
     if (!spec_.empty()) {
       SYSTOLE_ASSIGN_OR_RETURN(fetches, ReportFetches(spec, std::move(shards), room));
     }
-    std::vector<ShardCount> opened;
-    for (const ShardSummary& shard : report.shards) {
-      opened.push_back({shard.path, shard.records, shard.file_bytes});
-    }
-    std::vector<ShardDifference> differences;
-    if (!report.is_group) {
-      SYSTOLE_ASSIGN_OR_RETURN(differences, CompareWithManifests(globs_, opened));
-    }
-    if (console.json) {
-      console.out << ReportAsJson(report, columns, differences, fetches) << "\n";
-    } else {
-      console.out << ReportAsText(report) << ColumnsAsText(columns, report.shards.size());
-      if (fetches.has_value()) console.out << fetches->text;
-      PrintShardDifferences(differences, console.out);
-    }
-    int64_t damaged = report.unreadable;
-    for (const ShardSummary& shard : report.shards) damaged += shard.damaged;
-    if (damaged > 0) {
-      return absl::DataLossError("damage was met; `systole verify` names every bad record");
-    }
-    if (differences.empty()) return absl::OkStatus();
-    return absl::DataLossError(ShardDifferencesText(differences.size()));
+    return Print(console, datasets, fetches);
   }
 
  private:
+  using Shards = std::vector<std::unique_ptr<const RecordSource>>;
+
+  // `opened` gets the shards, which stay open. Null: they are closed.
+  absl::Status Inspect(const Console& console, Inspected& dataset, Shards* opened) const {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(dataset.globs));
+    SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(0));
+    absl::StatusOr<InspectReport> inspected;
+    {
+      ProgressBar bar(console,
+                      {.label = "inspecting", .total = static_cast<int64_t>(paths.size())});
+      inspected = InspectShards(
+          paths, {.threads = threads, .file_done = [&bar] { bar.Add(1); }, .opened = opened});
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(dataset.report, std::move(inspected));
+    SYSTOLE_ASSIGN_OR_RETURN(dataset.columns, ReportColumns(dataset.report.shards, index_dir_));
+    if (dataset.report.is_group) return absl::OkStatus();
+    std::vector<ShardCount> counts;
+    for (const ShardSummary& shard : dataset.report.shards) {
+      counts.push_back({shard.path, shard.records, shard.file_bytes});
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(dataset.differences, CompareWithManifests(dataset.globs, counts));
+    return absl::OkStatus();
+  }
+
+  static absl::Status Print(const Console& console, absl::Span<const Inspected> datasets,
+                            const std::optional<FetchReport>& fetches) {
+    if (console.json) console.out << AsJson(datasets, fetches) << "\n";
+    int64_t damaged = 0;
+    size_t differences = 0;
+    for (const Inspected& dataset : datasets) {
+      damaged += dataset.report.unreadable;
+      for (const ShardSummary& shard : dataset.report.shards) damaged += shard.damaged;
+      differences += dataset.differences.size();
+      if (console.json) continue;
+      if (!dataset.name.empty()) {
+        console.out << "dataset '" << ForeignName(dataset.name) << "':\n";
+      }
+      console.out << ReportAsText(dataset.report)
+                  << ColumnsAsText(dataset.columns, dataset.report.shards.size());
+    }
+    if (!console.json) {
+      if (fetches.has_value()) console.out << fetches->text;
+      for (const Inspected& dataset : datasets) {
+        PrintShardDifferences(dataset.differences, console.out);
+      }
+    }
+    if (damaged > 0) {
+      return absl::DataLossError("damage was met; `systole verify` names every bad record");
+    }
+    if (differences == 0) return absl::OkStatus();
+    return absl::DataLossError(ShardDifferencesText(differences));
+  }
+
   // A quarter of the server's default --memory-budget, as in the server.
   static constexpr int64_t kDefaultReadBudget = int64_t{256} << 20;
 

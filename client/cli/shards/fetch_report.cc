@@ -5,21 +5,24 @@
 #include "absl/strings/str_cat.h"
 #include "core/dataset/dataset.h"
 #include "core/plan/feed_plan.h"
-#include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 
-absl::StatusOr<std::optional<FetchReport>> ReportFetches(
-    const v1::FeedSpec& spec, std::vector<std::unique_ptr<const RecordSource>> shards,
-    const ReadRoom& room) {
-  if (!MembersOf(spec).empty() || !spec.zip().empty()) {
-    return absl::InvalidArgumentError(
-        "--spec: the spec names several datasets, and the shards here are one; inspect them one by "
-        "one, with a spec that names one `dataset`");
+absl::StatusOr<std::optional<FetchReport>> ReportFetches(const v1::FeedSpec& spec,
+                                                         ShardsOfDatasets shards,
+                                                         const ReadRoom& room) {
+  std::map<std::string, std::shared_ptr<const Dataset>> datasets;
+  for (auto& [name, own] : shards) {
+    SYSTOLE_ASSIGN_OR_RETURN(datasets[name], Dataset::Create(name, std::move(own)));
   }
-  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> dataset,
-                           Dataset::Create(spec.dataset(), std::move(shards)));
+  const auto find = [&](const std::string& name) -> absl::StatusOr<std::shared_ptr<const Dataset>> {
+    const auto found = datasets.find(name);
+    if (found != datasets.end()) return found->second;
+    return absl::NotFoundError(absl::StrCat("no shards of dataset '", ForeignName(name), "'"));
+  };
+  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> dataset, DatasetOf(spec, find));
   SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const FeedPlan> plan,
                            FeedPlan::Create(spec, dataset));
   FetchReport report = {.epoch = EpochBytesOf(*plan, room), .window = ProposeWindow(*plan, room)};

@@ -4,6 +4,7 @@
 #ifndef SYSTOLE_CLIENT_CLI_SHARDS_FETCH_REPORT_H_
 #define SYSTOLE_CLIENT_CLI_SHARDS_FETCH_REPORT_H_
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,12 +24,16 @@ struct FetchReport {
   std::string text;
 };
 
-// The report on a feed of `spec` over these shards. `room` is the space for bytes that were read.
-// nullopt: the shards are on this machine.
-//   InvalidArgument  the spec names several datasets, or does not suit the shards.
-absl::StatusOr<std::optional<FetchReport>> ReportFetches(
-    const v1::FeedSpec& spec, std::vector<std::unique_ptr<const RecordSource>> shards,
-    const ReadRoom& room);
+// Open shards by the name of their dataset.
+using ShardsOfDatasets = std::map<std::string, std::vector<std::unique_ptr<const RecordSource>>>;
+
+// The report on a feed of `spec` over these shards, of each dataset that it names. `room` is the
+// space for bytes that were read. nullopt: all shards are on this machine.
+//   InvalidArgument  the spec does not suit the shards.
+//   NotFound         the spec names a dataset that is not in `shards`.
+absl::StatusOr<std::optional<FetchReport>> ReportFetches(const v1::FeedSpec& spec,
+                                                         ShardsOfDatasets shards,
+                                                         const ReadRoom& room);
 
 }  // namespace systole
 
