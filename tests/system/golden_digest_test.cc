@@ -97,6 +97,20 @@ std::string DigitsShard() {
   return shard.Build();
 }
 
+// Records `first` .. `end` - 1 of the scores that belong to the pictures, one record for each.
+std::string TeacherShard(int first, int end) {
+  ShardBuilder shard;
+  for (int record = first; record < end; ++record) {
+    std::vector<float> scores;
+    for (int i = 0; i < 5; ++i) {
+      scores.push_back(static_cast<float>((record * 17 + i * 11) % 32) / 32);
+    }
+    shard.Add(
+        ExampleBuilder().AddFloats("scores", scores).AddInt64s("label", {record}).Serialize());
+  }
+  return shard.Build();
+}
+
 TEST(GoldenDigestTest, EveryShippedSpecGivesTheBytesOfItsGoldenFile) {
   const TempFolder folder;
   ASSERT_EQ(RunSystole({"make-flowers", folder / "images", "--images", absl::StrCat(kImages),
@@ -119,11 +133,16 @@ TEST(GoldenDigestTest, EveryShippedSpecGivesTheBytesOfItsGoldenFile) {
     const std::string shard = folder / absl::StrCat(name, ".tfrecord");
     args.insert(args.end(), {"--dataset", absl::StrCat(name, "=", shard)});
   }
+  // No shard of the scores ends where one of the pictures does.
+  constexpr int kScores = kImages * kCopies;
+  folder.Write("teacher-0.tfrecord", TeacherShard(0, kScores / 3));
+  folder.Write("teacher-1.tfrecord", TeacherShard(kScores / 3, kScores));
+  args.insert(args.end(), {"--dataset", absl::StrCat("teacher=", folder / "teacher-*.tfrecord")});
   const auto server = ServerProcess::Start(args);
   ASSERT_THAT(server, IsOk());
 
   const std::set<std::string> specs = NamesIn("deploy/specs", ".textproto");
-  ASSERT_GE(specs.size(), 12u);
+  ASSERT_GE(specs.size(), 13u);
   EXPECT_EQ(NamesIn("tests/golden/digests", ".txt"), specs) << "want a golden file for each spec";
   for (const std::string& spec : specs) {
     const Finished feed = RunSystole({"feed", "--server", (*server)->address(), "--spec",
