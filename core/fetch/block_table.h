@@ -6,9 +6,8 @@
 //   Look()               now and then: finds reads that hang, and reads that are slow
 //
 // A block is an entry as long as it is wanted, in use, or kept. While a block is read, its entry
-// has one or two reads under way. A read may lose its entry, because no want needs its block any
-// more, or because the read has timed out. Such a read goes on, and holds its request and its
-// memory until it returns.
+// has one or two reads. A read may lose its entry, because no want needs its block any more, or
+// because the read has timed out. Such a read holds its request and its memory until it returns.
 //
 // A BlockTable has no thread, no lock and no clock. Thread-compatible. TakeFreed() returns the
 // blocks and owners of wants that the table has released. So no destructor runs under the caller's

@@ -55,8 +55,8 @@ absl::Status ImageTransformer::Transform(const CropRect& crop, bool flip, absl::
 
 absl::Status ImageTransformer::Start(const CropRect& crop, bool flip) {
   if (scaled_) {
-    // Checks the crop before ScaleCrop divides it. The division may hide that a crop reaches outside
-    // the image, because a pixel of the smaller image may cover places outside.
+    // Checks the crop before ScaleCrop divides it. The division may hide that a crop reaches
+    // outside the image, because a pixel of the smaller image may cover places outside.
     SYSTOLE_RETURN_IF_ERROR(CheckCropInside(crop, info_.height, info_.width));
     crop_ = ScaleCrop(crop, height_, width_);
   } else {

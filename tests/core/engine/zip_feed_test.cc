@@ -347,10 +347,10 @@ TEST(ZipFeedTest, AConditionMayTestFeaturesOfSeveralMembers) {
     return absl::StrCat(kZip, "select { where { ", condition, " } } global_batch: 1 epochs: 1 ",
                         kPairs);
   };
-  EXPECT_THAT(PlanOf(spec("feature: 'b/weight' less: 26"), datasets).status(),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("dataset 'b'"),
-                             HasSubstr("`systole index --columns weight`"))));
+  EXPECT_THAT(
+      PlanOf(spec("feature: 'b/weight' less: 26"), datasets).status(),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("dataset 'b'"), HasSubstr("`systole index --columns weight`"))));
   EXPECT_THAT(datasets.at("a")->NoteColumns({"label", "weight"}), IsOk());
   EXPECT_THAT(datasets.at("b")->NoteColumns({"weight"}), IsOk());
   const auto ids = [&](const std::string& condition) {
