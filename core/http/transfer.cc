@@ -52,7 +52,7 @@ bool Append(curl_slist*& lines, const std::string& line) {
   return true;
 }
 
-// Cut to a day, because libcurl cannot count all times. No call waits for a day.
+// At most a day, because libcurl cannot count longer times on all systems. No call waits for a day.
 long Milliseconds(absl::Duration time) {
   return static_cast<long>(
       absl::ToInt64Milliseconds(std::clamp(time, absl::Milliseconds(1), absl::Hours(24))));
@@ -117,8 +117,8 @@ bool Transfer::SetMethod() {
   return false;
 }
 
-// The signature gets its date when libcurl begins to send, not now. The transfer may wait for a
-// connection so long that the server would refuse a date of now.
+// The signature gets its date when libcurl begins to send, not now. The transfer may wait long for
+// a connection. The server would then refuse the date of now as too old.
 bool Transfer::SetSigning(const AwsSigning& sign) {
   return Set(handle_, CURLOPT_AWS_SIGV4, AwsProvider(sign).c_str()) &&
          // CURLOPT_USERPWD would cut the key at its first ':'.
@@ -147,15 +147,15 @@ bool Transfer::SetUp(const HttpClientOptions& options, const HttpRequest& reques
          Set(handle_, CURLOPT_PATH_AS_IS, long{request.keeps_dots}) && SetMethod() &&
          Set(handle_, CURLOPT_HTTPHEADER, lines_) && Set(handle_, CURLOPT_USERAGENT, "systole") &&
          Set(handle_, CURLOPT_FOLLOWLOCATION, 0L) && Set(handle_, CURLOPT_NOSIGNAL, 1L) &&
-         // One of libcurl's threads asks the name server. If it gets no answer, no other thread
-         // waits for it.
+         // A thread of libcurl looks up the server's address. With this option, the end of a
+         // transfer does not wait for that thread.
          Set(handle_, CURLOPT_QUICK_EXIT, 1L) &&
          Set(handle_, CURLOPT_BUFFERSIZE, long{kReceiveBufferBytes}) &&
          Set(handle_, CURLOPT_CONNECTTIMEOUT_MS,
              Milliseconds(std::min(options.connect_timeout, request.connect_timeout))) &&
          Set(handle_, CURLOPT_LOW_SPEED_LIMIT, kStallBytesPerSecond) &&
          Set(handle_, CURLOPT_LOW_SPEED_TIME, stall_s) && Set(handle_, CURLOPT_TCP_KEEPALIVE, 1L) &&
-         // Empty texts also say that the environment is not to be read.
+         // Set even if they are empty: otherwise libcurl takes them from the environment.
          Set(handle_, CURLOPT_PROXY, proxy.c_str()) &&
          Set(handle_, CURLOPT_NOPROXY, options.no_proxy.c_str()) &&
          Set(handle_, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L) &&
@@ -198,7 +198,7 @@ bool Transfer::TakeHeader(absl::string_view line) {
   if (header_bytes_ > kMaxHeaderBytes) {
     return Fail(absl::ResourceExhaustedError(
         absl::StrCat(names_.object(), ": the server sends more than ", kMaxHeaderBytes,
-                     " bytes of headers; check that the address leads to a server of files")));
+                     " bytes of headers; check that the address leads to a file server")));
   }
   if (absl::StripAsciiWhitespace(line).empty()) {
     return std::exchange(headers_ended_, true) || TakeEndOfHeaders();
@@ -266,8 +266,8 @@ absl::Status Transfer::ErrorOf(CURLcode code) const {
   curl_easy_getinfo(handle_, CURLINFO_OS_ERRNO, &facts.system_error);
   curl_easy_getinfo(handle_, CURLINFO_SSL_VERIFYRESULT, &facts.tls_verdict);
   curl_easy_getinfo(handle_, CURLINFO_HTTP_CONNECTCODE, &facts.proxy_status);
-  // For a reused connection libcurl reports a connect time of 0, but such a connection has sent a
-  // request.
+  // For a reused connection libcurl reports a connect time of 0. But if this transfer has sent its
+  // request, it was connected.
   curl_off_t connect_us = 0;
   long request_bytes = 0;
   curl_easy_getinfo(handle_, CURLINFO_CONNECT_TIME_T, &connect_us);
@@ -320,8 +320,8 @@ void Transfer::Abandon() {
 
 absl::StatusOr<HttpResponse> Transfer::TakeAnswer() {
   MutexLock lock(mu_);
-  // The status is moved out, so that the two threads share no memory. The other thread may destroy
-  // this transfer.
+  // The status is moved, because a copy would share memory with this transfer. Another thread may
+  // destroy the transfer while the caller uses the status.
   if (!status_.ok()) return std::exchange(status_, absl::OkStatus());
   return std::move(answer_);
 }

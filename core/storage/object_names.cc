@@ -28,19 +28,19 @@ bool IsFolder(const ObjectNames& objects, const std::string& folder) {
   return first != objects.end() && absl::StartsWith(*first, folder);
 }
 
-// fnmatch() does not see what follows a NUL, so text with a NUL never matches.
+// Text with a NUL never matches: fnmatch() would compare only the part before the NUL.
 bool Matches(const std::string& pattern, const std::string& name) {
   return pattern.find('\0') == std::string::npos && name.find('\0') == std::string::npos &&
          ::fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
 }
 
-// The objects that match `pattern`, and the folders of objects that match it.
+// The objects whose names match `pattern`, and the folders of objects whose own names match it.
 std::set<std::string> Matching(const ObjectNames& objects, const std::string& pattern) {
   std::set<std::string> found;
   absl::string_view before;
   for (const std::string& object : objects) {
     if (!IsFolderName(object) && Matches(pattern, object)) found.insert(found.end(), object);
-    // The folders of the object before this one have been looked at.
+    // The folders that this object shares with the one before it have been compared already.
     const auto seen = static_cast<size_t>(
         std::mismatch(object.begin(), object.end(), before.begin(), before.end()).first -
         object.begin());

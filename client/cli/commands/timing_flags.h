@@ -31,8 +31,8 @@ struct TimedFeed {
   std::optional<emulator::ChipProgram> program;
 };
 
-// What is known about the steps before the feed is open: their time, or the model and the chips
-// that it runs on.
+// What is known about the steps even before the feed is opened: either their time, or the model and
+// the chips that it runs on.
 struct TimedSteps {
   struct ModelOnSlice {
     emulator::Model model;
@@ -47,8 +47,8 @@ struct TimedSteps {
   emulator::InfeedLayout layout = emulator::InfeedLayout::kHwcnTiled;
 
   // The `num_cores` cores that take slices of these tensors.
-  //   InvalidArgument  the model cannot take the image output; the slice has another number of
-  //                    cores; the step or its transfer takes more than an hour.
+  //   InvalidArgument  the model cannot take the image output; the chip's slice does not have
+  //                    `num_cores` cores; the step or its transfer takes more than an hour.
   absl::StatusOr<TimedFeed> FeedFor(const std::vector<emulator::ArrivalTensor>& tensors,
                                     int num_cores) const;
 };

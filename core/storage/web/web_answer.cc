@@ -133,7 +133,7 @@ absl::Status RefusalOf(absl::string_view called, const HttpResponse& response) {
         absl::StrCat(what, "; it is overloaded or fails: try again later, or read from another"));
   }
   return absl::FailedPreconditionError(
-      absl::StrCat(what, ", want 200 or 206; check that the address leads to a server of files"));
+      absl::StrCat(what, ", want 200 or 206; check that the address leads to a file server"));
 }
 
 absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,

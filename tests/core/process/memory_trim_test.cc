@@ -23,7 +23,7 @@ TEST(MemoryTrimTest, ItIsDueAtOnceAndAgainAsLongAsItGains) {
   }
 }
 
-// All resident memory is in use, so no call frees any.
+// Each trim gives back one byte less than counts as a gain.
 TEST(MemoryTrimTest, WithoutGainTheWaitDoublesUpToTheLongest) {
   MemoryTrim trim;
   int calls = 0;

@@ -31,7 +31,8 @@ TEST(ProductPriceTest, RepeatedProductsFollowWithoutAGap) {
   EXPECT_EQ(op->gemm.k, 3);
 }
 
-// 10 times 2 folds take 2 * 4 + 4 + 5 - 2 cycles each, less 1.
+// Each of the 10 products has 2 folds of 2 * 4 + 4 + 5 - 2 = 15 cycles, and takes one cycle less
+// than both of them: 29.
 TEST(ProductPriceTest, ScaleSimsAreSerial) {
   const absl::StatusOr<Op> op =
       PriceProduct({.gemm = {5, 3, 8}, .repeats = 10}, ToyChip(), Dataflow::kScaleSimWs);

@@ -11,8 +11,8 @@ namespace {
 
 using testing::IsEmpty;
 
-// From 64 images a core on, the emulator is close to the measured rates. With few images a core it
-// is known to be too fast.
+// With 64 images a core or more, the emulator is close to the measured rates. With few images a
+// core it is known to be too fast.
 TEST(PublishedTest, ResNet50IsComparedAtEveryMeasurementsOwnSliceAndBatch) {
   const Model model = ShippedModel("resnet50");
   const absl::StatusOr<std::vector<Comparison>> v2 =

@@ -51,7 +51,7 @@ TEST(PngDecoderTest, ACutOrDamagedFileIsDataLoss) {
     std::vector<uint8_t> out(static_cast<size_t>(info->width) * info->height * 3);
     return DecodePng(png, 3, absl::MakeSpan(out));
   };
-  // The end marker may be missing: libpng allows that, too.
+  // Like libpng, the decoder accepts a file that lacks its last bytes, the end marker.
   for (size_t bytes = 0; bytes + 17 < kColour.size(); ++bytes) {
     EXPECT_THAT(status(kColour.substr(0, bytes)),
                 StatusIs(absl::StatusCode::kDataLoss, HasSubstr("PNG: ")))

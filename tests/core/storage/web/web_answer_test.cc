@@ -81,9 +81,9 @@ TEST(WebAnswerTest, ARefusalSaysWhatToDo) {
            {403, absl::StatusCode::kPermissionDenied, "signed address"},
            {429, absl::StatusCode::kUnavailable, "try again"},
            {503, absl::StatusCode::kUnavailable, "try again"},
-           {400, absl::StatusCode::kFailedPrecondition, "server of files"},
+           {400, absl::StatusCode::kFailedPrecondition, "file server"},
            {407, absl::StatusCode::kFailedPrecondition, "http_proxy"},
-           {204, absl::StatusCode::kFailedPrecondition, "server of files"}}) {
+           {204, absl::StatusCode::kFailedPrecondition, "file server"}}) {
     EXPECT_THAT(RefusalOf(kName, Answer(status, {})),
                 StatusIs(code, AllOf(HasSubstr(words), HasSubstr(absl::StrCat(status)),
                                      HasSubstr("https://host/dir/a.tfrecord:"))));
