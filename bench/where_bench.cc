@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +51,9 @@ class Shards {
   }
 
   RecordList Where(const Condition& condition) const {
-    const auto bits = DatasetColumns(folder_, false).RecordsThatMeet(shards_, condition);
+    std::set<std::string> found;
+    const auto bits =
+        DatasetColumns(folder_, false).RecordsThatMeet(shards_, condition, kLookUpBytes, found);
     SYSTOLE_CHECK(bits.ok());
     std::vector<uint64_t> all;
     for (const std::vector<uint64_t>& shard : *bits)

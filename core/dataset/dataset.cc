@@ -4,6 +4,7 @@
 #include <atomic>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -192,18 +193,21 @@ absl::StatusOr<NotedColumns> Dataset::NoteColumns(const std::vector<std::string>
   return columns_->Note(shards_, features, options);
 }
 
-absl::StatusOr<std::vector<uint64_t>> Dataset::RecordsThatMeet(const Condition& condition) const {
-  if (!zipped_.empty()) return RecordsOfZip(condition);
+absl::StatusOr<std::vector<uint64_t>> Dataset::RecordsThatMeet(const Condition& condition,
+                                                               int64_t bytes,
+                                                               std::set<std::string>& found) const {
+  if (!zipped_.empty()) return RecordsOfZip(condition, bytes, found);
   std::vector<uint64_t> all(static_cast<size_t>((num_records() + 63) / 64));
   int64_t at = 0;
   for (const std::shared_ptr<const Dataset>& member : members_) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<uint64_t> bits, member->RecordsThatMeet(condition));
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<uint64_t> bits,
+                             member->RecordsThatMeet(condition, bytes, found));
     AppendBits(bits, member->num_records(), at, all);
     at += member->num_records();
   }
   if (!members_.empty()) return all;
   const absl::StatusOr<std::vector<std::vector<uint64_t>>> bits =
-      columns_->RecordsThatMeet(shards_, condition);
+      columns_->RecordsThatMeet(shards_, condition, bytes, found);
   if (!bits.ok()) {
     return absl::Status(bits.status().code(),
                         absl::StrCat("dataset '", name_, "': ", bits.status().message()));

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -135,9 +136,12 @@ class Dataset {
   // Keeps the columns of features that no record has (DatasetColumns::Keep()). REQUIRES: not joined
   // or zipped.
   void KeepColumns(const NotedColumns& noted) const { columns_->Keep(shards_, noted); }
-  // Which records meet the condition: bit i % 64 of word i / 64 for record i. Errors are those of
-  // DatasetColumns::RecordsThatMeet(), and name the dataset.
-  absl::StatusOr<std::vector<uint64_t>> RecordsThatMeet(const Condition& condition) const;
+  // Which records meet the condition: bit i % 64 of word i / 64 for record i. `bytes` and `found`
+  // as in DatasetColumns::RecordsThatMeet(). If the dataset is joined, `found` has what the records
+  // of any member have. Errors are those of DatasetColumns::RecordsThatMeet(), and name the
+  // dataset.
+  absl::StatusOr<std::vector<uint64_t>> RecordsThatMeet(const Condition& condition, int64_t bytes,
+                                                        std::set<std::string>& found) const;
   // A number that no other dataset of this process has or had.
   uint64_t number() const { return number_; }
 
@@ -167,7 +171,8 @@ class Dataset {
   std::string WhereInZip(int64_t record, std::optional<size_t> part) const;
   absl::StatusOr<NotedColumns> NoteColumnsOfZip(const std::vector<std::string>& features,
                                                 const NoteColumnsOptions& options) const;
-  absl::StatusOr<std::vector<uint64_t>> RecordsOfZip(const Condition& condition) const;
+  absl::StatusOr<std::vector<uint64_t>> RecordsOfZip(const Condition& condition, int64_t bytes,
+                                                     std::set<std::string>& found) const;
 
   const std::string name_;
   const std::vector<std::shared_ptr<const RecordSource>> shards_;

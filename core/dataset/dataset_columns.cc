@@ -203,10 +203,10 @@ void DatasetColumns::Keep(Shards shards, const NotedColumns& noted) const {
 }
 
 absl::StatusOr<std::vector<std::vector<uint64_t>>> DatasetColumns::RecordsThatMeet(
-    Shards shards, const Condition& condition) const {
+    Shards shards, const Condition& condition, int64_t bytes, std::set<std::string>& found) const {
   const std::vector<std::string> features = FeaturesOf(condition);
   std::vector<std::vector<uint64_t>> bits(shards.size());
-  Mutex mu;  // For `facts`.
+  Mutex mu;  // For `facts` and `found`.
   std::map<std::string, DecidingFacts> facts;
   int64_t most_records = 0;
   bool are_far = false;
@@ -215,7 +215,7 @@ absl::StatusOr<std::vector<std::vector<uint64_t>>> DatasetColumns::RecordsThatMe
     are_far = are_far || shard->is_far();
   }
   SYSTOLE_RETURN_IF_ERROR(ForEachShard(
-      static_cast<int64_t>(shards.size()), ShardsTestedAtOnce(most_records, are_far),
+      static_cast<int64_t>(shards.size()), ShardsTestedAtOnce(most_records, are_far, bytes),
       [&](int64_t number) -> absl::Status {
         const auto i = static_cast<size_t>(number);
         const RecordSource& shard = *shards[i];
@@ -226,8 +226,10 @@ absl::StatusOr<std::vector<std::vector<uint64_t>>> DatasetColumns::RecordsThatMe
             return Lacking(shard, features, column.status());
           }
           if (!column.ok()) return CannotRead(shard, column.status());
+          const bool is_present = column->CountPresent() > 0;
           MutexLock lock(mu);
           facts[feature].Add(i, column->facts);
+          if (is_present) found.insert(feature);
           return column;
         };
         SYSTOLE_ASSIGN_OR_RETURN(bits[i], systole::RecordsThatMeet(condition, get));
@@ -239,9 +241,8 @@ absl::StatusOr<std::vector<std::vector<uint64_t>>> DatasetColumns::RecordsThatMe
   return bits;
 }
 
-int ShardsTestedAtOnce(int64_t most_records, bool are_far) {
-  const int64_t shards =
-      kTestedShardsBytes / kTestedRecordBytes / std::max<int64_t>(most_records, 1);
+int ShardsTestedAtOnce(int64_t most_records, bool are_far, int64_t bytes) {
+  const int64_t shards = bytes / kTestedRecordBytes / std::max<int64_t>(most_records, 1);
   return static_cast<int>(
       std::clamp<int64_t>(shards, 1, are_far ? kShardsOpenedAtOnce : kNearShardsTestedAtOnce));
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,16 +59,17 @@ struct NotedColumns {
 };
 
 // How many shards DatasetColumns::RecordsThatMeet() tests at a time, if the largest shard has
-// `most_records` records: as many as fit into kTestedShardsBytes, but at least one. A shard takes
+// `most_records` records: as many as fit into `bytes`, but at least one. A shard takes
 // kTestedRecordBytes for each record: 36 for a column while it is read, and 8 for the bits of 64
 // tests. So the memory depends neither on the number of shards nor on the number of features. Up to
 // kShardsOpenedAtOnce threads test far shards, because these threads mostly wait. Only
 // kNearShardsTestedAtOnce threads test shards on this machine, because they take processors from
 // the feeds.
 inline constexpr int kNearShardsTestedAtOnce = 4;
-inline constexpr int64_t kTestedShardsBytes = int64_t{64} << 20;
 inline constexpr int64_t kTestedRecordBytes = 44;
-int ShardsTestedAtOnce(int64_t most_records, bool are_far);
+int ShardsTestedAtOnce(int64_t most_records, bool are_far, int64_t bytes);
+// The bytes of a look-up that shares no memory with others: the first share of LookUpMemory.
+inline constexpr int64_t kLookUpBytes = int64_t{64} << 20;
 
 class DatasetColumns {
  public:
@@ -99,13 +101,16 @@ class DatasetColumns {
   void Keep(Shards shards, const NotedColumns& noted) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // For each shard, which of its records meet the condition (RecordsThatMeet()). Reads the files of
-  // columns, of ShardsTestedAtOnce() shards at a time, and no record.
+  // columns, of ShardsTestedAtOnce() shards at a time, and no record. Takes `bytes` of memory for
+  // columns, or what one shard takes, if that is more. Adds those features of the condition to
+  // `found` that at least one record has.
   //   FailedPrecondition  a shard has no column of a feature. The message has the command that
   //                       notes one.
   //   InvalidArgument     the errors of CheckComparable().
   // Also the errors of reading files of columns.
   absl::StatusOr<std::vector<std::vector<uint64_t>>> RecordsThatMeet(
-      Shards shards, const Condition& condition) const ABSL_LOCKS_EXCLUDED(mu_);
+      Shards shards, const Condition& condition, int64_t bytes, std::set<std::string>& found) const
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // How many shards Note() reads at a time for so many features: as many as its memory bound
   // allows, but at most kShardsOpenedAtOnce.

@@ -152,10 +152,17 @@ absl::StatusOr<NotedColumns> Dataset::NoteColumnsOfZip(const std::vector<std::st
   return all;
 }
 
-absl::StatusOr<std::vector<uint64_t>> Dataset::RecordsOfZip(const Condition& condition) const {
+absl::StatusOr<std::vector<uint64_t>> Dataset::RecordsOfZip(const Condition& condition,
+                                                            int64_t bytes,
+                                                            std::set<std::string>& found) const {
   return RecordsOfZipThatMeet(condition, FeaturesOfMembers(zipped_),
-                              [this](size_t member, const Condition& own) {
-                                return zipped_[member].dataset->RecordsThatMeet(own);
+                              [&](size_t member, const Condition& own) {
+                                const auto& [dataset, prefix] = zipped_[member];
+                                std::set<std::string> names;
+                                auto records = dataset->RecordsThatMeet(own, bytes, names);
+                                for (const std::string& name : names)
+                                  found.insert(absl::StrCat(prefix, name));
+                                return records;
                               });
 }
 

@@ -17,6 +17,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "core/concurrency/mutex.h"
+#include "core/dataset/look_up_memory.h"
 #include "core/order/record_list.h"
 
 namespace systole {
@@ -43,6 +44,9 @@ class RecordLists {
       const std::string& key, const std::string& peer,
       absl::FunctionRef<absl::StatusOr<RecordList>()> make) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // What the makers of lists take memory from.
+  LookUpMemory& memory() { return memory_; }
+
   // Lists in use.
   size_t size() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -61,6 +65,7 @@ class RecordLists {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::function<bool()> make_room_;
+  LookUpMemory memory_;
   mutable Mutex mu_;
   std::map<std::string, Entry> lists_ ABSL_GUARDED_BY(mu_);
 };

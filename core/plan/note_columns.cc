@@ -3,59 +3,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-#include <memory>
+#include <map>
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "core/column/condition.h"
+#include "core/dataset/absent_feature.h"
 #include "core/plan/where_plan.h"
 #include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
-#include "core/text/did_you_mean.h"
-#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {
 
 using Names = std::set<std::string>;
-
-// The most names that an error lists; a record may have any number of features.
-constexpr size_t kMostListed = 20;
-
-absl::Status NoRecordHas(const Dataset& dataset, const std::string& feature) {
-  std::vector<std::string> known = dataset.sample().names();
-  for (const std::shared_ptr<const Dataset>& member : dataset.members()) {
-    for (std::string& name : member->sample().names()) known.push_back(std::move(name));
-  }
-  std::sort(known.begin(), known.end());
-  known.erase(std::unique(known.begin(), known.end()), known.end());
-  const std::string meant = DidYouMean(feature, known);
-  std::vector<std::string> listed;
-  for (const std::string& name : known) {
-    if (listed.size() < kMostListed) listed.push_back(ForeignName(name));
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "dataset '", dataset.name(), "': no record has the feature '", ForeignName(feature), "'",
-      !meant.empty()  ? meant
-      : known.empty() ? "; its records may be no examples"
-                      : absl::StrCat("; its records have ", absl::StrJoin(listed, ", "),
-                                     known.size() > kMostListed ? ", .." : "")));
-}
-
-// Adds the features that the `where` steps of `selects` test.
-template <typename Selects>
-absl::Status AddFeatures(const Selects& selects, const std::string& prefix, Names& features) {
-  for (int i = 0; i < selects.size(); ++i) {
-    if (!selects[i].has_where()) continue;
-    SYSTOLE_ASSIGN_OR_RETURN(
-        const Condition condition,
-        ConditionOf(selects[i].where(), absl::StrCat(prefix, "select[", i, "].where")));
-    for (std::string& feature : FeaturesOf(condition)) features.insert(std::move(feature));
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -68,8 +29,16 @@ absl::StatusOr<NotedColumns> NoteColumnsOf(const Dataset& dataset,
 }
 
 absl::Status NoteColumnsFor(const v1::FeedSpec& spec, const Dataset& dataset) {
-  Names shared;
-  SYSTOLE_RETURN_IF_ERROR(AddFeatures(spec.select(), "", shared));
+  std::map<int, Names> features_of;  // By member, as in WhereStep.
+  SYSTOLE_RETURN_IF_ERROR(ForEachWhere(
+      spec, [&](int member, const v1::Where& where, const std::string& field) -> absl::Status {
+        SYSTOLE_ASSIGN_OR_RETURN(const Condition condition, ConditionOf(where, field));
+        for (std::string& feature : FeaturesOf(condition)) {
+          features_of[member].insert(std::move(feature));
+        }
+        return absl::OkStatus();
+      }));
+  const Names& shared = features_of[kOwnSelect];
   const auto& members = MembersOf(spec);
   // Datasets that FeedPlan will refuse need no columns.
   if (static_cast<size_t>(members.size()) != dataset.members().size()) return absl::OkStatus();
@@ -80,8 +49,7 @@ absl::Status NoteColumnsFor(const v1::FeedSpec& spec, const Dataset& dataset) {
   Names nowhere = shared;  // The shared features that no record of a member has.
   for (int i = 0; i < members.size(); ++i) {
     const Dataset& member = *dataset.members()[static_cast<size_t>(i)];
-    Names own;
-    SYSTOLE_RETURN_IF_ERROR(AddFeatures(members[i].select(), SelectPrefix(spec, i), own));
+    const Names& own = features_of[i];
     Names both = own;
     both.insert(shared.begin(), shared.end());
     SYSTOLE_ASSIGN_OR_RETURN(NotedColumns noted, member.NoteColumns({both.begin(), both.end()}));

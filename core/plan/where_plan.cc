@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "core/dataset/absent_feature.h"
 #include "core/interrupt/interrupt.h"
 #include "core/order/selection.h"
 #include "core/status/status_macros.h"
@@ -189,14 +190,22 @@ int ConditionsIn(const v1::Where& where) {
 }
 
 absl::StatusOr<RecordList> MakeList(const Condition& condition, const Dataset& dataset,
-                                    const Selection& before) {
-  absl::StatusOr<std::vector<uint64_t>> records = dataset.RecordsThatMeet(condition);
+                                    const Selection& before, LookUpMemory& memory) {
+  std::set<std::string> found;
+  absl::StatusOr<std::vector<uint64_t>> records = [&] {
+    const LookUpMemory::Share share = memory.Take();
+    return dataset.RecordsThatMeet(condition, share.bytes(), found);
+  }();
   if (InterruptRequested()) return InterruptedError();
   if (absl::IsFailedPrecondition(records.status())) {
     return absl::FailedPreconditionError(absl::StrCat(
         condition.field, ": ", records.status().message(), MeantFeature(condition, dataset)));
   }
   SYSTOLE_RETURN_IF_ERROR(records.status());
+  // There may be columns that say so of every record (NoteColumnsFor()).
+  for (const std::string& feature : FeaturesOf(condition)) {
+    if (!found.contains(feature)) return NoRecordHas(dataset, feature);
+  }
   if (before.is_whole()) return RecordList(*std::move(records), dataset.num_records());
   const int64_t positions = before.num_records();
   std::vector<uint64_t> chosen(static_cast<size_t>((positions + 63) / 64));
@@ -210,23 +219,21 @@ absl::StatusOr<RecordList> MakeList(const Condition& condition, const Dataset& d
   return RecordList(std::move(chosen), positions);
 }
 
-// Calls `visit` for each `where` of the spec, with its field.
-absl::Status ForEachWhere(
-    const v1::FeedSpec& spec,
-    absl::FunctionRef<absl::Status(const v1::Where& where, const std::string& field)> visit) {
+}  // namespace
+
+absl::Status ForEachWhere(const v1::FeedSpec& spec, VisitWhere visit) {
   for (int member = kOwnSelect; member < MembersOf(spec).size(); ++member) {
     const Selects& selects =
         member == kOwnSelect ? spec.select() : MembersOf(spec)[member].select();
     for (int i = 0; i < selects.size(); ++i) {
       if (!selects[i].has_where()) continue;
-      SYSTOLE_RETURN_IF_ERROR(visit(
-          selects[i].where(), absl::StrCat(SelectPrefix(spec, member), "select[", i, "].where")));
+      SYSTOLE_RETURN_IF_ERROR(
+          visit(member, selects[i].where(),
+                absl::StrCat(SelectPrefix(spec, member), "select[", i, "].where")));
     }
   }
   return absl::OkStatus();
 }
-
-}  // namespace
 
 absl::StatusOr<Condition> ConditionOf(const v1::Where& where, absl::string_view field) {
   return Translator().Translate(where, std::string(field), /*level=*/1);
@@ -235,7 +242,7 @@ absl::StatusOr<Condition> ConditionOf(const v1::Where& where, absl::string_view 
 absl::Status CheckWheres(const v1::FeedSpec& spec) {
   int wheres = 0;
   int conditions = 0;
-  SYSTOLE_RETURN_IF_ERROR(ForEachWhere(spec, [&](const v1::Where& where, const std::string&) {
+  SYSTOLE_RETURN_IF_ERROR(ForEachWhere(spec, [&](int, const v1::Where& where, const std::string&) {
     ++wheres;
     conditions += ConditionsIn(where);
     return absl::OkStatus();
@@ -250,7 +257,7 @@ absl::Status CheckWheres(const v1::FeedSpec& spec) {
                                                    conditions, " conditions, want at most ",
                                                    kMaxWhereConditions));
   }
-  return ForEachWhere(spec, [](const v1::Where& where, const std::string& field) {
+  return ForEachWhere(spec, [](int, const v1::Where& where, const std::string& field) {
     return ConditionOf(where, field).status();
   });
 }
@@ -263,7 +270,7 @@ absl::StatusOr<std::shared_ptr<const RecordList>> ListOf(const v1::FeedSpec& spe
   const Dataset& of =
       step.member == kOwnSelect ? dataset : *dataset.members()[static_cast<size_t>(step.member)];
   return lists.Find(KeyOf(spec, dataset, step), peer,
-                    [&] { return MakeList(condition, of, step.before); });
+                    [&] { return MakeList(condition, of, step.before, lists.memory()); });
 }
 
 }  // namespace systole

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -31,13 +32,23 @@ inline constexpr int kMaxWheres = 8;
 //   InvalidArgument  it is not as feed.proto says. The message names the field within `field`.
 absl::StatusOr<Condition> ConditionOf(const v1::Where& where, absl::string_view field);
 
+// Calls `visit` for each `where` of the spec, with its place: first those of the feed's own
+// `select`, then those of the members in order. `member` as in WhereStep. Returns the first error
+// of `visit`.
+using VisitWhere =
+    absl::FunctionRef<absl::Status(int member, const v1::Where& where, const std::string& field)>;
+absl::Status ForEachWhere(const v1::FeedSpec& spec, VisitWhere visit);
+
 // Checks all `where` steps of the spec, and how many there are, before any is answered.
 //   InvalidArgument  the errors of ConditionOf(), or there are too many steps or conditions.
 absl::Status CheckWheres(const v1::FeedSpec& spec);
 
 // For OrderSpecOf(): the list of `step`, a step of `spec` over `dataset`. Feeds of the same
-// datasets and steps share a list of `lists`. A list that is made counts for `peer`.
-//   InvalidArgument     the errors of ConditionOf() and CheckComparable().
+// datasets and steps share a list of `lists`. A list that is made counts for `peer`. The look-up
+// takes a share of lists.memory().
+//   InvalidArgument     the errors of ConditionOf() and CheckComparable(), or no record has a
+//                       feature. For a step of all members it is enough that a record of one
+//                       member has it.
 //   FailedPrecondition  a shard has no column of a feature; says how to note it.
 //   ResourceExhausted   too many lists are in use (RecordLists).
 //   Cancelled           InterruptRequested().

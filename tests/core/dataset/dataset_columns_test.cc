@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,6 +64,18 @@ Condition IsPresent(const std::string& feature, bool present = true) {
   return {.field = "where", .feature = feature, .present = present};
 }
 
+absl::StatusOr<std::vector<std::vector<uint64_t>>> Meet(const DatasetColumns& columns,
+                                                        DatasetColumns::Shards shards,
+                                                        const Condition& condition) {
+  std::set<std::string> found;
+  return columns.RecordsThatMeet(shards, condition, kLookUpBytes, found);
+}
+
+absl::StatusOr<std::vector<uint64_t>> Meet(const Dataset& dataset, const Condition& condition) {
+  std::set<std::string> found;
+  return dataset.RecordsThatMeet(condition, kLookUpBytes, found);
+}
+
 TEST(DatasetColumnsTest, AFeatureOfFewShardsIsKeptForAll) {
   const TempFolder folder;
   const auto shards = Shards(folder);
@@ -81,7 +94,7 @@ TEST(DatasetColumnsTest, AFeatureOfFewShardsIsKeptForAll) {
   EXPECT_EQ(noted->features[1].records, 4);
   EXPECT_EQ(FilesOf(folder, "label"), 3);
   EXPECT_EQ(FilesOf(folder, "width"), 3);
-  EXPECT_THAT(DatasetColumns("", false).RecordsThatMeet(shards, IsPresent("width", false)),
+  EXPECT_THAT(Meet(DatasetColumns("", false), shards, IsPresent("width", false)),
               IsOkAndHolds(ElementsAre(ElementsAre(15), ElementsAre(0), ElementsAre(15))));
 }
 
@@ -95,11 +108,11 @@ TEST(DatasetColumnsTest,
   EXPECT_THAT(noted->absent, ElementsAre("wide"));
   EXPECT_EQ(FilesOf(folder, "label"), 3);
   EXPECT_EQ(FilesOf(folder, "wide"), 0);
-  EXPECT_THAT(columns.RecordsThatMeet(shards, IsPresent("wide", false)),
+  EXPECT_THAT(Meet(columns, shards, IsPresent("wide", false)),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--columns wide")));
   columns.Keep(shards, *noted);
   EXPECT_EQ(FilesOf(folder, "wide"), 3);
-  EXPECT_THAT(DatasetColumns("", false).RecordsThatMeet(shards, IsPresent("wide")), IsOk());
+  EXPECT_THAT(Meet(DatasetColumns("", false), shards, IsPresent("wide")), IsOk());
   // Note() finds the feature absent again, whatever files there are.
   EXPECT_THAT(DatasetColumns("", false).Note(shards, {"wide"})->absent, ElementsAre("wide"));
 }
@@ -113,8 +126,8 @@ TEST(DatasetColumnsTest, ColumnsThatCannotBeKeptStayInMemoryBesideEarlierOnes) {
   EXPECT_FALSE(noted->kept);
   EXPECT_THAT(noted->note, AllOf(HasSubstr("shard 'd-0.tfrecord'"), HasSubstr("columns not kept")));
   ASSERT_THAT(columns.Note(shards, {"width"}), IsOk());
-  EXPECT_THAT(columns.RecordsThatMeet(shards, IsPresent("label")), IsOk());
-  EXPECT_THAT(columns.RecordsThatMeet(shards, IsPresent("width")), IsOk());
+  EXPECT_THAT(Meet(columns, shards, IsPresent("label")), IsOk());
+  EXPECT_THAT(Meet(columns, shards, IsPresent("width")), IsOk());
   // The columns are not made again.
   const absl::StatusOr<NotedColumns> again = columns.Note(shards, {"label", "width"});
   ASSERT_THAT(again, IsOk());
@@ -138,7 +151,7 @@ TEST(DatasetColumnsTest, ColumnsOfLargeShardsAreNotedOneShardAtATime) {
   EXPECT_EQ(DatasetColumns::ShardsAtOnce(shards(int64_t{1} << 61), 64), 1);
 }
 
-TEST(DatasetColumnsTest, ShardsThatAreLookedAtTogetherTake64MiBOrAreOne) {
+TEST(DatasetColumnsTest, ShardsThatAreLookedAtTogetherTakeTheirShareOrAreOne) {
   std::vector<int64_t> sizes = {0, std::numeric_limits<int64_t>::max()};
   for (int power = 0; power <= 62; ++power) {  // A dataset has at most 2^62 records.
     const int64_t size = int64_t{1} << power;
@@ -146,18 +159,20 @@ TEST(DatasetColumnsTest, ShardsThatAreLookedAtTogetherTake64MiBOrAreOne) {
       sizes.push_back(records);
     }
   }
-  for (const bool are_far : {false, true}) {
+  for (const auto& [are_far, bytes] : std::vector<std::pair<bool, int64_t>>{
+           {false, kLookUpBytes}, {true, kLookUpBytes}, {true, kLookUpBytes / 7}, {true, 0}}) {
     const int most = are_far ? 16 : 4;
     for (const int64_t records : sizes) {
-      const int shards = ShardsTestedAtOnce(records, are_far);
+      const int shards = ShardsTestedAtOnce(records, are_far, bytes);
       EXPECT_GE(shards, 1) << records;
       EXPECT_LE(shards, most) << records;
-      // As many shards are tested at once as fit into kTestedShardsBytes.
+      // As many shards are tested at once as fit into `bytes`.
       if (shards > 1) {
-        EXPECT_LE(shards * records * kTestedRecordBytes, kTestedShardsBytes) << records;
+        EXPECT_LE(shards * records * kTestedRecordBytes, bytes) << records;
       }
       if (shards < most) {
-        EXPECT_GT(records, kTestedShardsBytes / kTestedRecordBytes / (shards + 1)) << records;
+        EXPECT_GT(std::max<int64_t>(records, 1), bytes / kTestedRecordBytes / (shards + 1))
+            << records;
       }
     }
   }
@@ -179,12 +194,11 @@ TEST(DatasetColumnsTest, ValuesOfDifferentKindsAreNamedByTheFirstRecordOfEachInA
   const auto dataset = Dataset::Open("d", {folder / "d-*"});
   ASSERT_THAT(dataset, IsOk());
   ASSERT_THAT((*dataset)->NoteColumns({"n"}), IsOk());
-  EXPECT_THAT((*dataset)->RecordsThatMeet({.field = "where", .feature = "n", .less = 1}),
+  EXPECT_THAT(Meet(**dataset, {.field = "where", .feature = "n", .less = 1}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("a float in record 4 of shard 'd-40.tfrecord'"),
                              HasSubstr("an int64 in record 2 of shard 'd-13.tfrecord'"))));
-  EXPECT_THAT((*dataset)->RecordsThatMeet({.field = "where", .feature = "n", .present = true}),
-              IsOk());
+  EXPECT_THAT(Meet(**dataset, {.field = "where", .feature = "n", .present = true}), IsOk());
 }
 
 TEST(DatasetColumnsTest, OfADatasetThatIsTwiceInAZipEachDamagedRecordCountsOnce) {

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/example/example_builder.h"
+#include "core/plan/feed_plan.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/dataset/test_dataset.h"
@@ -47,6 +49,11 @@ int64_t ColumnFiles(const TempFolder& folder) {
   const std::vector<std::string> names = folder.List();
   return std::count_if(names.begin(), names.end(),
                        [](const std::string& name) { return absl::EndsWith(name, ".column"); });
+}
+
+absl::StatusOr<std::vector<uint64_t>> Meet(const Dataset& dataset, const Condition& condition) {
+  std::set<std::string> found;
+  return dataset.RecordsThatMeet(condition, kLookUpBytes, found);
 }
 
 TEST(NoteColumnsTest, AMisspeltFeatureIsRefusedWithTheNearestNameAndNothingIsKept) {
@@ -101,6 +108,44 @@ TEST(NoteColumnsTest, AFeatureThatAllMembersTestMayBeInOneOfThemOnly) {
   EXPECT_EQ(ColumnFiles(folder), 4);
 }
 
+// A feed over both members has noted the columns of both. So a feed over one of them finds columns,
+// and notes none.
+TEST(NoteColumnsTest, AFeedRefusesAFeatureThatOnlyAnotherMemberHasThoughAColumnSaysSo) {
+  const TempFolder folder;
+  const std::shared_ptr<Dataset> a = Open(folder, "a", true);
+  const std::shared_ptr<Dataset> b = Open(folder, "b", false);
+  const std::shared_ptr<Dataset> both = *Dataset::Join({a, b});
+  const std::string where = "select { where { feature: 'rare' present: false } } ";
+  const std::string rest = " global_batch: 1 outputs { name: 'label' feature: 'label' }";
+  const v1::FeedSpec of_both = SpecFromText(
+      absl::StrCat("concatenation { dataset: 'a' } concatenation { dataset: 'b' } ", where, rest));
+  ASSERT_THAT(NoteColumnsFor(of_both, *both), IsOk());
+  ASSERT_EQ(ColumnFiles(folder), 4);
+  EXPECT_THAT(FeedPlan::Create(of_both, both), IsOk());
+  EXPECT_THAT(FeedPlan::Create(SpecFromText(absl::StrCat("dataset: 'a' ", where, rest)), a),
+              IsOk());
+  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("dataset 'b': no record has the feature 'rare'"));
+  EXPECT_THAT(FeedPlan::Create(SpecFromText(absl::StrCat("dataset: 'b' ", where, rest)), b),
+              refused);
+  // The same for a condition of the member alone.
+  EXPECT_THAT(
+      FeedPlan::Create(SpecFromText(absl::StrCat("concatenation { dataset: 'a' } concatenation { ",
+                                                 "dataset: 'b' ", where, "}", rest)),
+                       both),
+      refused);
+  // And in a zip.
+  const std::shared_ptr<Dataset> zipped =
+      *Dataset::Zip({{.dataset = a, .prefix = ""}, {.dataset = b, .prefix = "b/"}});
+  EXPECT_THAT(FeedPlan::Create(SpecFromText(absl::StrCat(
+                                   "zip { dataset: 'a' } zip { dataset: 'b' prefix: 'b/' } select "
+                                   "{ where { feature: 'b/rare' present: false } }",
+                                   rest)),
+                               zipped),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("dataset 'a & b': no record has the feature 'b/rare'")));
+}
+
 // What was noted before an error must not answer the next call.
 TEST(NoteColumnsTest, NoPlanIsMadeWithAFeatureThatWasRefused) {
   const TempFolder folder;
@@ -113,12 +158,12 @@ TEST(NoteColumnsTest, NoPlanIsMadeWithAFeatureThatWasRefused) {
   const Condition condition = {.field = "where", .feature = "rare", .present = false};
   EXPECT_THAT(NoteColumnsFor(of_b, *b),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'rare'")));
-  EXPECT_THAT(b->RecordsThatMeet(condition), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                                      HasSubstr("systole index --columns rare")));
+  EXPECT_THAT(Meet(*b, condition), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                            HasSubstr("systole index --columns rare")));
   EXPECT_THAT(NoteColumnsFor(of_both, **Dataset::Join({a, b})),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'rare'")));
-  EXPECT_THAT(b->RecordsThatMeet(condition), StatusIs(absl::StatusCode::kFailedPrecondition,
-                                                      HasSubstr("systole index --columns rare")));
+  EXPECT_THAT(Meet(*b, condition), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                            HasSubstr("systole index --columns rare")));
 }
 
 }  // namespace
