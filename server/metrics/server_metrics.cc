@@ -62,6 +62,11 @@ double Masked(const ServerNumbers& numbers) {
 }
 
 template <auto field>
+double Wheres(const ServerNumbers& numbers) {
+  return static_cast<double>(numbers.wheres.*field);
+}
+
+template <auto field>
 double Spans(const ServerNumbers& numbers) {
   return static_cast<double>(numbers.spans.*field);
 }
@@ -137,9 +142,23 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
                  {"not_permitted", Refused<EndCause::kNotPermitted>,
                   "the caller lacks the permission; says nothing on whether the dataset exists"},
                  {"no_place", Refused<EndCause::kNoPlace>, "no place for another stream"},
-                 {"bad_request", Refused<EndCause::kBadRequest>, "it cannot be served as it is"},
+                 // A dataset may be removed while a request for it waits.
+                 {"bad_request", Refused<EndCause::kBadRequest, EndCause::kRemoved>,
+                  "it cannot be served as it is"},
                  {"draining", Refused<EndCause::kDraining>, "the server drains"},
                  {"other", Refused<EndCause::kFailed>, "anything else"}}},
+      {.name = "where_requests_waiting",
+       .kind = kGauge,
+       .help = "Requests that wait until the server has looked up the records of their `where`.",
+       .read = Wheres<&WhereCounts::waiting>},
+      {.name = "where_look_ups",
+       .kind = kCounter,
+       .help = "Feeds with a `where` whose records the server has looked up.",
+       .label = "result",
+       .parts = {{"made", Wheres<&WhereCounts::made>, "the feed was made"},
+                 {"failed", Wheres<&WhereCounts::failed>,
+                  "such as a column that is missing or cannot be read, or no request that waits "
+                  "any more"}}},
       {.name = "steps_served",
        .kind = kCounter,
        .help = "Steps sent. Of each step a client gets only the cores that it asked for.",

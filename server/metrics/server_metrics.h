@@ -15,6 +15,7 @@
 #include "core/metrics/metric.h"
 #include "core/metrics/metric_family.h"
 #include "server/listener/listener.h"
+#include "server/metrics/where_counts.h"
 #include "server/otlp/span_exporter.h"
 #include "server/streams/service_counters.h"
 
@@ -34,6 +35,7 @@ struct ServerNumbers {
   int64_t datasets_served = 0;
   int64_t datasets_refused = 0;
   SpanCounts spans;
+  WhereCounts wheres;
 };
 
 // The metrics of the server itself. The metrics of its cache are in core/cache.

@@ -123,6 +123,7 @@ void FeedMakers::MakeAll() {
     {
       MutexLock lock(mu_);
       waiting.swap(feed->waiting);
+      ++(made.ok() ? counts_.made : counts_.failed);
       feeds_.remove(feed);
       ended_.SignalAll();
     }
@@ -167,6 +168,15 @@ void FeedMakers::Tick() {
     feed->slow = own < kMostSlow - slow;
     if (feed->slow) pool_->Submit([this] { MakeAll(); });
   }
+}
+
+WhereCounts FeedMakers::counts() const {
+  MutexLock lock(mu_);
+  WhereCounts counts = counts_;
+  for (const std::shared_ptr<Feed>& feed : feeds_) {
+    counts.waiting += static_cast<int64_t>(feed->waiting.size());
+  }
+  return counts;
 }
 
 bool FeedMakers::Stop(const absl::Status& why, absl::Duration patience) {

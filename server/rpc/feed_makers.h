@@ -33,6 +33,7 @@
 #include "core/concurrency/mutex.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/interrupt/interrupt.h"
+#include "server/metrics/where_counts.h"
 
 namespace systole {
 
@@ -89,6 +90,8 @@ class FeedMakers {
   // Gives up feeds that nobody wants, and marks feeds as slow. Call it about once a second.
   void Tick() ABSL_LOCKS_EXCLUDED(mu_);
 
+  WhereCounts counts() const ABSL_LOCKS_EXCLUDED(mu_);
+
   // Ends all requests, and those that are added from now on, with the error `why`. Gives up all
   // feeds. Waits for the feeds in making, for `patience` at most. Returns true if none is left.
   bool Stop(const absl::Status& why, absl::Duration patience = absl::ZeroDuration())
@@ -123,8 +126,9 @@ class FeedMakers {
   std::shared_ptr<Feed> Begin() ABSL_LOCKS_EXCLUDED(mu_);
   void MakeAll() ABSL_LOCKS_EXCLUDED(mu_);
 
-  Mutex mu_;
-  CondVar ended_;  // A feed is not in making any more.
+  mutable Mutex mu_;
+  WhereCounts counts_ ABSL_GUARDED_BY(mu_);  // Without `waiting`.
+  CondVar ended_;                            // A feed is not in making any more.
   absl::Status stopped_ ABSL_GUARDED_BY(mu_);
   int64_t round_ ABSL_GUARDED_BY(mu_) = 0;  // The highest round of a feed that was begun.
   // The feeds in making and the feeds in line. Shared with the threads that make them.

@@ -263,6 +263,7 @@ ServerNumbers FeedService::Numbers() const {
   }
   if (options_.cache != nullptr) numbers.cache = options_.cache->stats();
   numbers.spans = tracer_.span_counts();
+  numbers.wheres = feeds_.counts();
   numbers.max_streams = options_.max_streams;
   for (size_t cause = 0; cause < kNumDamageCauses; ++cause) {
     numbers.masked_examples[cause] = masked_in_removed_[cause];

@@ -76,6 +76,7 @@ class ServedFeeds {
   // made for the feed count for request.peer.
   void Resolve(const v1::FeedSpec& spec, FeedMakers::Request request) ABSL_LOCKS_EXCLUDED(mu_);
   // FeedMakers' functions.
+  WhereCounts counts() const { return makers_.counts(); }
   void Withdraw(const void* id) { makers_.Withdraw(id); }
   bool Stop(const absl::Status& why, absl::Duration patience = absl::ZeroDuration()) {
     return makers_.Stop(why, patience);
