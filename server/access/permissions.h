@@ -29,6 +29,10 @@ struct Permissions {
   bool MayList(absl::string_view dataset) const {
     return policy == nullptr || policy->MayList(caller, dataset);
   }
+  // MayRead() as a function. This object must outlive it.
+  auto Readable() const {
+    return [this](absl::string_view dataset) { return MayRead(dataset); };
+  }
   bool MayReadAny() const { return policy == nullptr || policy->MayReadAny(caller); }
   bool MayReflect() const { return policy == nullptr || policy->MayReflect(caller); }
   bool MaySeeHealth() const { return policy == nullptr || policy->MaySeeHealth(caller); }

@@ -65,9 +65,8 @@ class Catalogue {
   // Datasets for which `is_permitted` is false are treated as absent.
   //   NotFound            no dataset has this name; lists some of the names that exist.
   //   FailedPrecondition  the dataset was refused; says why.
-  absl::StatusOr<std::shared_ptr<const Dataset>> Find(
-      absl::string_view name,
-      IsPermitted is_permitted = [](absl::string_view) { return true; }) const;
+  absl::StatusOr<std::shared_ptr<const Dataset>> Find(absl::string_view name,
+                                                      IsPermitted is_permitted) const;
 
   // By name.
   const std::map<std::string, std::shared_ptr<const Dataset>, std::less<>>& datasets() const {

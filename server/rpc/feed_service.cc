@@ -139,18 +139,16 @@ grpc::ServerUnaryReactor* FeedService::Answer(
 absl::Status FeedService::CheckMayRead(const absl::StatusOr<Permissions>& permissions,
                                        const std::vector<std::string>& datasets) const {
   SYSTOLE_RETURN_IF_ERROR(permissions.status());
-  const auto may_read = [&permissions](absl::string_view name) {
-    return permissions->MayRead(name);
-  };
   for (const std::string& name : datasets) {
-    if (may_read(name)) continue;
+    if (permissions->MayRead(name)) continue;
     if (permissions->caller.anonymous()) return CredentialWanted();
     // Only the log says why; the client must not learn it.
     events_.Add(LogCause::kRefused, LogLevel::kInfo,
                 absl::StrCat("identity '", permissions->caller.identity, "' may not read '",
                              ForeignName(name), "'"),
                 {.identity = permissions->caller.identity, .dataset = name});
-    return MarkedAs(EndCause::kNotPermitted, catalogue()->Find(name, may_read).status());
+    return MarkedAs(EndCause::kNotPermitted,
+                    catalogue()->Find(name, permissions->Readable()).status());
   }
   return absl::OkStatus();
 }
@@ -197,22 +195,21 @@ grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* 
   const CallTrace trace = tracer_.Begin(TraceContextOf(context->client_metadata()));
   LogFields about;
   v1::ResolveFeedRequest parsed;
-  const auto prepare = [&]() -> absl::StatusOr<std::string> {
+  const auto prepare = [&]() -> absl::StatusOr<Permissions> {
     SYSTOLE_RETURN_IF_ERROR(ReadRequest(context->client_metadata(), *request, parsed));
     about.dataset = NamesOf(parsed.spec());
-    SYSTOLE_ASSIGN_OR_RETURN(const Permissions permissions,
-                             PermissionsOf(options_.access.get(), *context));
-    about.identity = permissions.caller.identity;
+    SYSTOLE_ASSIGN_OR_RETURN(Permissions found, PermissionsOf(options_.access.get(), *context));
+    about.identity = found.caller.identity;
     if (counters_.draining) return Draining();
-    SYSTOLE_RETURN_IF_ERROR(CheckMayRead(permissions, DatasetsOf(parsed.spec())));
-    return PeerOf(permissions.caller, context->peer());
+    SYSTOLE_RETURN_IF_ERROR(CheckMayRead(found, DatasetsOf(parsed.spec())));
+    return found;
   };
-  const absl::StatusOr<std::string> peer = prepare();
+  const absl::StatusOr<Permissions> permissions = prepare();
   // May run on another thread, after this function.
-  const auto end = [=, this, compact = parsed.compact(),
+  const auto end = [=, this, admitted = permissions.ok(), compact = parsed.compact(),
                     datasets = DatasetsOf(parsed.spec())](FeedMakers::Made feed) {
-    // The permission may have been taken away while the call waited.
-    if (feed.ok()) {
+    // The permission may have been taken away while the call waited. An error tells of data, too.
+    if (admitted) {
       absl::Status status = CheckMayRead(PermissionsOf(options_.access.get(), *context), datasets);
       if (!status.ok()) feed = std::move(status);
     }
@@ -226,8 +223,13 @@ grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* 
     }
     End(*context, *reactor, "ResolveFeed", feed.status(), about, trace);
   };
-  if (!peer.ok()) end(peer.status());
-  if (peer.ok()) feeds_.Resolve(parsed.spec(), {.id = reactor, .peer = *peer, .done = end});
+  if (!permissions.ok()) {
+    end(permissions.status());
+    return reactor;
+  }
+  feeds_.Resolve(
+      parsed.spec(), permissions->Readable(),
+      {.id = reactor, .peer = PeerOf(permissions->caller, context->peer()), .done = end});
   return reactor;
 }
 
@@ -265,9 +267,7 @@ ServerNumbers FeedService::Numbers() const {
   numbers.spans = tracer_.span_counts();
   numbers.wheres = feeds_.counts();
   numbers.max_streams = options_.max_streams;
-  for (size_t cause = 0; cause < kNumDamageCauses; ++cause) {
-    numbers.masked_examples[cause] = masked_in_removed_[cause];
-  }
+  std::copy(masked_in_removed_.begin(), masked_in_removed_.end(), numbers.masked_examples.begin());
   const std::shared_ptr<const Catalogue> served = catalogue();
   numbers.datasets_served = static_cast<int64_t>(served->datasets().size());
   numbers.datasets_refused = static_cast<int64_t>(served->refused().size());
@@ -332,7 +332,8 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> FeedService::PlanStream(
         "the request has compact and a slot_session; leave one out: in shared memory the server "
         "finishes tensors");
   }
-  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedFeed> feed, feeds_.Find(request.spec()));
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const ServedFeed> feed,
+                           feeds_.Find(request.spec(), permissions.Readable()));
   if (request.has_expected()) {
     SYSTOLE_RETURN_IF_ERROR(
         CheckIdentity(request.expected(), IdentityOf(*feed->plan), request.spec()));

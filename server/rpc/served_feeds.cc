@@ -36,6 +36,15 @@ void DescribeForms(const CompactFeed& feed, v1::ResolveFeedResponse& response) {
   }
 }
 
+// Whether each of the datasets `names` is the same one in both catalogues.
+bool HaveTheSame(absl::Span<const std::string> names, const Catalogue& a, const Catalogue& b) {
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    const auto in_a = a.datasets().find(name);
+    const auto in_b = b.datasets().find(name);
+    return in_a != a.datasets().end() && in_b != b.datasets().end() && in_a->second == in_b->second;
+  });
+}
+
 // Says how the transforms of each output run.
 void DescribeRuns(const FeedPlan& plan, v1::ResolveFeedResponse& response) {
   const SpecRuns runs = plan.runs();
@@ -129,47 +138,67 @@ void ServedFeeds::TellWhatIsFetched(const FeedPlan& plan) const {
               {.feed = plan.fingerprint(), .dataset = plan.dataset().name()});
 }
 
-absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Find(const v1::FeedSpec& spec) {
+absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Find(
+    const v1::FeedSpec& spec, Catalogue::IsPermitted may_read) {
   const std::string key = spec.SerializeAsString();
   {
     MutexLock lock(mu_);
     if (std::shared_ptr<const ServedFeed> known = Known(key); known != nullptr) return known;
   }
-  if (WhereColumns(spec).empty()) return Make(spec, key, "");
+  if (WhereColumns(spec).empty()) return Make(spec, key, "", may_read);
   return absl::UnavailableError(
-      "the records that meet the feed's conditions (where) are not at hand; call ResolveFeed, "
-      "which "
-      "waits until they are");
+      "this server has not looked up the records that meet the feed's `where` yet; call "
+      "ResolveFeed, which waits until it has");
 }
 
-void ServedFeeds::Resolve(const v1::FeedSpec& spec, FeedMakers::Request request) {
-  absl::StatusOr<std::shared_ptr<const ServedFeed>> known = Find(spec);
+void ServedFeeds::Resolve(const v1::FeedSpec& spec, Catalogue::IsPermitted may_read,
+                          FeedMakers::Request request) {
+  absl::StatusOr<std::shared_ptr<const ServedFeed>> known = Find(spec, may_read);
   if (known.ok() || WhereColumns(spec).empty()) {
     request.done(std::move(known));
     return;
   }
+  absl::StatusOr<FeedMakers::Work> work = WorkFor(spec, request.peer, may_read);
+  if (!work.ok()) {
+    request.done(work.status());
+    return;
+  }
+  makers_.Add(*std::move(work), std::move(request));
+}
+
+absl::StatusOr<FeedMakers::Work> ServedFeeds::WorkFor(const v1::FeedSpec& spec,
+                                                      const std::string& peer,
+                                                      Catalogue::IsPermitted may_read) {
+  SYSTOLE_RETURN_IF_ERROR(CheckMembers(spec));
   FeedMakers::Work work;
   const std::shared_ptr<const Catalogue> catalogue = this->catalogue();
   for (const std::string& name : DatasetsOf(spec)) {
-    // If a dataset is not there, Make() returns the error.
-    const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = catalogue->Find(name);
-    if (dataset.ok()) work.datasets.push_back((*dataset)->number());
+    SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> dataset,
+                             catalogue->Find(name, may_read));
+    work.datasets.push_back(dataset->number());
   }
   // A dataset that replaces another one under the same name has another number. Requests for feeds
   // of the new dataset must not wait for feeds of the old one.
   const std::string key = spec.SerializeAsString();
   work.key = absl::StrCat(absl::StrJoin(work.datasets, ","), ";", key);
-  work.make = [this, spec, key, peer = request.peer] { return Make(spec, key, peer); };
-  makers_.Add(std::move(work), std::move(request));
+  work.make = [this, spec, key, peer]() -> FeedMakers::Made {
+    const std::vector<std::string> names = DatasetsOf(spec);
+    SYSTOLE_RETURN_IF_ERROR(this->catalogue()->CheckServed(names));
+    // All callers that wait may read these datasets. Perhaps they may read no others.
+    return Make(spec, key, peer, [&names](absl::string_view name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    });
+  };
+  return work;
 }
 
-absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Make(const v1::FeedSpec& spec,
-                                                                    const std::string& key,
-                                                                    const std::string& peer) {
+absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Make(
+    const v1::FeedSpec& spec, const std::string& key, const std::string& peer,
+    Catalogue::IsPermitted may_read) {
   const std::shared_ptr<const Catalogue> catalogue = this->catalogue();
   SYSTOLE_ASSIGN_OR_RETURN(
       std::shared_ptr<const Dataset> dataset,
-      DatasetOf(spec, [&catalogue](const std::string& name) { return catalogue->Find(name); }));
+      DatasetOf(spec, [&](const std::string& name) { return catalogue->Find(name, may_read); }));
   absl::StatusOr<std::shared_ptr<const FeedPlan>> made =
       FeedPlan::Create(spec, dataset, lists_, peer);
   // The peer has as many lists as it may, and perhaps does not need all of them any more.
@@ -184,8 +213,9 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Make(const v1::Fe
     MutexLock lock(mu_);
     // Another call may have planned the same feed meanwhile.
     if (std::shared_ptr<const ServedFeed> known = Known(key); known != nullptr) return known;
-    // A feed of an older catalogue may read a dataset that is gone by now.
-    if (catalogue == catalogue_) {
+    // A feed of an older catalogue may read a dataset that is gone by now. If its datasets are the
+    // same in the catalogue in force, it stays, because its list may have taken seconds.
+    if (HaveTheSame(DatasetsOf(spec), *catalogue, *catalogue_)) {
       Keep({.key = key, .feed = feed, .peer = peer, .asked_at = ticks_});
     }
   }

@@ -67,14 +67,19 @@ class ServedFeeds {
   // of those that are not fresh, the one that was not asked for the longest. If all others are
   // fresh, it is a feed of the peer that has the most fresh feeds.
   //   Unavailable  the spec has a `where` and is not known. Resolve() makes its feed.
-  // Also the errors of DatasetOf() and FeedPlan::Create().
-  absl::StatusOr<std::shared_ptr<const ServedFeed>> Find(const v1::FeedSpec& spec)
+  // Also the errors of DatasetOf() and FeedPlan::Create(). They name no dataset of the server for
+  // which `may_read` is false. REQUIRES: the caller may read all datasets of `spec`. One of them
+  // may have been removed since that was checked.
+  absl::StatusOr<std::shared_ptr<const ServedFeed>> Find(const v1::FeedSpec& spec,
+                                                         Catalogue::IsPermitted may_read)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // Like Find(), but makes the feed if it has to, and calls request.done with it: now or, for a
   // spec with a `where`, later and on another thread (FeedMakers::Add()). Lists of records that are
-  // made for the feed count for request.peer.
-  void Resolve(const v1::FeedSpec& spec, FeedMakers::Request request) ABSL_LOCKS_EXCLUDED(mu_);
+  // made for the feed count for request.peer. `may_read` is not called after this function.
+  //   NotFound  also: a dataset was removed while the request waited.
+  void Resolve(const v1::FeedSpec& spec, Catalogue::IsPermitted may_read,
+               FeedMakers::Request request) ABSL_LOCKS_EXCLUDED(mu_);
   // FeedMakers' functions.
   WhereCounts counts() const { return makers_.counts(); }
   void Withdraw(const void* id) { makers_.Withdraw(id); }
@@ -101,10 +106,15 @@ class ServedFeeds {
   // Frees lists of records: forgets each feed with a `where` that nobody reads now, if it is not
   // fresh or was made for `peer`. Returns whether there was one.
   bool ForgetIdle(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+  // The work that makes the feed of `spec`, which has a `where`.
+  absl::StatusOr<FeedMakers::Work> WorkFor(const v1::FeedSpec& spec, const std::string& peer,
+                                           Catalogue::IsPermitted may_read)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // The feed of `spec`, whose text is `key`.
   absl::StatusOr<std::shared_ptr<const ServedFeed>> Make(const v1::FeedSpec& spec,
                                                          const std::string& key,
-                                                         const std::string& peer)
+                                                         const std::string& peer,
+                                                         Catalogue::IsPermitted may_read)
       ABSL_LOCKS_EXCLUDED(mu_);
   void TellWhatIsFetched(const FeedPlan& plan) const;
 

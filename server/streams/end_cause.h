@@ -21,7 +21,7 @@ enum class EndCause {
   kGavePlace,  // The stream ended, so that another peer got a place.
   kStalled,    // The stream's client took nothing.
   kClientGone,
-  kRemoved,  // The stream's dataset was removed from the config.
+  kRemoved,  // The dataset of the stream or the request was removed from the config.
   kFailed,   // Anything else.
 };
 inline constexpr size_t kNumEndCauses = 11;

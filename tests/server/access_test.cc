@@ -212,6 +212,61 @@ TEST_F(AccessTest, WhatIsNotPermittedIsNotThere) {
   EXPECT_THAT(Log(), HasSubstr("identity 'a'"));
 }
 
+// Asks in every way in which a spec can name datasets, with names near that of a dataset which the
+// caller may not read.
+TEST_F(AccessTest, NoRefusalNamesADatasetThatTheCallerMayNotRead) {
+  StartForA();
+  const auto ask_for = [&](const std::string& datasets, const std::string& rest) {
+    v1::StreamStepsRequest request = Endless("");
+    request.mutable_spec()->MergeFrom(SpecFromText(absl::StrCat(datasets, " ", rest)));
+    for (const std::string& token : {token_, std::string()}) {
+      const grpc::Status resolved = Resolve(request.spec(), token);
+      EXPECT_FALSE(resolved.ok()) << datasets << rest;
+      EXPECT_THAT(resolved.error_message(), Not(HasSubstr("dogs"))) << datasets << rest;
+      Reader reader;
+      Authorize(reader.context, token);
+      reader.reader = stub_->StreamSteps(&reader.context, request);
+      const grpc::Status streamed = reader.End();
+      EXPECT_FALSE(streamed.ok()) << datasets << rest;
+      EXPECT_THAT(streamed.error_message(), Not(HasSubstr("dogs"))) << datasets << rest;
+    }
+  };
+  const std::string misspelt = "select { where { feature: 'lable' present: false } }";
+  for (const std::string& rest : {std::string(), misspelt}) {
+    for (const char* const name : {"dog", "dogz", "Dogs", "", "nothing"}) {
+      ask_for(absl::StrCat("dataset: '", name, "'"), rest);
+      for (const char* const way : {"mixture", "concatenation", "zip"}) {
+        ask_for(absl::StrCat(way, " { dataset: 'cats' } ", way, " { dataset: '", name, "' }"),
+                rest);
+        ask_for(absl::StrCat(way, " { dataset: '", name, "' } ", way, " { dataset: 'cats' }"),
+                rest);
+        ask_for(absl::StrCat("dataset: 'cats' ", way, " { dataset: '", name, "' }"), rest);
+      }
+    }
+    // Datasets that it may read, in specs that cannot be served.
+    ask_for("zip { dataset: 'cats' } zip { dataset: 'cats' }", rest);
+    ask_for("dataset: 'cats' outputs { name: 'o' feature: 'dog' }", rest);
+    ask_for("dataset: 'cats' mixture { dataset: 'cats' }", rest);
+  }
+  ask_for("dataset: 'cats'", misspelt);
+}
+
+// The config that takes a dataset away may come between the check of a request and its answer.
+TEST_F(AccessTest, ADatasetThatWasJustRemovedIsRefusedWithoutTheNamesOfOthers) {
+  StartForA();
+  server_->Change({"cats"}, Catalogue());
+  const std::string where = "select { where { feature: 'label' present: true } }";
+  for (const std::string& select : {std::string(), where}) {
+    v1::FeedSpec spec = Endless("cats").spec();
+    spec.MergeFrom(SpecFromText(select));
+    const grpc::Status resolved = Resolve(spec, token_);
+    EXPECT_EQ(resolved.error_code(), grpc::StatusCode::NOT_FOUND);
+    EXPECT_EQ(resolved.error_message(), "no dataset 'cats'; this server has none for this caller");
+  }
+  EXPECT_EQ(Open("cats", token_)->End().error_message(),
+            "no dataset 'cats'; this server has none for this caller");
+}
+
 TEST_F(AccessTest, AMixtureNeedsAllOfItsMembers) {
   StartForA();
   v1::FeedSpec spec = Endless("").spec();

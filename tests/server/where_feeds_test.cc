@@ -24,6 +24,7 @@
 #include "tests/server/listen_on.h"
 #include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
+#include "tests/status_metrics.h"
 #include "tests/wait_until.h"
 
 namespace systole {
@@ -42,7 +43,7 @@ class WhereFeedsTest : public testing::Test {
     std::atomic<bool> ended = false;
   };
 
-  // Serves the dataset `far`, whose shard and columns are on a web server.
+  // Serves the dataset `far`, whose shard and columns are on a web server, and `other`.
   void SetUp() override {
     const std::string shard = TestShards({40})[0];
     const std::string glob = folder_.Write("a.tfrecord", shard);
@@ -67,6 +68,9 @@ class WhereFeedsTest : public testing::Test {
     v1::DatasetConfig& far = *config.add_datasets();
     far.set_name("far");
     far.add_shards(objects_.server().Url("/d/a.tfrecord"));
+    v1::DatasetConfig& other = *config.add_datasets();
+    other.set_name("other");
+    other.add_shards(folder_ / "a.tfrecord");
     absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {});
     EXPECT_THAT(catalogue, IsOk());
     return *std::move(catalogue);
@@ -93,9 +97,12 @@ class WhereFeedsTest : public testing::Test {
   }
 
   std::unique_ptr<Call> Ask(int label, const std::string& token = "") {
+    return Ask(Spec(label), token);
+  }
+  std::unique_ptr<Call> Ask(const v1::FeedSpec& spec, const std::string& token) {
     auto call = std::make_unique<Call>();
     if (!token.empty()) call->context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
-    *call->request.mutable_spec() = Spec(label);
+    *call->request.mutable_spec() = spec;
     stub_->async()->ResolveFeed(&call->context, &call->request, &call->response,
                                 [call = call.get()](grpc::Status status) {
                                   call->status = std::move(status);
@@ -106,6 +113,27 @@ class WhereFeedsTest : public testing::Test {
   static grpc::Status EndOf(const Call& call) {
     EXPECT_TRUE(WaitUntil([&] { return call.ended.load(); }));
     return call.status;
+  }
+
+  // Reads a stream of one step.
+  grpc::Status Stream(int label) {
+    v1::StreamStepsRequest request;
+    *request.mutable_spec() = Spec(label);
+    request.set_count(1);
+    grpc::ClientContext context;
+    const auto reader = stub_->StreamSteps(&context, request);
+    v1::Chunk chunk;
+    while (reader->Read(&chunk)) {
+    }
+    return reader->Finish();
+  }
+
+  // The value of a metric.
+  double Counted(const std::string& name, const std::string& label = "") {
+    grpc::ClientContext context;
+    v1::ServerStatusResponse status;
+    EXPECT_TRUE(stub_->ServerStatus(&context, {}, &status).ok());
+    return MetricOf(status, name, label);
   }
 
   const TempFolder folder_;
@@ -137,23 +165,12 @@ TEST_F(WhereFeedsTest, FeedsWaitForTheirRecordsAndNoThreadThatAnswersWaitsWithTh
 
 TEST_F(WhereFeedsTest, AStreamBeginsOnceResolveFeedHasMadeItsFeed) {
   released_ = true;
-  v1::StreamStepsRequest request;
-  *request.mutable_spec() = Spec(1);
-  request.set_count(1);
-  const auto stream = [&] {
-    grpc::ClientContext context;
-    const auto reader = stub_->StreamSteps(&context, request);
-    v1::Chunk chunk;
-    while (reader->Read(&chunk)) {
-    }
-    return reader->Finish();
-  };
-  const grpc::Status refused = stream();
+  const grpc::Status refused = Stream(1);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(refused.error_message(), HasSubstr("call ResolveFeed"));
   EXPECT_EQ(asked_, 0);
   EXPECT_TRUE(EndOf(*Ask(1)).ok());
-  EXPECT_TRUE(stream().ok());
+  EXPECT_TRUE(Stream(1).ok());
 }
 
 TEST_F(WhereFeedsTest, AFeedOverADatasetThatWasReplacedIsNotWaitedFor) {
@@ -168,22 +185,86 @@ TEST_F(WhereFeedsTest, AFeedOverADatasetThatWasReplacedIsNotWaitedFor) {
   EndOf(*old);
 }
 
-TEST_F(WhereFeedsTest, ACallWhosePermissionIsTakenAwayWhileItWaitsGetsNoFeed) {
-  const std::string tokens = folder_ / "tokens";
-  const absl::StatusOr<std::string> token = AddToken(tokens, "a", std::nullopt);
-  ASSERT_THAT(token, IsOk());
-  absl::StatusOr<std::shared_ptr<AccessControl>> access = TestAccess(
-      "token_file: 'TOKENS' identities { name: 'a' token_names: 'a' may { read: 'far' } }", tokens,
-      {"far"});
-  ASSERT_THAT(access, IsOk());
-  hangs_ = false;
-  Serve({.access = *access});
-  const auto call = Ask(1, *token);
+// The config may be read again while a look-up runs.
+TEST_F(WhereFeedsTest, AFeedIsKeptIfItsDatasetStayedWhileOthersCameAndWent) {
+  const auto before = Ask(1);
   ASSERT_TRUE(WaitUntil([&] { return asked_ > 0; }));
-  folder_.Write("tokens", TokenLine({.name = "a", .hash = HashOfToken("another")}));
-  server_->Tick();
+  server_->Change({"other"}, Catalogue());
+  const auto after = Ask(1);
+  ASSERT_TRUE(WaitUntil([&] { return Counted("where_requests_waiting") == 2; }));
   released_ = true;
-  EXPECT_EQ(EndOf(*call).error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_TRUE(EndOf(*before).ok());
+  EXPECT_TRUE(EndOf(*after).ok());
+  EXPECT_EQ(Counted("where_look_ups", "made"), 1);
+  const int asked = asked_;
+  EXPECT_TRUE(Stream(1).ok());
+  EXPECT_EQ(asked_, asked);
+}
+
+TEST_F(WhereFeedsTest, AFeedIsNotKeptIfItsDatasetWasReplacedWhileItWasMade) {
+  const auto old = Ask(1);
+  ASSERT_TRUE(WaitUntil([&] { return asked_ > 0; }));
+  hangs_ = false;
+  server_->Change({"far"}, Open());
+  released_ = true;
+  EXPECT_TRUE(EndOf(*old).ok());
+  EXPECT_EQ(Stream(1).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(WhereFeedsTest, WaitingRequestsForADatasetThatIsRemovedLearnOfNoOther) {
+  const auto in_making = Ask(1);
+  ASSERT_TRUE(WaitUntil([&] { return asked_ > 0; }));
+  const auto in_line = Ask(2);
+  ASSERT_TRUE(WaitUntil([&] { return Counted("where_requests_waiting") == 2; }));
+  server_->Change({"far"}, Catalogue());
+  released_ = true;
+  const grpc::Status removed = EndOf(*in_line);
+  EXPECT_EQ(removed.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(removed.error_message(), "the dataset 'far' was removed from this server");
+  EXPECT_EQ(Counted("requests_refused", "bad_request"), 1);
+  EndOf(*in_making);
+}
+
+TEST_F(WhereFeedsTest, LookUpsAreCountedByTheirResult) {
+  EXPECT_EQ(Counted("where_requests_waiting"), 0);
+  const auto first = Ask(1);
+  const auto second = Ask(1);
+  ASSERT_TRUE(WaitUntil([&] { return Counted("where_requests_waiting") == 2; }));
+  released_ = true;
+  EXPECT_TRUE(EndOf(*first).ok());
+  EXPECT_TRUE(EndOf(*second).ok());
+  Call refused;
+  *refused.request.mutable_spec() = Spec(1);
+  refused.request.mutable_spec()->mutable_select(0)->mutable_where()->set_feature("lable");
+  EXPECT_FALSE(stub_->ResolveFeed(&refused.context, refused.request, &refused.response).ok());
+  EXPECT_EQ(Counted("where_requests_waiting"), 0);
+  EXPECT_EQ(Counted("where_look_ups", "made"), 1);
+  EXPECT_EQ(Counted("where_look_ups", "failed"), 1);
+}
+
+TEST_F(WhereFeedsTest, ACallWhosePermissionIsTakenAwayWhileItWaitsGetsNoFeedAndNoErrorOfOne) {
+  const std::string tokens = folder_ / "tokens";
+  // The error for a column that is missing names a shard.
+  for (const char* const feature : {"label", "lable"}) {
+    const absl::StatusOr<std::string> token = AddToken(tokens, "a", std::nullopt);
+    ASSERT_THAT(token, IsOk());
+    absl::StatusOr<std::shared_ptr<AccessControl>> access = TestAccess(
+        "token_file: 'TOKENS' identities { name: 'a' token_names: 'a' may { read: 'far' } }",
+        tokens, {"far"});
+    ASSERT_THAT(access, IsOk());
+    hangs_ = false;
+    released_ = false;
+    asked_ = 0;
+    Serve({.access = *access});
+    v1::FeedSpec spec = Spec(1);
+    spec.mutable_select(0)->mutable_where()->set_feature(feature);
+    const auto call = Ask(spec, *token);
+    ASSERT_TRUE(WaitUntil([&] { return asked_ > 0; }));
+    folder_.Write("tokens", TokenLine({.name = "a", .hash = HashOfToken("another")}));
+    server_->Tick();
+    released_ = true;
+    EXPECT_EQ(EndOf(*call).error_code(), grpc::StatusCode::UNAUTHENTICATED) << feature;
+  }
 }
 
 TEST_F(WhereFeedsTest, ACallWhoseClientGoesAwayEndsAndADrainEndsTheOthers) {

@@ -17,6 +17,7 @@
 #include "tests/core/http/stub_objects.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -46,8 +47,8 @@ TEST(CatalogueTest, ShardsMayLieInTheMemoryOfTheProcess) {
   ASSERT_THAT(PutStored("mem://catalogue/a", GoodShard()), IsOk());
   const Catalogue catalogue = MustOpen(
       absl::StrCat(DatasetText("good", "mem://catalogue/*"), DatasetText("away", "ftp://b/a")));
-  ASSERT_THAT(catalogue.Find("good"), IsOk());
-  EXPECT_EQ((*catalogue.Find("good"))->num_records(), 2);
+  ASSERT_THAT(FindIn(catalogue, "good"), IsOk());
+  EXPECT_EQ((*FindIn(catalogue, "good"))->num_records(), 2);
   EXPECT_THAT(catalogue.refused(), ElementsAre(Key("away")));
 }
 
@@ -66,20 +67,20 @@ TEST(CatalogueTest, OneBadDatasetDoesNotKeepTheOthersFromBeingServed) {
   EXPECT_THAT(catalogue.datasets(), ElementsAre(Key("good")));
   EXPECT_THAT(catalogue.refused(),
               ElementsAre(Key("cut"), Key("images"), Key("nothing"), Key("packed")));
-  EXPECT_THAT(catalogue.Find("good"), IsOk());
+  EXPECT_THAT(FindIn(catalogue, "good"), IsOk());
   const auto refused = [](const std::string& what) {
     return StatusIs(absl::StatusCode::kFailedPrecondition,
                     AllOf(HasSubstr("does not serve"), HasSubstr(what), Not(HasSubstr("/"))));
   };
-  EXPECT_THAT(catalogue.Find("packed"), refused("\"packed-1.tfrecord\""));
-  EXPECT_THAT(catalogue.Find("packed"), refused("does not begin as gzip does"));
+  EXPECT_THAT(FindIn(catalogue, "packed"), refused("\"packed-1.tfrecord\""));
+  EXPECT_THAT(FindIn(catalogue, "packed"), refused("does not begin as gzip does"));
   EXPECT_THAT(
-      catalogue.Find("images"),
+      FindIn(catalogue, "images"),
       StatusIs(absl::StatusCode::kFailedPrecondition,
                AllOf(HasSubstr("does not serve"), HasSubstr("/daisy.jpg\""),
                      HasSubstr("none of the 1 image files"), Not(HasSubstr(folder.path())))));
-  EXPECT_THAT(catalogue.Find("cut"), refused("cut short"));
-  EXPECT_THAT(catalogue.Find("nothing"), refused("no file matches"));
+  EXPECT_THAT(FindIn(catalogue, "cut"), refused("cut short"));
+  EXPECT_THAT(FindIn(catalogue, "nothing"), refused("no file matches"));
   EXPECT_THAT(catalogue.refused().find("nothing")->second.status.message(),
               HasSubstr(folder / "nothing*"))
       << "the server's operator must see the pattern";
@@ -94,7 +95,7 @@ TEST(CatalogueTest, AFileThatCannotBeOpenedRefusesItsDatasetWithoutItsFolder) {
                                                     DatasetText("folder", folder / "deep"),
                                                     DatasetText("missing", folder / "missing/*")));
   for (const char* name : {"folder", "missing"}) {
-    EXPECT_THAT(catalogue.Find(name),
+    EXPECT_THAT(FindIn(catalogue, name),
                 StatusIs(absl::StatusCode::kFailedPrecondition, Not(HasSubstr(folder.path()))));
   }
 }
@@ -133,9 +134,9 @@ TEST(CatalogueTest, ADatasetThatLostSomethingIsRefusedAndSaysWhat) {
     return StatusIs(absl::StatusCode::kFailedPrecondition,
                     AllOf(HasSubstr(what), Not(HasSubstr("/"))));
   };
-  EXPECT_THAT(catalogue.Find("lost"), refused("shard \"a-1.tfrecord\" is missing"));
-  EXPECT_THAT(catalogue.Find("fewer"), refused("have 2 records, expect_records says 3"));
-  EXPECT_THAT(catalogue.Find("shorter"), refused("have 39 bytes, expect_bytes says 40"));
+  EXPECT_THAT(FindIn(catalogue, "lost"), refused("shard \"a-1.tfrecord\" is missing"));
+  EXPECT_THAT(FindIn(catalogue, "fewer"), refused("have 2 records, expect_records says 3"));
+  EXPECT_THAT(FindIn(catalogue, "shorter"), refused("have 39 bytes, expect_bytes says 40"));
 }
 
 TEST(CatalogueTest, AShardDamagedInPartsIsServed) {
@@ -144,8 +145,8 @@ TEST(CatalogueTest, AShardDamagedInPartsIsServed) {
   folder.Write("a-1.tfrecord", GoodShard().substr(0, 30));  // Cut in the second record.
   folder.Write("a-2.tfrecord", WithFlippedBit(GoodShard(), 0));
   const Catalogue catalogue = MustOpen(DatasetText("a", folder / "a-*.tfrecord"));
-  ASSERT_THAT(catalogue.Find("a"), IsOk());
-  const Dataset& dataset = **catalogue.Find("a");
+  ASSERT_THAT(FindIn(catalogue, "a"), IsOk());
+  const Dataset& dataset = **FindIn(catalogue, "a");
   EXPECT_EQ(dataset.num_damaged_records(), 2);
   const std::vector<DamageLog::Entry> damaged = dataset.DamagedRecords(100);
   ASSERT_EQ(damaged.size(), 2u);
@@ -207,7 +208,7 @@ TEST(CatalogueTest, ClientsLearnNothingOfServersOfShardsWhateverFails) {
   EXPECT_EQ(catalogue.refused().size(), 6u);
   for (const auto& [name, refusal] : catalogue.refused()) {
     for (const std::string& said :
-         {refusal.reason, std::string(catalogue.Find(name).status().message())}) {
+         {refusal.reason, std::string(FindIn(catalogue, name).status().message())}) {
       EXPECT_THAT(said, AllOf(Not(HasSubstr("127.0.0.1")), Not(HasSubstr("dir")))) << name;
     }
     EXPECT_THAT(std::string(refusal.status.message()), HasSubstr("127.0.0.1")) << name;
@@ -259,12 +260,12 @@ TEST(CatalogueTest, AnUnknownNameIsToldWhatThereIs) {
   }
   const Catalogue catalogue = MustOpen(config);
   EXPECT_THAT(
-      catalogue.Find("flower-30"),
+      FindIn(catalogue, "flower-30"),
       StatusIs(absl::StatusCode::kNotFound, AllOf(HasSubstr("'flowers-29' and 5 more"),
                                                   HasSubstr("did you mean 'flowers-30'?"))));
-  EXPECT_THAT(catalogue.Find(std::string(3'000'000, '\n')),
+  EXPECT_THAT(FindIn(catalogue, std::string(3'000'000, '\n')),
               StatusIs(absl::StatusCode::kNotFound, Not(HasSubstr("\n"))));
-  EXPECT_LT(catalogue.Find(std::string(3'000'000, 'x')).status().message().size(), 1000u);
+  EXPECT_LT(FindIn(catalogue, std::string(3'000'000, 'x')).status().message().size(), 1000u);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/http/stub_objects.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -61,11 +62,16 @@ class ServedFeedsTest : public testing::Test {
   static FeedMakers::Made Resolve(ServedFeeds& feeds, const v1::FeedSpec& spec,
                                   const std::string& peer) {
     BoundedQueue<FeedMakers::Made> made(1);
-    feeds.Resolve(spec, {.id = &made, .peer = peer, .done = [&made](FeedMakers::Made feed) {
-                           EXPECT_THAT(made.Push(std::move(feed)), IsOk());
-                         }});
+    feeds.Resolve(spec, Everything,
+                  {.id = &made, .peer = peer, .done = [&made](FeedMakers::Made feed) {
+                     EXPECT_THAT(made.Push(std::move(feed)), IsOk());
+                   }});
     return **made.Pop();
   }
+  static FeedMakers::Made Find(ServedFeeds& feeds, const v1::FeedSpec& spec) {
+    return feeds.Find(spec, Everything);
+  }
+  static bool Everything(absl::string_view /*name*/) { return true; }
 
   const TempFolder folder_;
   StubObjects objects_;
@@ -76,7 +82,7 @@ class ServedFeedsTest : public testing::Test {
 TEST_F(ServedFeedsTest, WhatAFeedOverFarShardsFetchesIsToldOnceForEachPlan) {
   const Catalogue catalogue = Open();
   ServedFeeds feeds(catalogue, {}, events_);
-  const auto first = feeds.Find(Spec("far"));
+  const auto first = Find(feeds, Spec("far"));
   ASSERT_THAT(first, IsOk());
   EXPECT_THAT(lines_,
               ElementsAre(AllOf(HasSubstr("over dataset 'far': the first epoch fetches "),
@@ -85,19 +91,19 @@ TEST_F(ServedFeedsTest, WhatAFeedOverFarShardsFetchesIsToldOnceForEachPlan) {
                                           "WINDOW block_records: 40 window_records: 40 }` fetches"),
                                 Not(HasSubstr("SECRET")))));
   for (int i = 0; i < 3; ++i) {
-    const auto again = feeds.Find(Spec("far"));
+    const auto again = Find(feeds, Spec("far"));
     ASSERT_THAT(again, IsOk());
     EXPECT_EQ(*again, *first);
   }
   EXPECT_EQ(lines_.size(), 1);
-  ASSERT_THAT(feeds.Find(Spec("far", 2)), IsOk());
+  ASSERT_THAT(Find(feeds, Spec("far", 2)), IsOk());
   EXPECT_EQ(lines_.size(), 2);
 }
 
 TEST_F(ServedFeedsTest, WithRoomForAllOfTheSetNothingIsProposed) {
   const Catalogue catalogue = Open();
   ServedFeeds feeds(catalogue, {.memory_bytes = 1 << 20}, events_);
-  ASSERT_THAT(feeds.Find(Spec("far")), IsOk());
+  ASSERT_THAT(Find(feeds, Spec("far")), IsOk());
   EXPECT_THAT(lines_, ElementsAre(AllOf(HasSubstr("each later one 0 bytes: all of the set is kept"),
                                         Not(HasSubstr("WINDOW")))));
 }
@@ -105,15 +111,15 @@ TEST_F(ServedFeedsTest, WithRoomForAllOfTheSetNothingIsProposed) {
 TEST_F(ServedFeedsTest, OfShardsAtHandAndOfRefusedSpecsNothingIsTold) {
   const Catalogue catalogue = Open();
   ServedFeeds feeds(catalogue, {}, events_);
-  ASSERT_THAT(feeds.Find(Spec("near")), IsOk());
-  EXPECT_FALSE(feeds.Find(Spec("none")).ok());
+  ASSERT_THAT(Find(feeds, Spec("near")), IsOk());
+  EXPECT_FALSE(Find(feeds, Spec("none")).ok());
   EXPECT_THAT(lines_, IsEmpty());
 }
 
 TEST_F(ServedFeedsTest, ManyPlansWriteAFewLines) {
   const Catalogue catalogue = Open();
   ServedFeeds feeds(catalogue, {}, events_);
-  for (int seed = 0; seed < 200; ++seed) ASSERT_THAT(feeds.Find(Spec("far", seed)), IsOk());
+  for (int seed = 0; seed < 200; ++seed) ASSERT_THAT(Find(feeds, Spec("far", seed)), IsOk());
   EXPECT_LE(lines_.size(), 20);
   events_.Flush();
   EXPECT_THAT(lines_.back(), HasSubstr("more feeds planned"));
@@ -121,7 +127,7 @@ TEST_F(ServedFeedsTest, ManyPlansWriteAFewLines) {
 
 TEST_F(ServedFeedsTest, ListsOfFeedsThatNobodyReadsMakeRoomForOthers) {
   const Catalogue catalogue = Open();
-  ASSERT_THAT((*catalogue.Find("near"))->NoteColumns({"label", "weight"}), IsOk());
+  ASSERT_THAT((*FindIn(catalogue, "near"))->NoteColumns({"label", "weight"}), IsOk());
   ServedFeeds feeds(catalogue, {}, events_);
   const auto find = [&feeds](int i) { return Resolve(feeds, WhereSpec(i), "a"); };
   std::vector<std::shared_ptr<const ServedFeed>> read;
@@ -140,7 +146,7 @@ TEST_F(ServedFeedsTest, ListsOfFeedsThatNobodyReadsMakeRoomForOthers) {
 
 TEST_F(ServedFeedsTest, FeedsOfOthersDoNotTakeTheRoomOfAFreshFeedWithAWhere) {
   const Catalogue catalogue = Open();
-  ASSERT_THAT((*catalogue.Find("near"))->NoteColumns({"label", "weight"}), IsOk());
+  ASSERT_THAT((*FindIn(catalogue, "near"))->NoteColumns({"label", "weight"}), IsOk());
   ServedFeeds feeds(catalogue, {}, events_);
   const v1::FeedSpec mine = WhereSpec(7);
   ASSERT_THAT(Resolve(feeds, mine, "a"), IsOk());
@@ -151,18 +157,18 @@ TEST_F(ServedFeedsTest, FeedsOfOthersDoNotTakeTheRoomOfAFreshFeedWithAWhere) {
   for (int seed = 2; seed < 2 + more; ++seed) {
     ASSERT_THAT(Resolve(feeds, Spec("near", seed), "b"), IsOk());
   }
-  EXPECT_THAT(feeds.Find(mine), IsOk());
+  EXPECT_THAT(Find(feeds, mine), IsOk());
   for (int64_t i = 0; i < ServedFeeds::kFreshTicks; ++i) feeds.Tick();
   for (int seed = 2; seed < 2 + more; ++seed) {
     ASSERT_THAT(Resolve(feeds, Spec("near", seed), "b"), IsOk());
   }
-  EXPECT_THAT(feeds.Find(mine),
+  EXPECT_THAT(Find(feeds, mine),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("call ResolveFeed")));
 }
 
 TEST_F(ServedFeedsTest, ARefusedPeerDoesNotTakeTheListsOfAFreshFeedOfAnother) {
   const Catalogue catalogue = Open();
-  ASSERT_THAT((*catalogue.Find("near"))->NoteColumns({"label", "weight"}), IsOk());
+  ASSERT_THAT((*FindIn(catalogue, "near"))->NoteColumns({"label", "weight"}), IsOk());
   ServedFeeds feeds(catalogue, {}, events_);
   ASSERT_THAT(Resolve(feeds, WhereSpec(1000), "a"), IsOk());
   std::vector<std::shared_ptr<const ServedFeed>> read;
@@ -174,12 +180,12 @@ TEST_F(ServedFeedsTest, ARefusedPeerDoesNotTakeTheListsOfAFreshFeedOfAnother) {
   while (read_more().ok()) {
   }
   EXPECT_EQ(read.size(), 32);
-  EXPECT_THAT(feeds.Find(WhereSpec(1000)), IsOk());
+  EXPECT_THAT(Find(feeds, WhereSpec(1000)), IsOk());
   // A list that was not asked for lately makes room.
   for (int64_t i = 0; i < ServedFeeds::kFreshTicks; ++i) feeds.Tick();
   read.pop_back();
   EXPECT_THAT(Resolve(feeds, WhereSpec(100), "b"), IsOk());
-  EXPECT_THAT(feeds.Find(WhereSpec(1000)), Not(IsOk()));
+  EXPECT_THAT(Find(feeds, WhereSpec(1000)), Not(IsOk()));
 }
 
 }  // namespace

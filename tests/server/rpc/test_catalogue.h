@@ -10,6 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/dataset/dataset.h"
 #include "google/protobuf/text_format.h"
 #include "server/access/access_control.h"
 #include "server/rpc/catalogue.h"
@@ -28,6 +30,12 @@ inline absl::StatusOr<Catalogue> OpenTestCatalogue(const std::string& shards,
     dataset.add_shards(shards);
   }
   return Catalogue::Open(config, {});
+}
+
+// Finds a dataset for a caller that may know of all.
+inline absl::StatusOr<std::shared_ptr<const Dataset>> FindIn(const Catalogue& catalogue,
+                                                             absl::string_view name) {
+  return catalogue.Find(name, [](absl::string_view) { return true; });
 }
 
 // Parses the block `access` of a config. Returns null for "", as without the block. If the block
