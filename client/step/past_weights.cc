@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/numeric/int128.h"
@@ -36,18 +37,28 @@ bool HasPastOf(const ResumeToken& token, const Order& order, const Order& steps)
          order.FingerprintIfChangedAt(token.dataset_fingerprint, turns) == token.order_fingerprint;
 }
 
-// `order` with the global batch with which it has the token's past. Nullopt if none is found.
+// Whether a step of `steps` begins where the token was taken.
+bool HasStepAt(const ResumeToken& token, const Order& steps) {
+  const absl::StatusOr<ResumedStep> step = StepFrom(steps, token.position);
+  return step.ok() && step->skipped == 0;
+}
+
+// `order` with the global batch with which it has the token's past. Nullopt if there is no such
+// batch, or more than one: the later changes would begin at different examples.
 std::optional<Order> WithThePastOf(const ResumeToken& token, const Order& order) {
   if (order.spec().mixture == nullptr || token.weight_changes.empty()) return std::nullopt;
   OrderSpec spec = order.spec();
   spec.epochs = 0;  // With a small batch, all epochs may have too many steps.
+  std::optional<Order> found;
   for (int64_t batch = 1; batch <= kMaxBatchFound; ++batch) {
     spec.global_batch = batch;
-    const absl::StatusOr<Order> steps = Order::Create(spec);
+    absl::StatusOr<Order> steps = Order::Create(spec);
     if (!steps.ok()) break;  // The batch is too large, and so are all others.
-    if (HasPastOf(token, order, *steps)) return *steps;
+    if (!HasStepAt(token, *steps) || !HasPastOf(token, order, *steps)) continue;
+    if (found.has_value()) return std::nullopt;
+    found = *std::move(steps);
   }
-  return std::nullopt;
+  return found;
 }
 
 // What to do if the past differs.

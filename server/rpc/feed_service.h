@@ -151,8 +151,7 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
 
  private:
   // OK if the caller may read all of `datasets`.
-  //   Unauthenticated  the caller is anonymous and may not read one of them, whether or not that
-  //                    one exists.
+  //   Unauthenticated  the caller is anonymous and may not read one of them, existing or not.
   //   NotFound         one of them does not exist, or the caller may not read it.
   // Also the error of `permissions`, and those of Catalogue::Find.
   absl::Status CheckMayRead(const absl::StatusOr<Permissions>& permissions,

@@ -113,6 +113,17 @@ TEST(PastWeightsTest, ExamplesOfAPaddedFeedCountNoPadding) {
                               "`from_example: 2000000` instead of `from_step: 62`")));
 }
 
+// Step 31 begins the second epoch under every batch with 31 steps in an epoch, and the token was
+// taken at the end of an epoch. So the batch is not known, nor where its step 70 begins.
+TEST(PastWeightsTest, APastThatSeveralBatchesHaveGetsNoExamples) {
+  const std::vector<Change> changes = {{false, 31, {0, 1}}, {false, 70, {1, 1}}};
+  const Order old = OrderOf({.global_batch = 32768, .changes = changes, .tail = Tail::kPad});
+  const Order other = OrderOf({.global_batch = 65536, .changes = changes, .tail = Tail::kPad});
+  EXPECT_THAT(DifferentPast(TokenAt(old, 62), other),
+              AllOf(HasSubstr("write each of its changes up to this place with `from_example: N`"),
+                    Not(HasSubstr("instead of `from_step: 70`"))));
+}
+
 TEST(PastWeightsTest, AnotherPastGetsNoExamples) {
   const Order old = OrderOf({.global_batch = 32, .changes = {{false, 5, {0, 1}}}});
   const ResumeToken token = TokenAt(old, 9);
