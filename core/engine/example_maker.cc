@@ -429,11 +429,11 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status,
   const Dataset& dataset = task.plan.dataset();
   const RecordSource& shard = *dataset.shards()[static_cast<size_t>(wanted.place.shard)];
   // A replaced shard is not damage that may be masked. Storage that does not answer is not asked
-  // whether the shard was replaced. The storage of bytes that were read ahead is not asked either,
-  // because the reader has checked this.
-  if (absl::Status unchanged =
-          IsFetched(task, shard) || IsOutage(status) ? absl::OkStatus() : shard.CheckUnchanged();
-      !unchanged.ok()) {
+  // whether the shard was replaced. The reader of bytes that were read ahead has asked already.
+  absl::Status unchanged;
+  if (!IsOutage(status))
+    unchanged = shard.CheckRecordUnchanged(wanted.place.index, task.run.blocks != nullptr);
+  if (!unchanged.ok()) {
     status = std::move(unchanged);
   } else if (IsDamage(status) && task.plan.spec().on_corrupt() != v1::MASK) {
     status = absl::Status(status.code(), absl::StrCat(status.message(),

@@ -100,7 +100,8 @@ std::vector<EpochPart> PartsOf(const FeedPlan& plan, double run) {
   return parts;
 }
 
-// The bytes that WINDOW adds. `whole`: its blocks are runs of the dataset's records.
+// The bytes that WINDOW adds. `whole`: its blocks are runs of the dataset's records. `files`: how
+// many files each block has runs of, such as those of a zip's members.
 void AddWindow(const Shuffle& shuffle, bool whole, double files, EpochPart& part) {
   const double run = ReadBlocks::kRunBytes;
   const double block = Least(shuffle.block, part.positions);
@@ -116,7 +117,7 @@ void AddWindow(const Shuffle& shuffle, bool whole, double files, EpochPart& part
     const double border = Least(part.border, pass);
     block_bytes += border;
     part.bytes += (blocks - 1) * border;
-    part.requests = Least(part.records, part.requests + blocks - 1);
+    part.requests = Least(part.records, part.requests + (blocks - 1) * files);
   } else {
     // The runs at both ends of a block belong to other blocks, too.
     const double ends = Least(run * files, pass);

@@ -1,13 +1,17 @@
 #include "core/spec/where_columns.h"
 
+#include <cstddef>
+#include <functional>
 #include <map>
-#include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/spec/order_spec.h"
 #include "core/text/foreign_text.h"
 
@@ -46,22 +50,60 @@ std::string CommandText(const Names& names) {
   return absl::StrCat("`systole index --columns ", OptionText(names), " --rebuild`");
 }
 
-// The features of each dataset of a zip, under the names that they have there.
-std::map<std::string, Names> FeaturesOfZip(const v1::FeedSpec& spec) {
-  std::map<std::string, Names> features_of;
-  for (const std::string& feature : FeaturesOf(spec)) {
-    // Only a dataset knows its features. Where several prefixes match, the longest is meant.
-    std::optional<int> found;
-    for (int i = 0; i < spec.zip_size(); ++i) {
-      const std::string& prefix = spec.zip(i).prefix();
-      if (!absl::StartsWith(feature, prefix)) continue;
-      if (!found.has_value() || prefix.size() > spec.zip(*found).prefix().size()) found = i;
-    }
-    if (!found.has_value()) continue;
-    const v1::Member& member = spec.zip(*found);
-    features_of[member.dataset()].insert(feature.substr(member.prefix().size()));
+// The datasets that may have a feature of a zip, by the bytes of the prefix, the longest first.
+// Only a dataset knows its features, so all whose prefix matches are meant.
+using Owners = std::map<size_t, std::vector<std::string>, std::greater<>>;
+
+Owners OwnersOf(const v1::FeedSpec& spec, const std::string& feature) {
+  Owners owners;
+  for (const v1::Member& member : spec.zip()) {
+    if (!absl::StartsWith(feature, member.prefix())) continue;
+    std::vector<std::string>& datasets = owners[member.prefix().size()];
+    if (absl::c_linear_search(datasets, member.dataset())) continue;
+    datasets.push_back(member.dataset());
   }
-  return features_of;
+  return owners;
+}
+
+// "`systole index ..` over the shards of dataset 'a', 'b' or 'c'".
+std::string CommandOver(const Names& names, absl::Span<const std::string> datasets) {
+  std::string text = absl::StrCat(CommandText(names), " over the shards of dataset ");
+  for (size_t i = 0; i < datasets.size(); ++i) {
+    absl::StrAppend(&text,
+                    i == 0                    ? ""
+                    : i + 1 < datasets.size() ? ", "
+                                              : " or ",
+                    "'", ForeignName(datasets[i]), "'");
+  }
+  return text;
+}
+
+std::string CommandsOfZip(const v1::FeedSpec& spec) {
+  std::map<std::string, Names> features_of;  // Under the names that the dataset has.
+  std::vector<std::string> texts;
+  for (const std::string& feature : FeaturesOf(spec)) {
+    const Owners owners = OwnersOf(spec, feature);
+    if (owners.empty()) continue;
+    if (const auto& [prefix, datasets] = *owners.begin();
+        owners.size() == 1 && datasets.size() == 1) {
+      features_of[datasets[0]].insert(feature.substr(prefix));
+      continue;
+    }
+    texts.push_back(absl::StrCat(
+        absl::StrJoin(owners, ", or ",
+                      [&](std::string* text, const Owners::value_type& owner) {
+                        absl::StrAppend(text,
+                                        CommandOver({feature.substr(owner.first)}, owner.second));
+                      }),
+        ", whichever has it"));
+  }
+  const std::string sure =
+      absl::StrJoin(features_of, " and ",
+                    [](std::string* text, const std::pair<const std::string, Names>& dataset) {
+                      absl::StrAppend(text, CommandOver(dataset.second, {dataset.first}));
+                    });
+  if (!sure.empty()) texts.insert(texts.begin(), sure);
+  return absl::StrJoin(texts, "; ");
 }
 
 }  // namespace
@@ -70,12 +112,7 @@ std::string WhereColumns(const v1::FeedSpec& spec) { return OptionText(FeaturesO
 
 std::string NoteAnewCommand(const v1::FeedSpec& spec) {
   if (spec.zip().empty()) return CommandText(FeaturesOf(spec));
-  return absl::StrJoin(FeaturesOfZip(spec), " and ",
-                       [](std::string* text, const std::pair<const std::string, Names>& dataset) {
-                         absl::StrAppend(text, CommandText(dataset.second),
-                                         " over the shards of dataset '",
-                                         ForeignName(dataset.first), "'");
-                       });
+  return CommandsOfZip(spec);
 }
 
 }  // namespace systole

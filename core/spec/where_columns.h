@@ -18,7 +18,9 @@ std::string WhereColumns(const v1::FeedSpec& spec);
 // The command that notes these columns anew: "`systole index --columns label,width --rebuild`". For
 // a zip it names the datasets, and their features without the prefixes of the zip, because
 // `systole index` is run on the shards of each: "`systole index --columns label --rebuild` over the
-// shards of dataset 'a' and `systole ..". REQUIRES: some step is a `where`.
+// shards of dataset 'a' and `systole ..". A spec does not say which dataset has a feature. So if
+// the prefixes of several match, it names all: "over the shards of dataset 'a' or 'b', whichever
+// has it". REQUIRES: some step is a `where`.
 std::string NoteAnewCommand(const v1::FeedSpec& spec);
 
 }  // namespace systole

@@ -207,6 +207,12 @@ class RecordSource {
   // group of files may answer OK without a check, if every read compares its file with the file
   // that was opened, and if it never reads in place.
   virtual absl::Status CheckUnchanged() const = 0;
+  // CheckUnchanged() of the sources of the record's parts. `skip_far`: without those of the parts
+  // that have far_bytes(), because the reader of these bytes has checked them. REQUIRES: 0 <=
+  // record < num_records().
+  virtual absl::Status CheckRecordUnchanged(int64_t /*record*/, bool skip_far) const {
+    return skip_far && is_far() ? absl::OkStatus() : CheckUnchanged();
+  }
 
   // OK if the file is empty or at least one record is not known to be damaged. Otherwise the file
   // is not a shard, or nothing of it can be read. The message says what the file looks like, and

@@ -61,6 +61,8 @@ absl::StatusOr<std::vector<std::shared_ptr<const RecordSource>>> ZippedShards(
     std::vector<ZipMember> members, const std::shared_ptr<const ZipNames>& names,
     size_t max_sources) {
   const auto shared = std::make_shared<const std::vector<ZipMember>>(std::move(members));
+  std::vector<ZipMemberSums> sums;
+  for (const ZipMember& member : *shared) sums.push_back(SumsOf(member));
   std::vector<Run> runs(shared->begin(), shared->end());
   std::vector<std::shared_ptr<const RecordSource>> sources;
   int64_t first = 0;
@@ -74,7 +76,8 @@ absl::StatusOr<std::vector<std::shared_ptr<const RecordSource>>> ZippedShards(
     if (records == 0) return sources;
     if (sources.size() == max_sources) return TooManySources(max_sources);
     sources.push_back(std::make_shared<const ZipSource>(
-        shared, first, records, std::make_shared<const ZipFormat>(std::move(formats), names)));
+        shared, sums, first, records,
+        std::make_shared<const ZipFormat>(std::move(formats), names)));
     for (Run& run : runs) run.Skip(records);
     first += records;
   }

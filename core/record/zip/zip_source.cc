@@ -168,33 +168,40 @@ class ZipSource::Joining {
   absl::Status changed_;  // The first error of a check.
 };
 
-ZipSource::ZipSource(std::shared_ptr<const std::vector<ZipMember>> members, int64_t first,
-                     int64_t num_records, std::shared_ptr<const ZipFormat> format)
+ZipMemberSums SumsOf(const ZipMember& member) {
+  ZipMemberSums sums;
+  Xxh3Hasher hasher;
+  for (const std::shared_ptr<const RecordSource>& shard : *member.shards) {
+    hasher.UpdateU64(static_cast<uint64_t>(shard->num_records()));
+    hasher.UpdateU64(shard->content_hash());
+    sums.file_bytes += shard->file_bytes();
+    sums.size_bytes += shard->size_bytes();
+    sums.is_far = sums.is_far || shard->is_far();
+  }
+  sums.hash = hasher.Digest64();
+  return sums;
+}
+
+ZipSource::ZipSource(std::shared_ptr<const std::vector<ZipMember>> members,
+                     absl::Span<const ZipMemberSums> sums, int64_t first, int64_t num_records,
+                     std::shared_ptr<const ZipFormat> format)
     : members_(std::move(members)),
       first_(first),
       num_records_(num_records),
       format_(std::move(format)) {
   Xxh3Hasher hasher;
-  hasher.Update("systole zip 2");
+  hasher.Update("systole zip 3");
   hasher.UpdateU64(static_cast<uint64_t>(first_));
   hasher.UpdateU64(static_cast<uint64_t>(num_records_));
   for (size_t i = 0; i < members_->size(); ++i) {
-    const auto& [shards, map] = (*members_)[i];
+    const int64_t all = (*members_)[i].map->num_records();
     const std::string& prefix = format_->names().prefix(i);
     hasher.UpdateU64(prefix.size());
     hasher.Update(prefix);
-    hasher.UpdateU64(shards->size());
-    uint64_t file_bytes = 0;
-    uint64_t size_bytes = 0;
-    for (const std::shared_ptr<const RecordSource>& shard : *shards) {
-      hasher.UpdateU64(static_cast<uint64_t>(shard->num_records()));
-      hasher.UpdateU64(shard->content_hash());
-      file_bytes += shard->file_bytes();
-      size_bytes += shard->size_bytes();
-      is_far_ = is_far_ || shard->is_far();
-    }
-    file_bytes_ += ShareOf(file_bytes, num_records_, map->num_records());
-    size_bytes_ += ShareOf(size_bytes, num_records_, map->num_records());
+    hasher.UpdateU64(sums[i].hash);
+    is_far_ = is_far_ || sums[i].is_far;
+    file_bytes_ += ShareOf(sums[i].file_bytes, num_records_, all);
+    size_bytes_ += ShareOf(sums[i].size_bytes, num_records_, all);
   }
   content_hash_ = hasher.Digest64();
 }
@@ -282,6 +289,15 @@ bool ZipSource::IsTooLarge(int64_t record) const {
     if (part.source->IsTooLarge(part.record)) return true;
   }
   return false;
+}
+
+absl::Status ZipSource::CheckRecordUnchanged(int64_t record, bool skip_far) const {
+  for (size_t i = 0; i < num_parts(); ++i) {
+    const Part part = PartOf(record, i);
+    const ReadsPart reads(i);
+    SYSTOLE_RETURN_IF_ERROR(part.source->CheckRecordUnchanged(part.record, skip_far));
+  }
+  return absl::OkStatus();
 }
 
 void ZipSource::PrefetchSpan(int64_t record) const {

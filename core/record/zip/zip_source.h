@@ -34,16 +34,27 @@ struct ZipMember {
   std::shared_ptr<const ShardMap> map;   // Which record lies in which shard.
 };
 
+// What a zip says about all shards of a member. A zip of several sources takes these sums once.
+struct ZipMemberSums {
+  bool is_far = false;  // Some shard is.
+  uint64_t file_bytes = 0;
+  uint64_t size_bytes = 0;
+  uint64_t hash = 0;  // Of how many records each shard has, and of their content.
+};
+// O(shards).
+ZipMemberSums SumsOf(const ZipMember& member);
+
 // The most bytes of a joined record. This is the default limit of a single record, because a peer
 // may zip any datasets. The record of each member also has the limit of that member.
 inline constexpr int64_t kMaxZipRecordBytes = kDefaultMaxRecordBytes;
 
 class ZipSource final : public RecordSource {
  public:
-  // REQUIRES: each member has `first + num_records` records or more, and `format` has the formats
-  // of these records.
-  ZipSource(std::shared_ptr<const std::vector<ZipMember>> members, int64_t first,
-            int64_t num_records, std::shared_ptr<const ZipFormat> format);
+  // O(members). REQUIRES: each member has `first + num_records` records or more, `sums` has the
+  // SumsOf() each, and `format` has the formats of these records.
+  ZipSource(std::shared_ptr<const std::vector<ZipMember>> members,
+            absl::Span<const ZipMemberSums> sums, int64_t first, int64_t num_records,
+            std::shared_ptr<const ZipFormat> format);
 
   absl::string_view path() const override { return "zip"; }
   // Empty: only the parts have indexes.
@@ -85,6 +96,7 @@ class ZipSource final : public RecordSource {
   void Prefetch(int64_t record) const override;
   // OK without a check. Each read checks the files that it reads, because a zip may have very many.
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
+  absl::Status CheckRecordUnchanged(int64_t record, bool skip_far) const override;
   absl::Status CheckHoldsRecords() const override { return absl::OkStatus(); }
 
  private:

@@ -341,6 +341,34 @@ TEST(ZipFeedTest, AReplacedFileOfAMemberEndsTheFeedBesideAFarOneToo) {
   }
 }
 
+// The records of the new file have valid frames at the same places, but lack the feature.
+TEST(ZipFeedTest, RecordsOfAReplacedFileAreNoDamageOfItsMember) {
+  const std::vector<std::string> shards = ShardsFrom(0, {20});
+  ShardBuilder other;
+  for (int i = 0; i < 20; ++i) other.Add(absl::StrReplaceAll(TestRecord(i), {{"pair", "rapi"}}));
+  const std::string replaced = other.Build();
+  ASSERT_EQ(replaced.size(), shards[0].size());
+  for (const bool far : {false, true}) {
+    for (const std::string on_corrupt : {"", "on_corrupt: MASK "}) {
+      SCOPED_TRACE(absl::StrCat(far, on_corrupt));
+      const TempFolder folder;
+      folder.Write("a.tfrecord", shards[0]);
+      const auto files = Dataset::Open("a", {folder / "a.tfrecord"});
+      ASSERT_THAT(files, IsOk());
+      const Datasets datasets = {{"a", *files},
+                                 {"b", far ? OpenFarDataset(shards, std::make_shared<Gate>(), "b")
+                                           : OpenTestDataset(shards, "b")}};
+      const auto plan = MustPlan(absl::StrCat(kZip, kBatches, on_corrupt, kPairs), datasets);
+      folder.Write("a.tfrecord", replaced);
+      EXPECT_THAT(Digests(plan).status(),
+                  StatusIs(absl::StatusCode::kFailedPrecondition,
+                           AllOf(HasSubstr("a.tfrecord"), HasSubstr("changed"))));
+      EXPECT_EQ((*files)->damage().masked_examples(), 0);
+      EXPECT_THAT((*files)->damage().entries(), IsEmpty());
+    }
+  }
+}
+
 TEST(ZipFeedTest, AConditionMayTestFeaturesOfSeveralMembers) {
   const Datasets datasets = TwoOf20();
   const auto spec = [](const std::string& condition) {

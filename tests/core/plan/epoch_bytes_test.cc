@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/compression/compression.h"
 #include "core/plan/read_blocks.h"
 #include "core/record/source/record_source.h"
@@ -372,6 +373,26 @@ TEST_F(EpochBytesTest, OfCompressedShardsWholePiecesCount) {
         }
       }
     }
+  }
+}
+
+// The members have the same shards, so each needs as many runs as one alone.
+TEST_F(EpochBytesTest, AZipTakesTheRequestsOfAllItsMembers) {
+  const auto a = FarDataset({800, 400}, 30'000, "test");
+  const auto b = FarDataset({800, 400}, 30'000, "b");
+  const auto zip = Dataset::Zip({{.dataset = a, .prefix = ""}, {.dataset = b, .prefix = "b/"}});
+  ASSERT_THAT(zip, IsOk());
+  for (const std::string& order : {std::string(kInOrder), Window(30, 300), Window(101, 500)}) {
+    SCOPED_TRACE(order);
+    const ReadRoom room = {.memory_bytes = 200 * kMib};
+    const auto alone = EpochBytesOf(*PlanOf(a, order), room);
+    const auto joined = EpochBytesOf(
+        *PlanOf(*zip, absl::StrReplaceAll(
+                          order, {{"dataset: 'test'",
+                                   "zip { dataset: 'test' } zip { dataset: 'b' prefix: 'b/' }"}})),
+        room);
+    EXPECT_EQ(joined.first_bytes, 2 * alone.first_bytes);
+    EXPECT_EQ(joined.first_requests, 2 * alone.first_requests);
   }
 }
 

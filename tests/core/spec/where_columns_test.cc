@@ -28,13 +28,13 @@ TEST(WhereColumnsTest, AllFeaturesOfAllConditionsAreNamedOnce) {
 TEST(WhereColumnsTest, TheCommandsOfAZipNameTheFeaturesAsTheDatasetsHaveThem) {
   const auto command = [](const std::string& features) {
     std::string text =
-        "zip { dataset: 'photos' } zip { dataset: 'depths' prefix: 'd/' } "
-        "zip { dataset: 'photos' prefix: 'd/x/' } select { where { ";
+        "zip { dataset: 'photos' prefix: 'p/' } zip { dataset: 'depths' prefix: 'd/' } "
+        "zip { dataset: 'photos' prefix: 'x/' } select { where { ";
     for (const char feature : features) {
       text += "all { feature: '" +
               std::string(feature == 'd'   ? "d/label"
-                          : feature == 'x' ? "d/x/width"
-                                           : "label") +
+                          : feature == 'x' ? "x/width"
+                                           : "p/label") +
               "' } ";
     }
     return NoteAnewCommand(SpecOf(text + "} }"));
@@ -48,6 +48,29 @@ TEST(WhereColumnsTest, TheCommandsOfAZipNameTheFeaturesAsTheDatasetsHaveThem) {
   EXPECT_EQ(command("dlx"),
             "`systole index --columns label --rebuild` over the shards of dataset 'depths' and "
             "`systole index --columns label,width --rebuild` over the shards of dataset 'photos'");
+}
+
+// Only a dataset knows its features, and a spec has only names.
+TEST(WhereColumnsTest, WhereSeveralDatasetsOfAZipMayHaveTheFeatureTheCommandNamesThemAll) {
+  const auto command = [](const std::string& zip, const std::string& feature) {
+    return NoteAnewCommand(SpecOf(zip + " select { where { feature: '" + feature + "' } }"));
+  };
+  EXPECT_EQ(command("zip { dataset: 'photos' } zip { dataset: 'labels' }", "label"),
+            "`systole index --columns label --rebuild` over the shards of dataset 'photos' or "
+            "'labels', whichever has it");
+  EXPECT_EQ(command("zip { dataset: 'a' prefix: 'x/' } zip { dataset: 'b' prefix: 'x/' } "
+                    "zip { dataset: 'c' prefix: 'x/' }",
+                    "x/label"),
+            "`systole index --columns label --rebuild` over the shards of dataset 'a', 'b' or 'c', "
+            "whichever has it");
+  // The same dataset twice is one dataset.
+  EXPECT_EQ(command("zip { dataset: 'a' prefix: 'x/' } zip { dataset: 'a' prefix: 'x/' }", "x/y"),
+            "`systole index --columns y --rebuild` over the shards of dataset 'a'");
+  // 'photos' may have a feature whose own name begins with a prefix.
+  EXPECT_EQ(command("zip { dataset: 'photos' } zip { dataset: 'depths' prefix: 'd/' }", "d/label"),
+            "`systole index --columns label --rebuild` over the shards of dataset 'depths', or "
+            "`systole index --columns d/label --rebuild` over the shards of dataset 'photos', "
+            "whichever has it");
 }
 
 }  // namespace

@@ -6,6 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/example/example_parser.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/record/arrays/array_source.h"
@@ -122,6 +126,61 @@ TEST(ZippedShardsTest, ASourceEndsWhereAMemberChangesItsFormat) {
   EXPECT_THAT(ZippedShards({ZipMemberOf(a), ZipMemberOf(b)}, names, /*max_sources=*/4),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("more than 3 times"), HasSubstr("shards of one kind"))));
+}
+
+// A source of `source`'s records that counts how often its content is asked for.
+class Asked final : public RecordSource {
+ public:
+  explicit Asked(std::shared_ptr<const RecordSource> source) : source_(std::move(source)) {}
+
+  int64_t asked() const { return asked_; }
+
+  absl::string_view path() const override { return source_->path(); }
+  uint64_t file_bytes() const override { return source_->file_bytes(); }
+  uint64_t size_bytes() const override { return source_->size_bytes(); }
+  const std::string& note() const override { return source_->note(); }
+  const ExampleFormat& examples() const override { return source_->examples(); }
+  int64_t num_records() const override { return source_->num_records(); }
+  RecordSpan span(int64_t record) const override { return source_->span(record); }
+  PayloadRange payload_bytes() const override { return source_->payload_bytes(); }
+  uint64_t content_hash() const override {
+    ++asked_;
+    return source_->content_hash();
+  }
+  int64_t num_damaged() const override { return source_->num_damaged(); }
+  const std::vector<DamagedRecord>& damaged() const override { return source_->damaged(); }
+  absl::StatusOr<absl::string_view> ReadRecord(int64_t record,
+                                               AlignedBuffer& scratch) const override {
+    return source_->ReadRecord(record, scratch);
+  }
+  absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
+                           int64_t max_read_bytes, AlignedBuffer& scratch,
+                           RecordCallback callback) const override {
+    return source_->ReadRecords(records, bytes, max_read_bytes, scratch, callback);
+  }
+  bool IsTooLarge(int64_t record) const override { return source_->IsTooLarge(record); }
+  void PrefetchSpan(int64_t /*record*/) const override {}
+  void Prefetch(int64_t /*record*/) const override {}
+  absl::Status CheckUnchanged() const override { return source_->CheckUnchanged(); }
+  absl::Status CheckHoldsRecords() const override { return source_->CheckHoldsRecords(); }
+
+ private:
+  const std::shared_ptr<const RecordSource> source_;
+  mutable int64_t asked_ = 0;
+};
+
+TEST(ZippedShardsTest, HoweverManySourcesThereAreEachShardIsHashedOnce) {
+  const TestArrays arrays(3);
+  std::vector<std::shared_ptr<const Asked>> shards;
+  for (int i = 0; i < 10; ++i) {
+    shards.push_back(std::make_shared<const Asked>(
+        i % 2 == 0 ? NumberedShards({3}, 0, "a")[0]
+                   : std::make_shared<const ArraySource>(TableOf(arrays))));
+  }
+  const Sources zipped =
+      Zipped({{shards.begin(), shards.end()}, NumberedShards({30}, 100, "b")}, {"", "b/"});
+  EXPECT_THAT(zipped, SizeIs(10));
+  for (const auto& shard : shards) EXPECT_EQ(shard->asked(), 1);
 }
 
 TEST(ZippedShardsTest, TheHashChangesWithContentRangePrefixAndOrderAlone) {
