@@ -214,7 +214,7 @@ TEST_F(AwsCredentialsTest, ASourceThatHasEndedAsksNobody) {
   source->End();
   fake_.Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/");
   EXPECT_THAT(source->Get(kLongTime),
-              FailsWith(absl::StatusCode::kCancelled, HasSubstr("no more")));
+              FailsWith(absl::StatusCode::kCancelled, HasSubstr("no longer requests")));
 }
 
 TEST_F(AwsCredentialsTest, RegionAndEndpointsComeFromVariablesThenFromTheProfile) {

@@ -142,7 +142,8 @@ TEST(CredentialLifeTest, DatesAndSecondsBecomeBoundedDurations) {
   for (const std::string& none :
        {std::string(), std::string("soon"), std::string("infinite-future"),
         std::string("2027-01-15"), std::string(100, '1')}) {
-    EXPECT_THAT(LifeUntil(none, now, "it"), FailsWith(kDataLoss, HasSubstr("it has a date")));
+    EXPECT_THAT(LifeUntil(none, now, "it"),
+                FailsWith(kDataLoss, HasSubstr("it has an expiry date")));
   }
   EXPECT_THAT(LifeOfSeconds(3599, "it"), IsOkAndHolds(absl::Seconds(3599)));
   EXPECT_THAT(LifeOfSeconds(1e300, "it"), IsOkAndHolds(absl::Hours(8760)));
@@ -190,7 +191,7 @@ TEST(AwsKeysTest, AnswersThatLackAPartAreErrors) {
       parse(R"({"Code": "AssumeRoleUnauthorizedAccess", "Message": "s3cr3t"})"),
       FailsWith(absl::StatusCode::kPermissionDenied, HasSubstr("(AssumeRoleUnauthorizedAccess)")));
   EXPECT_THAT(parse(R"({"Code": "s3cr3t!"})"),
-              FailsWith(absl::StatusCode::kPermissionDenied, HasSubstr("has none;")));
+              FailsWith(absl::StatusCode::kPermissionDenied, HasSubstr("has no keys;")));
 }
 
 std::string StsAnswer(const std::string& id, const std::string& date) {
