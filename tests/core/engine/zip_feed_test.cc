@@ -362,7 +362,7 @@ TEST(ZipFeedTest, RecordsOfAReplacedFileAreNoDamageOfItsMember) {
       folder.Write("a.tfrecord", replaced);
       EXPECT_THAT(Digests(plan).status(),
                   StatusIs(absl::StatusCode::kFailedPrecondition,
-                           AllOf(HasSubstr("a.tfrecord"), HasSubstr("changed"))));
+                           AllOf(HasSubstr("a.tfrecord"), HasSubstr("rewritten"))));
       EXPECT_EQ((*files)->damage().masked_examples(), 0);
       EXPECT_THAT((*files)->damage().entries(), IsEmpty());
     }

@@ -186,9 +186,9 @@ TEST(ColourOperationsTest, WrongParametersAreNamedWithTheirTransform) {
   refuses("one_hot { depth: 2 on_value: nan }", label, "want finite numbers");
   refuses("one_hot { depth: 2 }", image, "needs an int64 feature, but gets uint8");
   refuses("one_hot { depth: 4194304 }", {.element = ElementType::kInt64, .shape = {2}},
-          "want at most 4194304 values");
+          "want a result of at most 4194304 values");
   refuses("one_hot { depth: 1 }", {.element = ElementType::kInt64, .shape = {1, 1, 1, 1, 1, 1}},
-          "and 5 dimensions");
+          "an input of at most 5 dimensions");
   refuses("label_map {}", label, "has 0 keys and 0 values, want 1 to 65536");
   refuses("label_map { keys: [1, 2] values: 1 }", label, "has 2 keys and 1 values");
   refuses("label_map { keys: [1, 2, 1] values: [1, 2, 3] }", label, "has the key 1 twice");

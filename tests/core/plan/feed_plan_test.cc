@@ -350,7 +350,7 @@ TEST_F(FeedPlanTest, OutputsThatTakeTooMuchOfAThreadAreRefused) {
 TEST_F(FeedPlanTest, TransformsThatKeepAThreadBusyAreRefused) {
   std::string x = "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } ";
   for (int i = 0; i < 7; ++i) x += "transforms { resize { height: 2048 width: 2048 } }";
-  RefusesOutput(x, "make 75497472 values");
+  RefusesOutput(x, "compute 75497472 values");
 }
 
 TEST_F(FeedPlanTest, AnExampleThatCostsTooMuchIsRefusedWithWhatMakesItSo) {
