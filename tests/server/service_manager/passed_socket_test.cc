@@ -89,8 +89,8 @@ TEST(PassedSocketTest, WhatIsNoListeningUnixSocketIsRefused) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("listens for streams")));
   }
   const OwnedFd unnamed(socket(AF_UNIX, SOCK_STREAM, 0));
-  EXPECT_THAT(Take("", unnamed.get()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no Unix socket")));
+  EXPECT_THAT(Take("", unnamed.get()), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                HasSubstr("not a Unix socket that listens")));
 }
 
 TEST(PassedSocketTest, SeveralSocketsAndNumbersThatAreNoneAreRefused) {
