@@ -595,9 +595,10 @@ def test_a_past_by_examples_loads_under_another_batch(server, shards):
         yield systole.Feed(server.address, spec(*of))
 
     def ids(feed, examples):
+        steps = feed.steps()
         found = []
         while len(found) < examples:
-            found += next(feed)["id"].tolist()
+            found += next(steps)["id"].tolist()
         return found
 
     by_step = systole.Weights(from_step=3, weights=[3, 1])
