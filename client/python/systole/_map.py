@@ -296,7 +296,7 @@ def map(
                  `spawn`, so the function must be defined in a module, and a script needs
                  `if __name__ == "__main__":`. Arrays travel through shared memory
     ahead:       results that may wait for the trainer, those in work included; default: two for
-                 each worker, 4 at least
+                 each worker, 8 at least
 
     Raises FunctionError if the function fails; the message names the step. skip_to() goes on after
     it.
@@ -316,7 +316,7 @@ def map(
     count = whole_number(word, count)
     if not 1 <= count <= _MAX_WORKERS:
         raise _errors.InvalidSpec(f"{word} is {count}, want 1 to {_MAX_WORKERS}")
-    ahead = max(2 * count, 4) if ahead is None else whole_number("ahead", ahead)
+    ahead = max(2 * count, 8) if ahead is None else whole_number("ahead", ahead)
     if ahead < 1:
         raise _errors.InvalidSpec(f"ahead is {ahead}, want 1 or more")
     used = PerExample(function) if per_example else function
