@@ -182,10 +182,9 @@ BENCHMARK_CAPTURE(BM_MultiplyTransposed, fast, Numerics::kFast)->Apply(Transpose
 class BareProduct {
  public:
   BareProduct(int64_t m, int64_t k, int64_t n)
-      : plan_({{{m, k}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::any},
-               {{k, n}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::any},
-               {{m, n}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ab}},
-              engine_),
+      : plan_(Plan({{m, k}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::any},
+                   {{k, n}, dnnl::memory::data_type::bf16, dnnl::memory::format_tag::any},
+                   {{m, n}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ab})),
         a_(plan_.src_desc(), engine_),
         b_(plan_.weights_desc(), engine_),
         out_(plan_.dst_desc(), engine_) {
@@ -201,6 +200,15 @@ class BareProduct {
   }
 
  private:
+  dnnl::matmul::primitive_desc Plan(const dnnl::memory::desc& a, const dnnl::memory::desc& b,
+                                    const dnnl::memory::desc& out) const {
+#if DNNL_VERSION_MAJOR < 3
+    return {{a, b, out}, engine_};
+#else
+    return {engine_, a, b, out};
+#endif
+  }
+
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream_{engine_};
   dnnl::matmul::primitive_desc plan_;

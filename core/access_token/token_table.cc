@@ -3,12 +3,14 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
-#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -39,8 +41,12 @@ absl::StatusOr<TokenEntry> ParseLine(absl::string_view line) {
         "the hash: want 64 lower-case hex digits, as `systole token` writes them; "
         "the file must not hold the token itself");
   }
-  const std::string bytes = absl::HexStringToBytes(words[1]);
-  std::copy(bytes.begin(), bytes.end(), entry.hash.begin());
+  // Newer releases of abseil deprecate the HexStringToBytes() that Debian 12's has.
+  for (size_t i = 0; i < entry.hash.size(); ++i) {
+    if (uint32_t byte = 0; absl::SimpleHexAtoi(words[1].substr(2 * i, 2), &byte)) {
+      entry.hash[i] = static_cast<uint8_t>(byte);
+    }
+  }
   if (words.size() == 3) {
     SYSTOLE_ASSIGN_OR_RETURN(entry.last_day, ParseDay(words[2]));
   }

@@ -55,8 +55,11 @@ struct Product {
       add.append_sum(1.0f);
       attributes.set_post_ops(add);
     }
-    const dnnl::matmul::primitive_desc plan(dnnl::matmul::desc(a_desc, b_desc, out_desc),
-                                            attributes, CpuEngine());
+#if DNNL_VERSION_MAJOR < 3  // Debian 12 has 2.6, Debian 13 has 3.7.
+    const dnnl::matmul::primitive_desc plan({a_desc, b_desc, out_desc}, attributes, CpuEngine());
+#else
+    const dnnl::matmul::primitive_desc plan(CpuEngine(), a_desc, b_desc, out_desc, attributes);
+#endif
     scratch_bytes = static_cast<int64_t>(plan.scratchpad_desc().get_size());
     matmul = dnnl::matmul(plan);
     a = memory(a_desc, CpuEngine(), nullptr);

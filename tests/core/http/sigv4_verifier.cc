@@ -1,6 +1,8 @@
 #include "tests/core/http/sigv4_verifier.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -51,27 +54,13 @@ std::string Encode(absl::string_view text, bool keeps_slash) {
   return encoded;
 }
 
-std::string Decode(absl::string_view text) {
-  std::string decoded;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && absl::ascii_isxdigit(text[i + 1]) &&
-        absl::ascii_isxdigit(text[i + 2])) {
-      decoded += absl::HexStringToBytes(text.substr(i + 1, 2));
-      i += 2;
-    } else {
-      decoded += text[i];
-    }
-  }
-  return decoded;
-}
-
 std::string CanonicalQuery(absl::string_view query) {
   std::vector<std::pair<std::string, std::string>> parameters;
   for (const absl::string_view each : absl::StrSplit(query, '&', absl::SkipEmpty())) {
     const std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(each, absl::MaxSplits('=', 1));
-    parameters.emplace_back(Encode(Decode(parts.first), false),
-                            Encode(Decode(parts.second), false));
+    parameters.emplace_back(Encode(WithoutEscapes(parts.first), false),
+                            Encode(WithoutEscapes(parts.second), false));
   }
   std::sort(parameters.begin(), parameters.end());
   return absl::StrJoin(parameters, "&", absl::PairFormatter("="));
@@ -163,7 +152,7 @@ absl::Status VerifySigV4(const StubRequest& request, const AwsSigning& expected)
   const std::pair<absl::string_view, absl::string_view> target =
       absl::StrSplit(request.target, absl::MaxSplits('?', 1));
   const std::string canonical =
-      absl::StrJoin({request.method, Encode(Decode(target.first), true),
+      absl::StrJoin({request.method, Encode(WithoutEscapes(target.first), true),
                      CanonicalQuery(target.second), headers, signed_headers, payload},
                     "\n");
   const std::string to_sign = absl::StrJoin({algorithm, time, scope, Sha256Hex(canonical)}, "\n");
@@ -178,6 +167,21 @@ absl::Status VerifySigV4(const StubRequest& request, const AwsSigning& expected)
     return Refused(absl::StrCat("it does not fit the request\n", canonical));
   }
   return absl::OkStatus();
+}
+
+std::string WithoutEscapes(absl::string_view text) {
+  std::string bytes;
+  for (size_t i = 0; i < text.size(); ++i) {
+    uint32_t byte = 0;
+    if (text[i] == '%' && i + 2 < text.size() && absl::ascii_isxdigit(text[i + 1]) &&
+        absl::SimpleHexAtoi(text.substr(i + 1, 2), &byte)) {
+      bytes += static_cast<char>(byte);
+      i += 2;
+    } else {
+      bytes += text[i];
+    }
+  }
+  return bytes;
 }
 
 }  // namespace systole

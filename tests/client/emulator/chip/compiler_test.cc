@@ -121,7 +121,7 @@ TEST(CompilerTest, AnMlpCostsWhatTheFormulasSay) {
       {"update", 0, 0, 996, 11},  // 83 parameters, 12 bytes each
   };
   for (const auto& c : cases) {
-    const Op& op = Find(program, c.op);
+    const Op op = Find(program, c.op);
     EXPECT_EQ(op.tiles, c.tiles) << c.op;
     EXPECT_EQ(op.cycles, c.cycles) << c.op;
     EXPECT_NEAR(op.matrix_s * 1e6, static_cast<double>(c.cycles), 1e-9) << c.op;

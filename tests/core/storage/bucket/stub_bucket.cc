@@ -18,20 +18,6 @@
 namespace systole {
 namespace {
 
-// This does not call the store's own code, which the stub must not test with itself.
-std::string Unescaped(absl::string_view text) {
-  std::string bytes;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size()) {
-      bytes += absl::HexStringToBytes(text.substr(i + 1, 2));
-      i += 2;
-    } else {
-      bytes += text[i];
-    }
-  }
-  return bytes;
-}
-
 // Encodes a key as S3 does in lists: blanks as '+'.
 std::string EscapedForList(const std::string& key) {
   std::string escaped;
@@ -53,7 +39,7 @@ std::map<std::string, std::string> ParametersOf(absl::string_view query) {
   for (const absl::string_view part : absl::StrSplit(query, '&', absl::SkipEmpty())) {
     const std::pair<absl::string_view, absl::string_view> both =
         absl::StrSplit(part, absl::MaxSplits('=', 1));
-    parameters[Unescaped(both.first)] = Unescaped(both.second);
+    parameters[WithoutEscapes(both.first)] = WithoutEscapes(both.second);
   }
   return parameters;
 }
@@ -236,7 +222,8 @@ StubAnswer StubBucket::ServeList(const std::map<std::string, std::string>& query
   size_t most = page_keys_;
   if (size_t asked = 0; absl::SimpleAtoi(value("max-keys"), &asked)) most = std::min(most, asked);
   // A token is what stands before the next key or folder.
-  const std::string token = absl::HexStringToBytes(value("continuation-token"));
+  std::string token;
+  absl::WebSafeBase64Unescape(value("continuation-token"), &token);
   const std::string after = token.empty() ? value("start-after") : token;
   std::string entries;
   std::string last;
@@ -267,15 +254,15 @@ StubAnswer StubBucket::ServeList(const std::map<std::string, std::string>& query
                                        "</Contents>"));
   }
   return Reply(
-      200,
-      absl::StrCat("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult xmlns="
-                   "\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>",
-                   kStubBucket, "</Name>",
-                   truncated ? absl::StrCat("<NextContinuationToken>", absl::BytesToHexString(last),
-                                            "</NextContinuationToken>")
-                             : "",
-                   entries, "<IsTruncated>", truncated ? "true" : "false", "</IsTruncated>",
-                   encodes ? "<EncodingType>url</EncodingType>" : "", "</ListBucketResult>"));
+      200, absl::StrCat(
+               "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult xmlns="
+               "\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>",
+               kStubBucket, "</Name>",
+               truncated ? absl::StrCat("<NextContinuationToken>", absl::WebSafeBase64Escape(last),
+                                        "</NextContinuationToken>")
+                         : "",
+               entries, "<IsTruncated>", truncated ? "true" : "false", "</IsTruncated>",
+               encodes ? "<EncodingType>url</EncodingType>" : "", "</ListBucketResult>"));
 }
 
 StubAnswer StubBucket::Usual(const StubRequest& request) {
@@ -292,7 +279,7 @@ StubAnswer StubBucket::Usual(const StubRequest& request) {
   }
   const std::map<std::string, std::string> query = ParametersOf(parts.second);
   if (path.size() <= 1) return ServeList(query);
-  const std::string key = Unescaped(path.substr(1));
+  const std::string key = WithoutEscapes(path.substr(1));
   if (request.method == "GET" || request.method == "HEAD") {
     return Bodiless(request, ServeObject(request, key));
   }
