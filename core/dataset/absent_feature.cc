@@ -34,7 +34,8 @@ absl::Status NoRecordHas(const Dataset& dataset, const std::string& feature) {
   return absl::InvalidArgumentError(absl::StrCat(
       "dataset '", dataset.name(), "': no record has the feature '", ForeignName(feature), "'",
       !meant.empty()  ? meant
-      : known.empty() ? "; its records may be no examples"
+      : known.empty() ? absl::StrCat("; none of the records that were looked at can be read as ",
+                                     dataset.example_name())
                       : absl::StrCat("; its records have ", absl::StrJoin(listed, ", "),
                                      known.size() > kMostListed ? ", .." : "")));
 }

@@ -76,6 +76,18 @@ TEST(NoteColumnsTest, AMisspeltFeatureIsRefusedWithTheNearestNameAndNothingIsKep
   EXPECT_EQ(ColumnFiles(folder), 0);
 }
 
+TEST(NoteColumnsTest, TheErrorSaysThatTheRecordsAreOfAnotherKind) {
+  const TempFolder folder;
+  folder.Write("text.tfrecord", ShardBuilder().Add("one line").Add("another line").Build());
+  const absl::StatusOr<std::shared_ptr<Dataset>> dataset =
+      Dataset::Open("d", {absl::StrCat(folder.path(), "/text.tfrecord")});
+  ASSERT_THAT(dataset, IsOk());
+  EXPECT_THAT(NoteColumnsOf(**dataset, {"label"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("none of the records that were looked at can be read as "
+                                 "tf.train.Example")));
+}
+
 TEST(NoteColumnsTest, AFeatureOfASingleRecordThatNoSampleHasSeenIsNoted) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> dataset = Open(folder, "d", true);
