@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "client/local/local_engine.h"
 #include "client/local/local_feed.h"
 #include "client/step/step.h"
@@ -245,6 +246,36 @@ TEST(BucketTest, InspectSaysWhatAFeedFetchesOfABucketAndProposesNumbersOfWindow)
   EXPECT_EQ(RunSystole({"inspect", files, "--spec", spec}).out, RunSystole({"inspect", files}).out);
   EXPECT_EQ(RunSystole({"inspect", files, "--spec", spec, "--json"}).out,
             RunSystole({"inspect", files, "--json"}).out);
+}
+
+TEST(BucketTest, InspectSaysWhatAnEpochOfSeveralDatasetsFetchesOfTheOneInTheBucket) {
+  const TempFolder folder;
+  StubBucket bucket({.sign = kSign});
+  PutShards(bucket, folder);
+  const size_t bytes = 4 * Shard(0, 16).size();
+  for (const std::string members :
+       {"concatenation { dataset: 'far' } concatenation { dataset: 'near' }",
+        "mixture { dataset: 'far' weight: 1 } mixture { dataset: 'near' weight: 1 }"}) {
+    SCOPED_TRACE(members);
+    const std::string spec =
+        folder.Write("s.textproto", absl::StrReplaceAll(SpecOf("X"), {{"dataset: 'X'", members}}));
+    const auto inspect = [&](const std::vector<std::string>& more) {
+      std::vector<std::string> args = {"inspect", "--spec", spec,
+                                       absl::StrCat("near=", folder / "train-*.tfrecord"),
+                                       absl::StrCat("far=", bucket.Name("d/train-*.tfrecord"))};
+      args.insert(args.end(), more.begin(), more.end());
+      const Finished inspected = RunSystole(args, Environment(bucket));
+      EXPECT_EQ(inspected.exit_code, 0) << inspected.err;
+      return inspected.out;
+    };
+    EXPECT_THAT(inspect({}),
+                AllOf(HasSubstr("dataset 'near':\n"), HasSubstr("dataset 'far':\n"),
+                      HasSubstr("all of the set"), HasSubstr("each later one 0 bytes")));
+    EXPECT_THAT(inspect({"--json"}),
+                AllOf(HasSubstr("{\"name\":\"near\","), HasSubstr("{\"name\":\"far\","),
+                      HasSubstr(absl::StrCat("\"epoch\":{\"set_bytes\":", bytes, ",")),
+                      HasSubstr("\"later_bytes\":0,")));
+  }
 }
 
 TEST(BucketTest, InspectRefusesASpecThatDoesNotSuitTheShards) {
