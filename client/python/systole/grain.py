@@ -20,12 +20,16 @@ from systole._any_feed import AnyFeed
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
-# Grain's own _parent fails an assertion if there is none. When MaxText closes an iterator, it asks
-# hasattr(iterator, "_parent"), and hasattr() lets an AssertionError through.
-_NO_PARENT = "a feed is where the data come from: it has no parent"
+
+class _WithoutParent:
+    # Grain's own _parent fails an assertion if there is none. When MaxText closes an iterator, it
+    # asks hasattr(iterator, "_parent"), and hasattr() lets an AssertionError through.
+    @property
+    def _parent(self) -> NoReturn:
+        raise AttributeError("a feed is where the data come from: it has no parent")
 
 
-class DatasetIterator(grain.DatasetIterator[Arrays]):  # type: ignore[misc]
+class DatasetIterator(_WithoutParent, grain.DatasetIterator[Arrays]):  # type: ignore[misc]
     """The batches of a feed, over all its epochs, as dicts of arrays in the feed's memory."""
 
     def __init__(self, feed: AnyFeed[Any]) -> None:
@@ -61,15 +65,11 @@ class DatasetIterator(grain.DatasetIterator[Arrays]):  # type: ignore[misc]
         super().close()
         self._feed.close()
 
-    @property
-    def _parent(self) -> NoReturn:
-        raise AttributeError(_NO_PARENT)
-
     def __str__(self) -> str:
         return f"systole.grain.DatasetIterator({self._feed!r})"
 
 
-class IterDataset(grain.IterDataset[Arrays]):  # type: ignore[misc]
+class IterDataset(_WithoutParent, grain.IterDataset[Arrays]):  # type: ignore[misc]
     """A feed as a grain.IterDataset, for trainers that take one.
 
     open_feed: opens the feed, such as lambda: systole.LocalFeed(..), or systole.map() of one. Each
@@ -93,10 +93,6 @@ class IterDataset(grain.IterDataset[Arrays]):  # type: ignore[misc]
 
     def __iter__(self) -> DatasetIterator:
         return DatasetIterator(self._open_feed())
-
-    @property
-    def _parent(self) -> NoReturn:
-        raise AttributeError(_NO_PARENT)
 
     def __str__(self) -> str:
         return "systole.grain.IterDataset"
