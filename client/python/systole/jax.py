@@ -8,16 +8,14 @@ for batch in systole.jax.device_prefetch(feed, sharding):
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import jax
 import numpy as np
-from systole import _errors
-from systole._any_feed import AnyFeed, Steps
-from systole._arguments import whole_number
+from systole import _device_prefetch, _errors
 from systole._batch import AnyBatch, ArraySpec
+from systole._device_prefetch import Batches
 
 
 class Device(Protocol):
@@ -26,8 +24,6 @@ class Device(Protocol):
     @property
     def platform(self) -> str: ...
 
-
-Batches = AnyFeed[Any] | Steps[Any]
 
 # One sharding for all arrays, or a dict of shardings by the names of arrays. Arrays that the dict
 # does not name are left out of the batch. A device means a sharding that puts everything on it.
@@ -127,71 +123,19 @@ def _examples(
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=spec.batch_axis)
 
 
-class DevicePrefetch(Iterator[DeviceBatch]):
-    """Gives batches on devices. `size` of them are under way while the trainer works on another.
-
-    Over a feed, a loop ends with the epoch, and the next loop goes on. Over feed.steps(), a loop
-    ends with the feed. state_dict() counts the batches that were taken from this object, and not
-    those under way. So save this state and not the feed's.
-
-    The feed itself is ahead by the batches under way. After a loop that you left early, go on with
-    this object. Another DevicePrefetch over the same feed would skip the batches under way.
-    """
-
+class DevicePrefetch(_device_prefetch.DevicePrefetch[DeviceBatch]):
     def __init__(self, batches: Batches, shardings: Shardings, size: int = 2) -> None:
-        size = whole_number("size", size, "2")
-        if size < 1:
-            raise _errors.InvalidSpec(f"size is {size}, want 1 or more")
-        if not isinstance(batches, (AnyFeed, Steps)):
-            raise _errors.WrongType(
-                f"batches is a {type(batches).__name__}; want a feed, or feed.steps(); apply your "
-                "functions by systole.map(feed, function), or to the batches that come from here"
-            )
+        super().__init__(batches, size)
         given = shardings if isinstance(shardings, Mapping) else {"shardings": shardings}
         for name, one in given.items():
             _sharding(name, one)
-        feed = batches.feed if isinstance(batches, Steps) else batches
-        self._feed = feed
-        self._batches = batches
         self._shardings = shardings
-        self._size = size
-        self._waiting: deque[DeviceBatch] = deque()
-        self._next_step = feed.step
 
-    def __iter__(self) -> DevicePrefetch:
-        if not self._waiting:
-            iter(self._batches)
-        return self
+    def _begin(self, batch: AnyBatch) -> DeviceBatch:
+        return to_devices(batch, self._shardings)
 
-    def __next__(self) -> DeviceBatch:
-        while len(self._waiting) <= self._size:
-            batch = next(self._batches, None)
-            if batch is None:
-                break
-            self._waiting.append(to_devices(batch, self._shardings))
-        if not self._waiting:
-            raise StopIteration
-        batch_on_devices = self._waiting.popleft()
-        self._next_step = batch_on_devices.step + 1
-        return batch_on_devices
-
-    def __len__(self) -> int:
-        """Steps of an epoch."""
-        return len(self._feed)
-
-    @property
-    def feed(self) -> AnyFeed[Any]:
-        """The feed below, for its stats() and metrics(). It is ahead by the batches under way."""
-        return self._feed
-
-    def state_dict(self) -> dict[str, Any]:
-        """The feed's state after the last batch that was taken from here."""
-        return self._feed.state_at(self._next_step)
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        self._feed.load_state_dict(state_dict)
-        self._waiting.clear()
-        self._next_step = self._feed.step
+    def _end(self, begun: DeviceBatch) -> DeviceBatch:
+        return begun
 
 
 def device_prefetch(batches: Batches, shardings: Shardings, size: int = 2) -> DevicePrefetch:

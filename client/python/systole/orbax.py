@@ -49,7 +49,7 @@ class State:
             if not hasattr(type(stateful), name):
                 raise _errors.WrongType(
                     f"stateful is a {type(stateful).__name__}, which has no {name}(); want a feed, "
-                    "or what systole.jax.device_prefetch() gives"
+                    "or what device_prefetch() gives"
                 )
         self._stateful = stateful
 

@@ -1,22 +1,30 @@
-"""Feeds for PyTorch: an IterableDataset whose elements are whole batches.
+"""Feeds for PyTorch: an IterableDataset whose elements are whole batches, and batches on a GPU.
 
 dataset = systole.torch.FeedDataset("feeds-0:8470", "spec.textproto")
 for batch in DataLoader(dataset, batch_size=None, num_workers=0):
+    loss = train_step(batch["image"], batch["label"])
+
+feed = systole.Feed("feeds-0:8470", "spec.textproto")
+for batch in systole.torch.device_prefetch(feed, "cuda"):
     loss = train_step(batch["image"], batch["label"])
 """
 
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import torch
 import torch.utils.data
+from systole import _device_prefetch
 from systole._base_feed import BaseFeed
 from systole._batch import AnyBatch
 from systole._caller import makes_batches
 from systole._datasets import Datasets
+from systole._device_prefetch import Batches
 from systole._errors import FailedPrecondition, InvalidSpec
 from systole._feed import LocalFeed, addresses_of
 from systole._hosts import share_of_cores
@@ -46,6 +54,98 @@ torch.utils.data._utils.collate.default_collate_fn_map[Tensors] = _no_batches_of
 def to_tensors(batch: AnyBatch) -> dict[str, torch.Tensor]:
     """The batch's arrays as tensors, in the feed's own memory, without a copy."""
     return {name: torch.from_dlpack(batch[name]) for name in batch}  # type: ignore[attr-defined]
+
+
+class DeviceBatch(dict[str, torch.Tensor]):
+    """A batch's tensors on a device, by name, with the batch's step and epoch."""
+
+    def __init__(self, step: int, epoch: int, tensors: dict[str, torch.Tensor]) -> None:
+        super().__init__(tensors)
+        self.step = step
+        self.epoch = epoch
+
+
+class DevicePrefetch(_device_prefetch.DevicePrefetch[DeviceBatch]):
+    def __init__(self, batches: Batches, device: torch.device | str | int, size: int = 2) -> None:
+        super().__init__(batches, size)
+        self._device = torch.device(device)
+        on_gpu = self._device.type == "cuda"
+        self._transfers = _Transfers(self._device, self._size + 1) if on_gpu else None
+
+    def _begin(self, batch: AnyBatch) -> Any:
+        if self._transfers is not None:
+            return self._transfers.begin(batch)
+        tensors = {name: one.to(self._device) for name, one in to_tensors(batch).items()}
+        return DeviceBatch(batch.step, batch.epoch, tensors)
+
+    def _end(self, begun: Any) -> DeviceBatch:
+        return begun if self._transfers is None else self._transfers.end(begun)
+
+
+def device_prefetch(
+    batches: Batches, device: torch.device | str | int, size: int = 2
+) -> DevicePrefetch:
+    """Batches on a device. Batch n + 1 travels while the trainer works on batch n.
+
+    A GPU reads memory on its own, beside the trainer's kernels, only if the memory is pinned. So a
+    thread copies each batch into pinned memory, and a CUDA stream of its own brings it to the GPU.
+    This takes pinned memory and memory of the GPU for `size` + 1 batches.
+
+    batches:   a feed: each loop is one epoch; or feed.steps(): one loop gives all that is left
+    """
+    return DevicePrefetch(batches, device, size)
+
+
+class _Transfers:
+    """Copies from the feed's memory to pinned memory, and from there to a GPU."""
+
+    def __init__(self, device: torch.device, places: int) -> None:
+        # A thread has a current device of its own.
+        index = torch.cuda.current_device() if device.index is None else device.index
+        self._device = torch.device(device.type, index)
+        self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="systole-transfers")
+        self._places = deque(_Place() for _ in range(places))
+
+    def begin(self, batch: AnyBatch) -> Future[tuple[DeviceBatch, torch.cuda.Event]]:
+        return self._thread.submit(self._copy, batch)
+
+    def end(self, begun: Future[tuple[DeviceBatch, torch.cuda.Event]]) -> DeviceBatch:
+        batch, arrived = begun.result()
+        stream = torch.cuda.current_stream(self._device)
+        stream.wait_event(arrived)
+        for tensor in batch.values():
+            tensor.record_stream(stream)  # Its memory is used again only after the trainer's work.
+        return batch
+
+    def _copy(self, batch: AnyBatch) -> tuple[DeviceBatch, torch.cuda.Event]:
+        place = self._places[0]
+        self._places.rotate(-1)
+        with torch.cuda.stream(self._stream):
+            tensors = {
+                name: place.pinned(name, tensor).to(self._device, non_blocking=True)
+                for name, tensor in to_tensors(batch).items()
+            }
+            place.read = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            place.read.record(self._stream)
+        return DeviceBatch(batch.step, batch.epoch, tensors), place.read
+
+
+class _Place:
+    """Pinned memory for a batch."""
+
+    def __init__(self) -> None:
+        self.read: torch.cuda.Event | None = None  # When the GPU has read the last batch.
+        self._tensors: dict[str, torch.Tensor] = {}
+
+    def pinned(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
+        """A copy of the tensor. Waits until the GPU has read the last batch."""
+        if self.read is not None:
+            self.read.synchronize()
+        kept = self._tensors.get(name)
+        if kept is None or kept.shape != tensor.shape or kept.dtype != tensor.dtype:
+            kept = self._tensors[name] = torch.empty_like(tensor, pin_memory=True)
+        return kept.copy_(tensor)
 
 
 # The most workers of one DataLoader. Each needs at least one core.
