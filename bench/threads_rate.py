@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""How the rate of a LocalFeed grows with its threads.
+
+    bench/threads_rate.py 'data/photos-*.tfrecord' deploy/specs/resnet50.textproto
+    bench/threads_rate.py SHARDS SPEC [--threads N ..] [--seconds N] [--rounds N]
+
+Measures a feed of N threads, and after it N processes at once that have a feed of one thread each.
+The processes share nothing but the machine. So they show what its processors and its memory allow.
+Prints the medians of the rates in examples a second, and of the ratios of neighbours. Needs the
+Python package.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import systole
+
+
+def measure(shards, spec, threads, seconds):
+    """Examples a second. Waits for a line on stdin after the first two batches."""
+    with systole.LocalFeed(shards, spec, threads=threads) as feed:
+        batches = feed.steps()
+        next(batches)
+        examples = len(next(batches)["valid"])
+        print("ready", flush=True)
+        sys.stdin.readline()
+        begin = time.perf_counter()
+        taken = 0
+        while time.perf_counter() - begin < seconds:
+            next(batches)
+            taken += examples
+        print(taken / (time.perf_counter() - begin), flush=True)
+
+
+def rate_of(options, processes, threads):
+    command = [sys.executable, __file__, options.shards, options.spec]
+    command += ["--child", str(threads), "--seconds", str(options.seconds)]
+    children = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(processes)
+    ]
+    for child in children:
+        child.stdout.readline()
+    for child in children:
+        child.stdin.write("begin\n")
+        child.stdin.flush()
+    return sum(float(child.communicate()[0]) for child in children)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("shards")
+    parser.add_argument("spec")
+    parser.add_argument("--threads", type=int, nargs="+", help="default: 1, 2, 4 .. processors")
+    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        measure(options.shards, options.spec, options.child, options.seconds)
+        return
+    processors = len(os.sched_getaffinity(0))
+    for threads in options.threads or sorted({1, *(processors >> i for i in range(8))} - {0}):
+        rates, ratios = [], []
+        for _ in range(options.rounds):
+            rates.append(rate_of(options, 1, threads))
+            ratios.append(rates[-1] / rate_of(options, threads, 1))
+        print(
+            f"{threads} threads: {statistics.median(rates):,.0f} examples/s, of as many processes "
+            f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
