@@ -1,6 +1,7 @@
 #include "core/order/order.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <limits>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/checksum/xxh3.h"
 #include "core/random/keyed_permutation.h"
 #include "core/status/check.h"
@@ -74,6 +76,15 @@ class PassOrder {
     return position;
   }
 
+  // The records at `first` and the positions after it.
+  void At(int64_t first, absl::Span<int64_t> records) const {
+    if (spec_.mode == ShuffleMode::kGlobal) {
+      permutation_->At(first, records);
+      return;
+    }
+    for (int64_t& record : records) record = At(first++);
+  }
+
  private:
   int64_t AtInWindow(int64_t position) const {
     // First undo the shuffle inside the window. `place` is the place of this position in the
@@ -125,15 +136,25 @@ class EpochOrder {
     }
   }
 
-  // Sets the pass and the record of `place`, which is at `position`.
-  void Fill(int64_t position, Place& place) {
+  // Sets the pass and the record of each of `places`, which are at `first` and the positions after
+  // it.
+  void Fill(int64_t first, absl::Span<Place> places) {
     if (spec_.mixture != nullptr) {
-      FillMixed(position, place);
+      for (Place& place : places) FillMixed(first++, place);
       return;
     }
-    const int64_t shuffled = order_->At(position);
-    place.pass = epoch_;
-    place.record = spec_.selection == nullptr ? shuffled : spec_.selection->RecordAt(shuffled);
+    constexpr size_t kTogether = 64;
+    int64_t records[kTogether];
+    for (; !places.empty(); places.remove_prefix(std::min(kTogether, places.size()))) {
+      const absl::Span<Place> some = places.first(std::min(kTogether, places.size()));
+      order_->At(first, absl::MakeSpan(records, some.size()));
+      for (size_t i = 0; i < some.size(); ++i) {
+        some[i].pass = epoch_;
+        some[i].record =
+            spec_.selection == nullptr ? records[i] : spec_.selection->RecordAt(records[i]);
+      }
+      first += static_cast<int64_t>(some.size());
+    }
   }
 
  private:
@@ -225,7 +246,7 @@ int64_t Order::RecordAt(int64_t epoch, int64_t position) const {
   SYSTOLE_CHECK(epoch >= 0);
   SYSTOLE_CHECK(position >= 0 && position < spec_.num_records);
   Place place;
-  EpochOrder(spec_, epoch, UsedPositions()).Fill(position, place);
+  EpochOrder(spec_, epoch, UsedPositions()).Fill(position, absl::MakeSpan(&place, 1));
   return *place.record;
 }
 
@@ -242,12 +263,14 @@ void Order::PlacesOf(int64_t step, int64_t first_slot, absl::Span<Place> out) co
   const int64_t epoch = step / steps_per_epoch_;
   EpochOrder order(spec_, epoch, UsedPositions());
   // The largest position is below num_records + global_batch <= 2^63, so it does not overflow.
-  int64_t position = (step % steps_per_epoch_) * spec_.global_batch + first_slot;
+  const int64_t first = (step % steps_per_epoch_) * spec_.global_batch + first_slot;
+  int64_t position = first;
   for (Place& place : out) {
-    place = {.epoch = epoch, .pass = epoch, .position = position, .record = {}};
-    if (position < spec_.num_records) order.Fill(position, place);
-    ++position;
+    place = {.epoch = epoch, .pass = epoch, .position = position++, .record = {}};
   }
+  const int64_t filled =
+      std::clamp(spec_.num_records - first, int64_t{0}, static_cast<int64_t>(out.size()));
+  order.Fill(first, out.first(static_cast<size_t>(filled)));
 }
 
 Place Order::PlaceOnCore(int64_t step, int core, int64_t slot) const {

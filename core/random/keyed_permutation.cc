@@ -1,6 +1,8 @@
 #include "core/random/keyed_permutation.h"
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 
 #include "core/random/philox.h"
 #include "core/status/check.h"
@@ -48,14 +50,18 @@ uint64_t KeyedPermutation::Mix(int round, uint64_t half) const {
   return x ^ (x >> 31);
 }
 
-uint64_t KeyedPermutation::Encrypt(uint64_t x) const {
-  uint64_t low = x & Mask(low_bits_);
-  uint64_t high = x >> low_bits_;
+// Each round needs the result of the one before it. So values are permuted in lockstep: while one
+// waits for its product, the processor computes those of others.
+void KeyedPermutation::Encrypt(absl::Span<uint64_t> values) const {
   for (int round = 0; round < rounds_; round += 2) {
-    high ^= Mix(round, low) & Mask(high_bits_);
-    low ^= Mix(round + 1, high) & Mask(low_bits_);
+    for (uint64_t& x : values) {
+      uint64_t low = x & Mask(low_bits_);
+      uint64_t high = x >> low_bits_;
+      high ^= Mix(round, low) & Mask(high_bits_);
+      low ^= Mix(round + 1, high) & Mask(low_bits_);
+      x = (high << low_bits_) | low;
+    }
   }
-  return (high << low_bits_) | low;
 }
 
 uint64_t KeyedPermutation::Decrypt(uint64_t x) const {
@@ -72,9 +78,37 @@ int64_t KeyedPermutation::At(int64_t index) const {
   SYSTOLE_CHECK(index >= 0 && index < size_);
   uint64_t x = static_cast<uint64_t>(index);
   do {
-    x = Encrypt(x);
+    Encrypt(absl::MakeSpan(&x, 1));
   } while (x >= static_cast<uint64_t>(size_));
   return static_cast<int64_t>(x);
+}
+
+void KeyedPermutation::At(int64_t first, absl::Span<int64_t> out) const {
+  SYSTOLE_CHECK(first >= 0 && first <= size_);
+  SYSTOLE_CHECK(static_cast<int64_t>(out.size()) <= size_ - first);
+  constexpr size_t kTogether = 16;
+  for (size_t begin = 0; begin < out.size(); begin += kTogether) {
+    uint64_t walking[kTogether];
+    size_t places[kTogether];
+    size_t count = std::min(kTogether, out.size() - begin);
+    for (size_t i = 0; i < count; ++i) {
+      places[i] = begin + i;
+      walking[i] = static_cast<uint64_t>(first) + places[i];
+    }
+    while (count > 0) {
+      Encrypt(absl::MakeSpan(walking, count));
+      size_t left = 0;
+      for (size_t i = 0; i < count; ++i) {
+        if (walking[i] < static_cast<uint64_t>(size_)) {
+          out[places[i]] = static_cast<int64_t>(walking[i]);
+        } else {
+          walking[left] = walking[i];
+          places[left++] = places[i];
+        }
+      }
+      count = left;
+    }
+  }
 }
 
 int64_t KeyedPermutation::InverseAt(int64_t value) const {

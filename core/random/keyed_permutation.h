@@ -13,6 +13,8 @@
 
 #include <cstdint>
 
+#include "absl/types/span.h"
+
 namespace systole {
 
 class KeyedPermutation {
@@ -29,9 +31,13 @@ class KeyedPermutation {
   // [0, size) (CHECK). Expected O(1).
   int64_t At(int64_t index) const;
   int64_t InverseAt(int64_t value) const;
+  // The values at `first` and the indexes after it. `first` and first + out.size() lie in [0, size]
+  // (CHECK). Takes less than half the time of asking for each value.
+  void At(int64_t first, absl::Span<int64_t> out) const;
 
  private:
-  uint64_t Encrypt(uint64_t x) const;  // On [0, 2^(low_bits_ + high_bits_)).
+  // Both on [0, 2^(low_bits_ + high_bits_)).
+  void Encrypt(absl::Span<uint64_t> values) const;
   uint64_t Decrypt(uint64_t x) const;
   uint64_t Mix(int round, uint64_t half) const;
 

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <numeric>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 
 namespace systole {
@@ -49,6 +51,24 @@ TEST(KeyedPermutationTest, InverseUndoesAtForEverySizeUpTo600) {
     const KeyedPermutation permutation(size, 11, 12, 13);
     for (int64_t i = 0; i < size; ++i) {
       ASSERT_EQ(permutation.InverseAt(permutation.At(i)), i) << "size " << size;
+    }
+  }
+}
+
+TEST(KeyedPermutationTest, ARangeHasTheValuesOfItsIndexes) {
+  for (const int64_t size : {int64_t{1}, int64_t{2}, int64_t{17}, int64_t{64}, int64_t{65},
+                             int64_t{1281167}, KeyedPermutation::kMaxSize}) {
+    const KeyedPermutation permutation(size, 3, 4, 5);
+    for (const int64_t first : {int64_t{0}, size / 3, size - 1, size}) {
+      for (const int64_t count : {0, 1, 5, 16, 17, 100}) {
+        if (count > size - first) continue;
+        std::vector<int64_t> values(static_cast<size_t>(count));
+        permutation.At(first, absl::MakeSpan(values));
+        for (int64_t i = 0; i < count; ++i) {
+          ASSERT_EQ(values[static_cast<size_t>(i)], permutation.At(first + i))
+              << "size " << size << ", from " << first << ", " << count << " values";
+        }
+      }
     }
   }
 }
@@ -153,6 +173,9 @@ TEST(KeyedPermutationDeathTest, OutOfRangeIsTheCallersBug) {
   EXPECT_DEATH(KeyedPermutation(KeyedPermutation::kMaxSize + 1, 1, 1), "size <= kMaxSize");
   EXPECT_DEATH(KeyedPermutation(5, 1, 1).At(5), "index < size_");
   EXPECT_DEATH(KeyedPermutation(5, 1, 1).InverseAt(-1), "value >= 0");
+  int64_t values[3];
+  EXPECT_DEATH(KeyedPermutation(5, 1, 1).At(-1, absl::MakeSpan(values)), "first >= 0");
+  EXPECT_DEATH(KeyedPermutation(5, 1, 1).At(3, absl::MakeSpan(values)), "size_ - first");
 }
 
 }  // namespace
