@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/compression/chunk_cache.h"
 #include "core/compression/compression.h"
@@ -33,7 +34,7 @@ v1::ServerConfig ConfigOf(const std::string& text) {
   return config;
 }
 
-const ConfigFlag& FlagOf(const std::string& field) {
+const ConfigFlag& FlagOf(absl::string_view field) {
   for (const ConfigFlag& flag : ConfigFlags()) {
     if (flag.field == field) return flag;
   }

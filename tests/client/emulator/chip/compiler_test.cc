@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/emulator/chip/toy_chip.h"
@@ -31,7 +32,7 @@ std::vector<std::string> OpNames(const ChipProgram& program) {
   return names;
 }
 
-const Op& Find(const ChipProgram& program, const std::string& name) {
+const Op& Find(const ChipProgram& program, absl::string_view name) {
   for (const Op& op : program.ops) {
     if (op.name == name) return op;
   }
@@ -121,7 +122,7 @@ TEST(CompilerTest, AnMlpCostsWhatTheFormulasSay) {
       {"update", 0, 0, 996, 11},  // 83 parameters, 12 bytes each
   };
   for (const auto& c : cases) {
-    const Op op = Find(program, c.op);
+    const Op& op = Find(program, c.op);
     EXPECT_EQ(op.tiles, c.tiles) << c.op;
     EXPECT_EQ(op.cycles, c.cycles) << c.op;
     EXPECT_NEAR(op.matrix_s * 1e6, static_cast<double>(c.cycles), 1e-9) << c.op;
