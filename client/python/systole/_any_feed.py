@@ -26,7 +26,8 @@ _NOT_HERE = {
     "batch": "its elements are batches; the spec's global_batch is their number of examples",
     "repeat": "use the spec's epochs=; feed.steps() goes on over all epochs",
     "shuffle": "use the spec's shuffle=Shuffle('global')",
-    "prefetch": "use prefetch_bytes=; for devices, device_prefetch() of systole.jax or .torch",
+    "prefetch": "use prefetch_bytes=; for devices, device_prefetch() of systole.jax or "
+    "systole.torch",
     "shard": "process_index= and process_count= give this process its part",
     "as_numpy_iterator": "its batches are NumPy arrays already",
 }

@@ -45,9 +45,14 @@ class Array(np.ndarray[Any, Any]):
             raise BufferError(f"the array is in host memory, not on device {tuple(dl_device)}")
         memory = memory_of(self)
         array: np.ndarray[Any, Any] = self
-        if memory is None or copy:
+        size = array.dtype.itemsize
+        # PyTorch takes no array that goes backwards through memory, such as a flipped one.
+        if memory is None or copy or any(step < 0 or step % size != 0 for step in array.strides):
             if copy is False:
-                raise BufferError("an array that is not in a feed's memory can only be copied")
+                raise BufferError(
+                    "an array can only be copied if it is not in a feed's memory, or if it does "
+                    "not go forwards through it by whole elements"
+                )
             memory, array = _copied(self)
         if array.dtype == _BFLOAT16:
             code = _CODE_BFLOAT16
@@ -59,7 +64,6 @@ class Array(np.ndarray[Any, Any]):
         read_only = not array.flags.writeable
         if read_only and not versioned:
             raise BufferError("a read-only array needs a consumer that knows DLPack 1.0")
-        size = array.dtype.itemsize
         return memory.to_dlpack(
             array.__array_interface__["data"][0],
             list(array.shape),

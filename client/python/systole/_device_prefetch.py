@@ -42,12 +42,15 @@ class DevicePrefetch(Iterator[DeviceBatchT], Generic[DeviceBatchT]):
         self._next_step = self._feed.step
 
     def _begin(self, batch: AnyBatch) -> Any:
-        """Begins to bring the batch to the devices. What _end() takes."""
+        """Begins to bring the batch to the devices. Returns what _end() takes."""
         raise NotImplementedError
 
     def _end(self, begun: Any) -> DeviceBatchT:
-        """The batch, for the trainer."""
+        """Returns the batch, for the trainer. May wait."""
         raise NotImplementedError
+
+    def _release(self) -> None:
+        """The trainer has given the devices all its work on the last batch."""
 
     def __iter__(self) -> DevicePrefetch[DeviceBatchT]:
         if not self._waiting:
@@ -55,6 +58,7 @@ class DevicePrefetch(Iterator[DeviceBatchT], Generic[DeviceBatchT]):
         return self
 
     def __next__(self) -> DeviceBatchT:
+        self._release()
         while len(self._waiting) <= self._size:
             batch = next(self._batches, None)
             if batch is None:
@@ -62,8 +66,13 @@ class DevicePrefetch(Iterator[DeviceBatchT], Generic[DeviceBatchT]):
             self._waiting.append((batch.step, self._begin(batch)))
         if not self._waiting:
             raise StopIteration
-        step, begun = self._waiting.popleft()
-        on_devices = self._end(begun)
+        step, begun = self._waiting[0]
+        try:
+            on_devices = self._end(begun)
+        except Exception:
+            self.load_state_dict(self.state_dict())  # The next call tries this batch again.
+            raise
+        self._waiting.popleft()
         self._next_step = step + 1
         return on_devices
 

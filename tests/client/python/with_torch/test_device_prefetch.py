@@ -1,20 +1,22 @@
-"""systole.torch.device_prefetch: its batches and its state. The tests have no GPU."""
+"""systole.torch.device_prefetch. The tests have no GPU: a class stands for CUDA."""
 
 from __future__ import annotations
 
+import contextlib
 import runpy
+import threading
 
 import pytest
 import systole
 import systole.torch
 import torch
-from conftest import ROOT, spec_text
+from conftest import LONGEST_WAIT, ROOT, image, spec_text
 from conftest import systole as run_systole
 
 
 @pytest.fixture
 def spec(write_spec):
-    return write_spec(spec_text())
+    return write_spec(spec_text(image("image", "FLOAT32", "NCHW")))
 
 
 def test_the_batches_are_the_feeds_and_the_state_counts_what_was_taken(shards, spec):
@@ -37,11 +39,18 @@ def test_the_batches_are_the_feeds_and_the_state_counts_what_was_taken(shards, s
 
 
 def test_functions_of_the_users_own_come_before_the_device(shards, spec):
+    def changed(batch):
+        return {"twice": 2 * batch["id"], "flipped": batch["image"][..., ::-1]}
+
     with systole.LocalFeed(shards, spec) as feed:
-        mapped = systole.map(feed, lambda batch: {"twice": 2 * batch["id"]})
-        twice = [batch["twice"] for batch in systole.torch.device_prefetch(mapped, "cpu")]
+        mapped = systole.map(feed, changed)
+        got = list(systole.torch.device_prefetch(mapped, "cpu"))
     with systole.LocalFeed(shards, spec) as feed:
-        assert [one.tolist() for one in twice] == [(2 * batch["id"]).tolist() for batch in feed]
+        wanted = [changed(batch) for batch in feed]
+    assert len(got) == len(wanted)
+    for one, other in zip(got, wanted, strict=True):
+        assert one["twice"].tolist() == other["twice"].tolist()
+        assert one["flipped"].numpy().tobytes() == other["flipped"].tobytes()
 
 
 def test_what_is_no_feed_is_refused(shards, spec):
@@ -60,3 +69,137 @@ def test_the_example_measures_a_step_from_each_source(tmp_path):
     rates = main(f"{tmp_path}/photos-*.tfrecord", "cpu", batch=4, steps=1, warm_up=1)
     assert list(rates) == ["on the device", "device_prefetch", "tensor.to()"]
     assert all(rate > 0 for rate in rates.values())
+
+
+def test_a_library_can_make_a_batch_of_a_batchs_items(shards, spec):
+    with systole.LocalFeed(shards, spec) as feed:
+        batch = next(systole.torch.device_prefetch(feed, "cpu"))
+        again = type(batch)(batch.items())
+        assert again.keys() == batch.keys()
+        assert (batch.step, again.step, again.epoch) == (0, -1, -1)
+
+
+class Gpu:
+    """Stands for CUDA with four GPUs. The GPU reads pinned memory as late as it may: only when
+    somebody waits for it. Work of the trainer is done when `idle` is set.
+    """
+
+    def __init__(self, monkeypatch):
+        self.asked = threading.Event()  # Somebody waits for work of the trainer.
+        self.idle = threading.Event()
+        self.copies = 0  # Arrays that were copied into pinned memory and sent.
+        gpu = self
+        device = torch.device("cuda", 3)
+        pinned = []
+
+        class Stream:
+            def __init__(self, on):
+                assert on == device
+                self.queue = []
+
+            def wait_event(self, event):
+                event.synchronize()
+
+        trainer = Stream(device)
+        used = []
+
+        class Event:
+            def __init__(self, blocking):
+                assert blocking
+                self.queue = []
+                self.of_trainer = False
+
+            def record(self, stream):
+                self.queue, stream.queue = stream.queue, []
+                self.of_trainer = stream is trainer
+
+            def synchronize(self):
+                if self.of_trainer and not gpu.idle.is_set():
+                    gpu.asked.set()
+                    assert gpu.idle.wait(LONGEST_WAIT)
+                for work in self.queue:
+                    work()
+                self.queue = []
+
+        @contextlib.contextmanager
+        def stream(one):
+            used.append(one)
+            yield
+            used.pop()
+
+        def to(tensor, on, non_blocking):
+            assert on == device and non_blocking
+            assert any(tensor is one for one in pinned)
+            arrived = torch.zeros(tensor.shape, dtype=tensor.dtype)
+            used[-1].queue.append(lambda: arrived.copy_(tensor))
+            gpu.copies += 1
+            return arrived
+
+        def empty(shape, dtype, pin_memory):
+            assert pin_memory
+            pinned.append(torch.zeros(shape, dtype=dtype))
+            return pinned[-1]
+
+        monkeypatch.setattr(torch.cuda, "Event", Event)
+        monkeypatch.setattr(torch.cuda, "Stream", Stream)
+        monkeypatch.setattr(torch.cuda, "stream", stream)
+        monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda on: trainer)
+        monkeypatch.setattr(torch.cuda, "set_device", lambda on: Stream(on))
+        monkeypatch.setattr(torch.Tensor, "to", to)
+        monkeypatch.setattr(torch.Tensor, "record_stream", lambda tensor, one: None)
+        monkeypatch.setattr(torch, "empty", empty)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    return Gpu(monkeypatch)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_pinned_memory_is_used_again_only_when_the_gpu_has_read_it(gpu, shards, spec, size):
+    gpu.idle.set()
+
+    def of_two_layouts(batch):
+        across = batch["image"].transpose(0, 1, 3, 2)
+        return {"image": across if batch["id"][0] % 2 else across.copy()}
+
+    with systole.LocalFeed(shards, spec) as plain:
+        wanted = [of_two_layouts(batch)["image"].tobytes() for batch in plain.steps()]
+    with systole.LocalFeed(shards, spec) as feed:
+        mapped = systole.map(feed, of_two_layouts)
+        prefetch = systole.torch.device_prefetch(mapped.steps(), "cuda", size)
+        for step in (0, 1):
+            assert next(prefetch)["image"].numpy().tobytes() == wanted[step]
+        prefetch.load_state_dict(prefetch.state_dict())  # What was under way is made again.
+        got = [(batch.step, batch["image"].numpy().tobytes()) for batch in prefetch]
+    assert got == list(enumerate(wanted))[2:]
+
+
+def test_the_trainer_is_at_most_size_steps_ahead_of_the_gpu(gpu, shards, spec):
+    with systole.LocalFeed(shards, spec) as feed:
+        prefetch = systole.torch.device_prefetch(feed.steps(), "cuda", size=2)
+        arrays = len([next(prefetch) for _ in range(3)][0])
+        # The fourth batch takes the place of the first, whose work is not done.
+        assert gpu.asked.wait(LONGEST_WAIT)
+        assert gpu.copies == 3 * arrays
+        gpu.idle.set()
+        assert next(prefetch).step == 3
+
+
+def test_a_batch_whose_transfer_failed_is_given_next(gpu, shards, spec, monkeypatch):
+    gpu.idle.set()
+    right = torch.Tensor.to
+    fails = iter([False, False, True])
+
+    def to(tensor, on, non_blocking):
+        if next(fails, False):
+            raise MemoryError("no memory on the GPU")
+        return right(tensor, on, non_blocking)
+
+    monkeypatch.setattr(torch.Tensor, "to", to)
+    with systole.LocalFeed(shards, spec) as feed:
+        prefetch = systole.torch.device_prefetch(feed.steps(), "cuda")
+        with pytest.raises(MemoryError, match="no memory on the GPU"):
+            next(prefetch)
+        assert [next(prefetch).step for _ in range(4)] == [0, 1, 2, 3]
