@@ -11,28 +11,32 @@ Python package.
 """
 
 import argparse
+import contextlib
 import os
+import select
 import statistics
 import subprocess
 import sys
 import time
 
+import numpy as np
 import systole
 
 
 def measure(shards, spec, threads, seconds):
-    """Examples a second. Waits for a line on stdin after the first two batches."""
+    """Examples a second, from the line on stdin on. Until then the feed runs, too, so that no steps
+    wait that were made before.
+    """
     with systole.LocalFeed(shards, spec, threads=threads) as feed:
         batches = feed.steps()
         next(batches)
-        examples = len(next(batches)["valid"])
         print("ready", flush=True)
-        sys.stdin.readline()
+        while not select.select([sys.stdin], [], [], 0)[0]:
+            next(batches)
         begin = time.perf_counter()
         taken = 0
         while time.perf_counter() - begin < seconds:
-            next(batches)
-            taken += examples
+            taken += int(np.count_nonzero(next(batches)["valid"]))
         print(taken / (time.perf_counter() - begin), flush=True)
 
 
@@ -46,9 +50,13 @@ def rate_of(options, processes, threads):
     for child in children:
         child.stdout.readline()
     for child in children:
-        child.stdin.write("begin\n")
-        child.stdin.flush()
-    return sum(float(child.communicate()[0]) for child in children)
+        with contextlib.suppress(BrokenPipeError):  # It has failed.
+            child.stdin.write("begin\n")
+            child.stdin.flush()
+    printed = [child.communicate()[0] for child in children]
+    if any(child.returncode for child in children):
+        sys.exit("a process failed; the spec must have no end (epochs: 0)")
+    return sum(map(float, printed))
 
 
 def main():
