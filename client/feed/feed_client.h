@@ -55,11 +55,11 @@ class FeedClient final : public Feed {
   // service only if a dns:/// name is being looked up.
   ~FeedClient() override;
 
-  // Feed. The errors of Next():
-  //   DataLoss            a record is damaged and the spec says FAIL. Or a chunk of one step, or
-  //                       the request for it, was damaged on the way eight times in a row.
+  // The methods of Feed. The errors of Next():
+  //   DataLoss            a record is damaged and the spec says FAIL. Or eight attempts in a row to
+  //                       get one step failed, each because a message was damaged on the way.
   //   FailedPrecondition  a server's data are not the data that the feed began with.
-  //   Unavailable         the trainer waited for retry_for, and no step came.
+  //   Unavailable         no step came while the trainer waited as long as options.retry_for.
   //   Internal            a server broke the protocol; names the server and the field.
   //   ResourceExhausted   no memory for a step.
   //   Cancelled           after Cancel().
@@ -78,9 +78,9 @@ class FeedClient final : public Feed {
   std::string Explain() const override;
   FeedClientStats stats() const override;
 
-  // Ends the feed before `step`, for a trainer that counts its steps by what the server has
-  // answered. REQUIRES: options.start_at_once is false, Next() and WaitForNext() were not called
-  // yet, and `step` is in [next_step(), end_step()] (CHECK).
+  // Ends the feed before `step`. For a trainer that knows its number of steps only after the
+  // server's answer. REQUIRES: options.start_at_once is false, Next() and WaitForNext() were not
+  // called yet, and `step` is in [next_step(), end_step()] (CHECK).
   void EndBefore(int64_t step);
 
   // The server's answer about the spec.

@@ -29,7 +29,7 @@ bool ForEachField(absl::string_view message, Visit visit) {
   return true;
 }
 
-// x86-64 and arm64 hold a float as the wire does.
+// A float is copied as it is. Protobuf and these processors have its lowest byte first.
 static_assert(std::endian::native == std::endian::little);
 
 std::string Values(int64_t count) { return absl::StrCat(count, count == 1 ? " value" : " values"); }

@@ -17,7 +17,7 @@ absl::uint128 Wide(int64_t value) { return static_cast<uint64_t>(value); }
 
 int64_t Narrow(absl::uint128 value) { return static_cast<int64_t>(absl::Uint128Low64(value)); }
 
-// The examples that the steps of one epoch have together.
+// The number of examples in all steps of one epoch.
 int64_t ExamplesPerEpoch(const Order& order) {
   return std::min(order.spec().num_records, order.steps_per_epoch() * order.spec().global_batch);
 }
@@ -48,9 +48,10 @@ std::string PositionText(const Order& order, const FeedPosition& position) {
 absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& position) {
   const int64_t records = order.spec().num_records;
   if (position.epoch < 0 || position.examples < 0 || position.examples >= records) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no feed of ", records, " records stands at epoch ", position.epoch, " and example ",
-        position.examples, "; want an epoch of 0 or more, and 0 to ", records - 1, " examples"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a feed of ", records, " records has no position after ", position.examples,
+                     " examples of epoch ", position.epoch, "; want epoch 0 or more, and 0 to ",
+                     records - 1, " examples"));
   }
   absl::uint128 epoch = Wide(position.epoch);
   int64_t examples = position.examples;
@@ -60,18 +61,18 @@ absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& pos
     epoch = turns / Wide(per_epoch);
     examples = Narrow(turns % Wide(per_epoch));
   }
-  // One more than steps_per_epoch() if `examples` is among those that kDrop leaves out.
   const int64_t batch = order.spec().global_batch;
+  // This is steps_per_epoch() + 1 if the position is in the tail that kDrop leaves out.
   const int64_t rounded_up = examples / batch + (examples % batch == 0 ? 0 : 1);
   const int64_t step_in_epoch = std::min(rounded_up, order.steps_per_epoch());
   const absl::uint128 step = epoch * Wide(order.steps_per_epoch()) + Wide(step_in_epoch);
   if (step > Wide(std::numeric_limits<int64_t>::max())) {
-    return absl::InvalidArgumentError(absl::StrCat("a feed cannot stand ",
+    return absl::InvalidArgumentError(absl::StrCat("a feed has no position ",
                                                    PositionText(order, position),
-                                                   ": its steps would be beyond 2^63 - 1"));
+                                                   ": the step's number would exceed 2^63 - 1"));
   }
-  // In a mixture with kDrop, a feed with another batch may have delivered more examples than all
-  // steps of this feed have. Then no step is left.
+  // The position may be that of a feed with another global batch. With kDrop, that feed may have
+  // delivered more examples of a mixture than this whole feed has. Then no step is left.
   const int64_t end = order.total_steps().value_or(std::numeric_limits<int64_t>::max());
   if (step > Wide(end) && order.spec().mixture != nullptr &&
       TurnsBefore(order, position) <= Wide(order.spec().epochs) * Wide(records)) {

@@ -1,4 +1,5 @@
-// Makes each int64 value a vector with one value on, as tf.one_hot does.
+// Turns each int64 into a vector. One element of the vector is on, and the others are off.
+// tf.one_hot does the same.
 #include <cmath>
 #include <cstddef>
 #include <memory>

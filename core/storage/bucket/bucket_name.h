@@ -1,6 +1,6 @@
 // Names of objects in buckets, and how they are written in the address of a request.
 //   s3://bucket/key    gs://bucket/key
-// A key is written as it is, in UTF-8, not percent-encoded.
+// In these names the key is plain UTF-8. Only the address of a request has it percent-encoded.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_NAME_H_
@@ -30,12 +30,12 @@ struct BucketName {
   std::string Text() const;  // The name as text.
 };
 
-// Parses a name, a pattern, or the name of a bucket alone ("s3://bucket"). InvalidArgument, with
-// the reason, for another scheme, for a bucket's name that no bucket can have, and for a key that
-// is too long or has control characters. A bucket's name has no wildcards.
+// Parses a name, a pattern, or the name of a bucket alone ("s3://bucket"). InvalidArgument if the
+// scheme is neither s3 nor gs, if no bucket can have this bucket's name, or if the key is too long
+// or has control characters. The message has the reason. A bucket's name has no wildcards.
 absl::StatusOr<BucketName> ParseBucketName(absl::string_view name);
 
-// InvalidArgument if `name` cannot be an object's name, because it has no key, or a '/' at its end.
+// InvalidArgument if the key of `name` is empty or ends with '/'. No object has such a name here.
 absl::Status CheckObjectName(const BucketName& name);
 
 // `error` with `name` before its message, if the message does not contain the name.

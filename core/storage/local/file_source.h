@@ -38,15 +38,15 @@ struct FileState {
 
 class FileSource final : public ByteSource {
  public:
-  // NotFound, PermissionDenied, ResourceExhausted (no file descriptor left), or InvalidArgument if
-  // `path` is not a regular file. Each message has the path. `where` is for tests.
   enum class Where { kAsItsFileSystemSays, kOnANetwork };
+  // NotFound; PermissionDenied; ResourceExhausted if no file descriptor is left; InvalidArgument if
+  // `path` is not a regular file. Each message has the path. `where` is for tests.
   static absl::StatusOr<std::unique_ptr<FileSource>> Open(
       const std::string& path, Where where = Where::kAsItsFileSystemSays);
   ~FileSource() override;
 
-  // Errors of an open file have only its base name, because clients see these errors and must not
-  // learn folders.
+  // Errors of an open file name the file without its folder. Clients see these errors, and must not
+  // see the names of the server's folders.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   absl::StatusOr<uint64_t> Size() const override { return state_.size_bytes; }
   bool is_local() const override { return true; }
@@ -56,7 +56,7 @@ class FileSource final : public ByteSource {
   // Compares all fields of FileState, not only those in identity(). One system call, no reading. A
   // removed file counts as changed, because no other server could open it.
   absl::Status CheckUnchanged() const override;
-  // Null if the source may_wait(), because a page that does not come would hold the reading thread
+  // Null if the source may_wait(). If the network fails, a thread that reads mapped memory waits
   // for ever.
   Mapping* mapping() const override { return may_wait_ ? nullptr : &mapping_; }
   absl::string_view name() const override { return path_; }

@@ -31,8 +31,8 @@ bool LiesBesideShards(absl::string_view path) {
          absl::EndsWith(name, ".json");
 }
 
-// If `error` is about a folder, adds the glob that names the images in class folders of this
-// folder.
+// If the pattern names a folder, as `error` says, adds a hint to the message: the glob for images
+// in one folder for each class.
 absl::Status WithGlobOfImages(const absl::Status& error, absl::string_view pattern) {
   if (!absl::IsInvalidArgument(error) || !absl::StrContains(error.message(), "folder") ||
       IsWebAddress(pattern)) {
@@ -43,8 +43,9 @@ absl::Status WithGlobOfImages(const absl::Status& error, absl::string_view patte
   const absl::string_view missing =
       BaseName(pattern).find_first_of("*?[") == std::string::npos ? "/*/*.jpg" : "/*.jpg";
   return absl::Status(
-      error.code(), absl::StrCat(error.message(), "; for images in a folder for each class, use ",
-                                 ForeignText(absl::StripSuffix(ShownName(pattern), "/")), missing));
+      error.code(),
+      absl::StrCat(error.message(), "; if each class has its own folder of images, use ",
+                   ForeignText(absl::StripSuffix(ShownName(pattern), "/")), missing));
 }
 
 // By name first, because the folders of shards may differ from machine to machine.
@@ -60,7 +61,7 @@ void Sort(std::vector<File>& files, Before is_before) {
   }
 }
 
-// Adds the files that the pattern names in its store, and returns their number.
+// Appends the files of `store` that `pattern` matches to the caller's list. Returns their number.
 using AddNamed = absl::FunctionRef<absl::StatusOr<size_t>(
     const Store& store, const std::string& pattern, Store::NameFilter wanted)>;
 

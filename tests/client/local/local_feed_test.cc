@@ -301,7 +301,7 @@ TEST(LocalFeedTest, ATokenThatNoFeedOfTheDatasetHasIsRefused) {
   token.position.examples = 37;
   EXPECT_THAT(LocalFeed::Resume(spec, dataset, token, {}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("37 records stands at epoch 0 and example 37")));
+                       HasSubstr("37 records has no position after 37 examples of epoch 0")));
   token.position = {.epoch = 3};
   EXPECT_THAT(LocalFeed::Resume(spec, dataset, token, {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 6 steps")));

@@ -49,7 +49,7 @@ TEST(TokenFileTest, ANewFileIsForItsOwnerAloneAndAModeIsKept) {
   EXPECT_EQ(IdentityOfTokenFile(folder / "tokens").mode & 07777, 0640u);
 }
 
-// Root may add a token to a file of the user that the server runs as.
+// Root may add a token to a file of the server's user, who must still be able to read it.
 TEST(TokenFileTest, AFileKeepsItsOwnerAndItsGroup) {
   const TempFolder folder;
   ASSERT_THAT(AddToken(folder / "tokens", "a", std::nullopt), IsOk());

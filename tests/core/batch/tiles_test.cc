@@ -57,8 +57,8 @@ TEST(TilesTest, TheShapePadsChannelsToEightAndExamplesTo128) {
   EXPECT_THAT(TiledShape({1, 1, 9, 129}), ElementsAre(1, 1, 2, 2, 4, 128, 2));
 }
 
-// The buffer is filled with other bytes first. Then most places get an example, and the others are
-// cleared.
+// The buffer is filled first, so that a byte that nobody writes is not zero. Then most places get
+// an example, and the others are cleared.
 TEST(TilesTest, EveryElementStandsWhereTheRuleSaysAndAllElseIsZero) {
   for (const int64_t channels : {1, 2, 3, 7, 8, 9, 16, 19}) {
     for (const int64_t batch : {1, 3, 127, 128, 129, 257}) {

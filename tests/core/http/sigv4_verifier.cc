@@ -1,8 +1,6 @@
 #include "tests/core/http/sigv4_verifier.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,7 +10,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -167,21 +164,6 @@ absl::Status VerifySigV4(const StubRequest& request, const AwsSigning& expected)
     return Refused(absl::StrCat("it does not fit the request\n", canonical));
   }
   return absl::OkStatus();
-}
-
-std::string WithoutEscapes(absl::string_view text) {
-  std::string bytes;
-  for (size_t i = 0; i < text.size(); ++i) {
-    uint32_t byte = 0;
-    if (text[i] == '%' && i + 2 < text.size() && absl::ascii_isxdigit(text[i + 1]) &&
-        absl::SimpleHexAtoi(text.substr(i + 1, 2), &byte)) {
-      bytes += static_cast<char>(byte);
-      i += 2;
-    } else {
-      bytes += text[i];
-    }
-  }
-  return bytes;
 }
 
 }  // namespace systole

@@ -5,10 +5,7 @@
 #ifndef SYSTOLE_TESTS_CORE_HTTP_SIGV4_VERIFIER_H_
 #define SYSTOLE_TESTS_CORE_HTTP_SIGV4_VERIFIER_H_
 
-#include <string>
-
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "core/http/http_message.h"
 #include "tests/core/http/stub_http_server.h"
 
@@ -19,9 +16,6 @@ namespace systole {
 // request must not have both x-amz and x-goog headers. The error says what is missing or different.
 // The date is taken from the request and not compared with any clock.
 absl::Status VerifySigV4(const StubRequest& request, const AwsSigning& expected);
-
-// `text` of a URL with each %XX replaced by its byte, as a server reads it.
-std::string WithoutEscapes(absl::string_view text);
 
 }  // namespace systole
 

@@ -4,11 +4,15 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/status/check.h"
@@ -69,6 +73,21 @@ std::string Head(int status, const HttpHeaders& headers) {
   std::string head = absl::StrCat("HTTP/1.1 ", status, " Words\r\n");
   for (const auto& [name, value] : headers) absl::StrAppend(&head, name, ": ", value, "\r\n");
   return head + "\r\n";
+}
+
+std::string WithoutEscapes(absl::string_view text) {
+  std::string bytes;
+  for (size_t i = 0; i < text.size(); ++i) {
+    uint32_t byte = 0;
+    if (text[i] == '%' && i + 2 < text.size() && absl::ascii_isxdigit(text[i + 1]) &&
+        absl::SimpleHexAtoi(text.substr(i + 1, 2), &byte)) {
+      bytes += static_cast<char>(byte);
+      i += 2;
+    } else {
+      bytes += text[i];
+    }
+  }
+  return bytes;
 }
 
 StubAnswer Reply(int status, absl::string_view body, const HttpHeaders& headers) {

@@ -31,6 +31,9 @@ struct StubRequest {
   int connection = 0;  // The number of the connection, from 0.
 };
 
+// `text` of a URL with each %XX replaced by its byte, as a server reads it.
+std::string WithoutEscapes(absl::string_view text);
+
 // The bytes that are sent, without any change. After that the connection serves the next request.
 struct StubAnswer {
   std::string bytes;

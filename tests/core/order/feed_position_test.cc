@@ -180,12 +180,13 @@ TEST(FeedPositionTest, PositionsThatNoFeedHasAreRefused) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
   };
   refused(order, {.epoch = 0, .examples = 10},
-          "no feed of 10 records stands at epoch 0 and example 10; want");
+          "a feed of 10 records has no position after 10 examples of epoch 0; want");
   refused(order, {.epoch = -1}, "epoch -1");
-  refused(order, {.epoch = 0, .examples = -1}, "example -1; want");
-  refused(order, {.epoch = std::numeric_limits<int64_t>::max()}, "beyond 2^63 - 1");
+  refused(order, {.epoch = 0, .examples = -1}, "after -1 examples");
+  refused(order, {.epoch = std::numeric_limits<int64_t>::max()}, "exceed 2^63 - 1");
   refused(Make(Mixed(4, Tail::kDrop)), {.epoch = std::numeric_limits<int64_t>::max()},
-          "after 83010348331692982263 examples of the mixture: its steps would be beyond 2^63 - 1");
+          "after 83010348331692982263 examples of the mixture: the step's number would exceed 2^63 "
+          "- 1");
 }
 
 }  // namespace

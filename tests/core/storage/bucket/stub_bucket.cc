@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "tests/core/http/sigv4_verifier.h"
+#include "tests/core/http/stub_http_server.h"
 #include "tests/core/http/stub_objects.h"
 
 namespace systole {
