@@ -58,6 +58,12 @@ long Milliseconds(absl::Duration time) {
       absl::ToInt64Milliseconds(std::clamp(time, absl::Milliseconds(1), absl::Hours(24))));
 }
 
+// Whether a part of the path is "." or "..", which libcurl would resolve.
+bool HasDots(absl::string_view target) {
+  const std::string path = absl::StrCat(target.substr(0, target.find('?')), "/");
+  return absl::StrContains(path, "/./") || absl::StrContains(path, "/../");
+}
+
 }  // namespace
 
 Transfer::Transfer(const HttpRequest& request, const HttpNames& names, const HttpUrl& url)
@@ -144,9 +150,11 @@ bool Transfer::SetUp(const HttpClientOptions& options, const HttpRequest& reques
   return Set(handle_, CURLOPT_URL, url.Text().c_str()) &&
          Set(handle_, CURLOPT_PROTOCOLS_STR, "http,https") &&
          Set(handle_, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1}) &&
-         Set(handle_, CURLOPT_PATH_AS_IS, long{request.keeps_dots}) && SetMethod() &&
-         Set(handle_, CURLOPT_HTTPHEADER, lines_) && Set(handle_, CURLOPT_USERAGENT, "systole") &&
-         Set(handle_, CURLOPT_FOLLOWLOCATION, 0L) && Set(handle_, CURLOPT_NOSIGNAL, 1L) &&
+         // Newer versions of libcurl sign no request with this option. So it is set only if needed.
+         Set(handle_, CURLOPT_PATH_AS_IS, long{request.keeps_dots && HasDots(url.target)}) &&
+         SetMethod() && Set(handle_, CURLOPT_HTTPHEADER, lines_) &&
+         Set(handle_, CURLOPT_USERAGENT, "systole") && Set(handle_, CURLOPT_FOLLOWLOCATION, 0L) &&
+         Set(handle_, CURLOPT_NOSIGNAL, 1L) &&
          // A thread of libcurl looks up the server's address. With this option, the end of a
          // transfer does not wait for that thread.
          Set(handle_, CURLOPT_QUICK_EXIT, 1L) &&

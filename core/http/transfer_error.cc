@@ -82,6 +82,11 @@ absl::Status TransferError(const TransferFacts& facts) {
                                                kCheckProxies));
   }
   switch (facts.code) {
+    case CURLE_BAD_FUNCTION_ARGUMENT:
+      return absl::InvalidArgumentError(
+          absl::StrCat(at, "libcurl ", curl_version_info(CURLVERSION_NOW)->version,
+                       " signs no request for a name that has '.' or '..' between two '/'; rename "
+                       "the object, or let the process load libcurl 7.88"));
     case CURLE_COULDNT_RESOLVE_HOST:
       return NoServerError(
           absl::StrCat(at, "the name of ", facts.server,
