@@ -13,7 +13,6 @@ import itertools
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import systole
 import systole.torch
@@ -119,7 +118,7 @@ def main(
 
     def brought(feed: systole.LocalFeed) -> Iterator[dict[str, torch.Tensor]]:
         for arrays in feed.steps():
-            tensors: dict[str, Any] = systole.torch.to_tensors(arrays)
+            tensors = systole.torch.to_tensors(arrays)
             yield {name: one.to(device, non_blocking=True) for name, one in tensors.items()}
 
     rates = {"on the device": measure(on_device())}

@@ -53,7 +53,9 @@ torch.utils.data._utils.collate.default_collate_fn_map[Tensors] = _no_batches_of
 
 
 def to_tensors(batch: AnyBatch) -> dict[str, torch.Tensor]:
-    """The batch's arrays as tensors, in the feed's own memory, without a copy."""
+    """The batch's arrays as tensors, in the feed's own memory. Only what a function of systole.map
+    made in other memory, or turned around, is copied.
+    """
     return {name: torch.from_dlpack(batch[name]) for name in batch}  # type: ignore[attr-defined]
 
 

@@ -92,6 +92,13 @@ TEST(HttpFaultsTest, AConnectionThatIsNotMadeInTimeIsNoServer) {
   EXPECT_FALSE(is_no_server({.code = CURLE_RECV_ERROR}));
 }
 
+// libcurl 7.88 signs such names. Later releases refuse to.
+TEST(HttpFaultsTest, ANameThatLibcurlDoesNotSignIsInvalidAndTheRemedyIsTold) {
+  EXPECT_THAT(TransferError({.code = CURLE_BAD_FUNCTION_ARGUMENT, .object = "\"s3://b/x/./y\""}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("s3://b/x/./y"), HasSubstr("'..'"), HasSubstr("rename"))));
+}
+
 TEST(HttpFaultsTest, ANameThatIsNoneIsUnavailableAndTold) {
   const HttpClientOptions options = Patient();
   const std::string address = absl::StrCat("http://", kImpossibleHost, "/a");

@@ -31,7 +31,8 @@ struct StubRequest {
   int connection = 0;  // The number of the connection, from 0.
 };
 
-// `text` of a URL with each %XX replaced by its byte, as a server reads it.
+// `text` of a URL with each %XX replaced by its byte, as a server reads it. Does not call
+// PercentDecoded(), which the stores use: a stub must not test it with itself.
 std::string WithoutEscapes(absl::string_view text);
 
 // The bytes that are sent, without any change. After that the connection serves the next request.

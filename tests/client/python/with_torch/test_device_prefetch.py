@@ -176,15 +176,16 @@ def test_pinned_memory_is_used_again_only_when_the_gpu_has_read_it(gpu, shards, 
     assert got == list(enumerate(wanted))[2:]
 
 
-def test_the_trainer_is_at_most_size_steps_ahead_of_the_gpu(gpu, shards, spec):
-    with systole.LocalFeed(shards, spec) as feed:
-        prefetch = systole.torch.device_prefetch(feed.steps(), "cuda", size=2)
-        arrays = len([next(prefetch) for _ in range(3)][0])
-        # The fourth batch takes the place of the first, whose work is not done.
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_the_trainer_is_at_most_size_steps_ahead_of_the_gpu(gpu, shards, spec, size):
+    with systole.serve({"flowers": shards}) as server, systole.Feed(server, spec) as feed:
+        prefetch = systole.torch.device_prefetch(feed.steps(), "cuda", size)
+        arrays = len([next(prefetch) for _ in range(size + 1)][0])
+        # The next batch takes the place of the first, whose work is not done.
         assert gpu.asked.wait(LONGEST_WAIT)
-        assert gpu.copies == 3 * arrays
+        assert gpu.copies == (size + 1) * arrays
         gpu.idle.set()
-        assert next(prefetch).step == 3
+        assert next(prefetch).step == size + 1
 
 
 def test_a_batch_whose_transfer_failed_is_given_next(gpu, shards, spec, monkeypatch):
