@@ -95,8 +95,8 @@ class StubHttpServer {
 
   mutable Mutex mu_;
   std::vector<StubRequest> requests_ ABSL_GUARDED_BY(mu_);
-  std::list<int> open_ ABSL_GUARDED_BY(mu_);
-  std::vector<std::thread> serving_ ABSL_GUARDED_BY(mu_);
+  std::list<int> open_ ABSL_GUARDED_BY(mu_);  // A thread serves each.
+  CondVar closed_;                            // One left `open_`.
   int accepted_ ABSL_GUARDED_BY(mu_) = 0;
   int most_open_ ABSL_GUARDED_BY(mu_) = 0;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
