@@ -50,7 +50,7 @@ bool AllStandInFilesOfTests() {
     const testing::TestSuite& suite = *program.GetTestSuite(i);
     for (int j = 0; j < suite.total_test_count(); ++j) {
       const char* const file = suite.GetTestInfo(j)->file();
-      if (absl::EndsWith(file, "_test.cc")) continue;
+      if (absl::EndsWith(file, "_test.cc") || absl::EndsWith(file, "_fuzzer.cc")) continue;
       std::fprintf(stderr, "FAILED: a test of %s stands in %s; move it to a file *_test.cc\n",
                    suite.name(), file);
       return false;

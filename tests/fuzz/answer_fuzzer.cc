@@ -17,6 +17,7 @@
 #include "google/protobuf/text_format.h"
 #include "proto/framing/layout_description.h"
 #include "systole/v1/service.pb.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace {
 
@@ -102,7 +103,7 @@ void Use(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(answer, const uint8_t* data, size_t size) {
   static const auto* const feeds = new std::vector<Feed>(Feeds());
   if (size == 0) return 0;
   const Feed& feed = (*feeds)[(data[0] >> 1) % feeds->size()];

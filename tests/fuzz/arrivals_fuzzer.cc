@@ -10,6 +10,7 @@
 #include "core/status/check.h"
 #include "core/storage/byte_sink.h"
 #include "core/storage/memory_source.h"
+#include "tests/fuzz/fuzzer.h"
 #include "tests/fuzz/resealed_records.h"
 
 using systole::MemorySource;
@@ -46,7 +47,7 @@ void Read(const std::string& bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(arrivals, const uint8_t* data, size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   Read(bytes);
   Read(systole::ResealedRecords(bytes));

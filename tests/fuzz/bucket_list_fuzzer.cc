@@ -10,8 +10,9 @@
 #include "core/status/check.h"
 #include "core/storage/bucket/bucket_answer.h"
 #include "core/storage/bucket/bucket_name.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(bucket_list, const uint8_t* data, size_t size) {
   using namespace systole;
   const absl::string_view body(reinterpret_cast<const char*>(data), size);
   if (const absl::StatusOr<ListPage> page = ParseListPage(body); page.ok()) {

@@ -12,8 +12,9 @@
 #include "core/storage/bucket/bucket_name.h"
 #include "core/storage/byte_source.h"
 #include "core/text/web_address.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(bucket_name, const uint8_t* data, size_t size) {
   using namespace systole;
   const std::string text(reinterpret_cast<const char*>(data), size);
   const absl::StatusOr<HttpUrl> server = ParseHttpUrl("http://host:81/base");

@@ -8,8 +8,9 @@
 #include "core/checksum/xxh3.h"
 #include "core/memory/little_endian.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(cache_entry, const uint8_t* data, size_t size) {
   using namespace systole;
   std::string file(reinterpret_cast<const char*>(data), size);
   const CacheKey key = {.high = 0x1122334455667788, .low = 0x99aabbccddeeff00};

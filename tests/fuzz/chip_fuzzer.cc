@@ -11,11 +11,12 @@
 #include "client/emulator/chip/compiler.h"
 #include "client/emulator/shipped/shipped_files.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 using systole::emulator::AllReduceSeconds;
 using systole::emulator::AllReduceShape;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(chip, const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   const absl::StatusOr<systole::v1::Chip> chip = systole::emulator::ParseChip(text, "fuzz");
   if (!chip.ok()) {

@@ -15,6 +15,7 @@
 #include "google/protobuf/wire_format_lite.h"
 #include "proto/framing/chunk.h"
 #include "systole/v1/service.pb.h"
+#include "tests/fuzz/fuzzer.h"
 #include "tests/proto/framing/sliced_message.h"
 
 namespace {
@@ -107,7 +108,7 @@ std::string WithIntactHeader(systole::v1::Chunk chunk) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(chunk, const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   std::string bytes(reinterpret_cast<const char*>(data + 1), size - 1);
   systole::v1::Chunk theirs;

@@ -13,6 +13,7 @@
 #include "core/column/condition.h"
 #include "core/status/check.h"
 #include "core/storage/memory_source.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace {
 
@@ -35,7 +36,7 @@ void Check(const ShardContent& content, const std::string& text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(column_file, const uint8_t* data, size_t size) {
   absl::string_view text(reinterpret_cast<const char*>(data), size);
   if (text.empty()) return 0;
   const ShardContent content = {.hash = 0x1234, .num_records = static_cast<uint8_t>(text[0])};

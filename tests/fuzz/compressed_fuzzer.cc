@@ -11,6 +11,7 @@
 #include "core/compression/zstd.h"
 #include "core/status/check.h"
 #include "core/storage/memory_source.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace {
 
@@ -20,7 +21,7 @@ constexpr size_t kMaxPoints = 200;
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(compressed, const uint8_t* data, size_t size) {
   using namespace systole;
   if (size == 0) return 0;
   constexpr Compression kKinds[] = {Compression::kGzip, Compression::kZlib, Compression::kZstd};

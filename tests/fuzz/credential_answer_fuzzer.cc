@@ -10,6 +10,7 @@
 #include "core/credentials/google_tokens.h"
 #include "core/http/http_headers.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace {
 
@@ -26,7 +27,7 @@ void Check(const absl::StatusOr<systole::CredentialLease<systole::AwsCredentials
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(credential_answer, const uint8_t* data, size_t size) {
   using namespace systole;
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   const absl::Time now = absl::FromUnixSeconds(1'800'000'000);

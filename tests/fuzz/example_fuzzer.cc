@@ -6,8 +6,9 @@
 #include <string>
 
 #include "tests/core/example/protobuf_oracle.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(example, const uint8_t* data, size_t size) {
   const std::string difference =
       systole::DifferenceFromProtobuf(absl::string_view(reinterpret_cast<const char*>(data), size));
   if (!difference.empty()) {

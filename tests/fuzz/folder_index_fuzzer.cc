@@ -8,6 +8,7 @@
 #include "core/checksum/xxh3.h"
 #include "core/dataset/folder_index.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace {
 
@@ -28,7 +29,7 @@ void Check(absl::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(folder_index, const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   Check(text);
   // A hash that fits lets the lines be reached. The first byte is the number of shards.

@@ -6,6 +6,7 @@
 
 #include "absl/types/span.h"
 #include "server/listener/frame_scanner.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace {
 
@@ -17,7 +18,7 @@ void Require(bool condition, const char* what) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(frame_scanner, const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const absl::Span<const uint8_t> bytes(data + 1, size - 1);
   systole::FrameScanner whole;

@@ -5,8 +5,9 @@
 
 #include "core/record/tfrecord/index_file.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(hash_file, const uint8_t* data, size_t size) {
   using namespace systole;
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   constexpr uint64_t kShardBytes = 500;

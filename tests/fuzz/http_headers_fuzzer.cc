@@ -8,8 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/http/http_headers.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(http_headers, const uint8_t* data, size_t size) {
   using namespace systole;
   const absl::string_view line(reinterpret_cast<const char*>(data), size);
   const auto header = ParseHeaderLine(line);

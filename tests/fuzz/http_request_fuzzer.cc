@@ -7,6 +7,7 @@
 
 #include "core/status/check.h"
 #include "server/admin/http_messages.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace {
 
@@ -22,7 +23,7 @@ bool IsAccepted(const HttpRequestReader& reader, bool is_done) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(http_request, const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const absl::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const bool only_loopback_names = (data[0] & 1) != 0;

@@ -9,6 +9,7 @@
 #include "core/record/images/image_index.h"
 #include "core/status/check.h"
 #include "core/storage/byte_sink.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace {
 
@@ -37,7 +38,7 @@ void Check(absl::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(image_index, const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   Check(text);
   // A hash that fits lets the lines be reached. The first byte is the number of files.

@@ -9,8 +9,9 @@
 #include "core/record/tfrecord/dali_index.h"
 #include "core/record/tfrecord/record_format.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(index, const uint8_t* data, size_t size) {
   using namespace systole;
   if (size < 8) return 0;
   const uint64_t shard_bytes = LoadU64Le(reinterpret_cast<const char*>(data));

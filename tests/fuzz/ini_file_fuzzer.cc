@@ -9,8 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/credentials/ini_file.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(ini_file, const uint8_t* data, size_t size) {
   using namespace systole;
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   const absl::StatusOr<IniFile> file = ParseIni(text, "file");

@@ -16,6 +16,7 @@
 #include "core/image/jpeg/jpeg_decoder.h"
 #include "core/image/window/crop.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace systole {
 namespace {
@@ -178,7 +179,7 @@ void DecodeAndCompare(JpegDecoder& decoder, absl::string_view jpeg) {
 }  // namespace
 }  // namespace systole
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(jpeg, const uint8_t* data, size_t size) {
   using namespace systole;  // NOLINT: a fuzzer's entry point cannot be in a namespace.
   static JpegDecoder& strict =
       *new JpegDecoder(*JpegDecoder::Create({.max_pixels = kMaxPixels, .max_scans = 12}));

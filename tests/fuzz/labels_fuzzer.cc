@@ -7,8 +7,9 @@
 #include "absl/strings/string_view.h"
 #include "core/record/images/class_labels.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(labels, const uint8_t* data, size_t size) {
   using namespace systole;
   const auto classes = ParseLabels({reinterpret_cast<const char*>(data), size});
   if (!classes.ok()) return 0;

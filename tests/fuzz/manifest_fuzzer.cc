@@ -9,8 +9,9 @@
 #include "absl/strings/match.h"
 #include "core/dataset/manifest.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(manifest, const uint8_t* data, size_t size) {
   using namespace systole;
   if (size == 0) return 0;
   const absl::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);

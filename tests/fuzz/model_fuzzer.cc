@@ -9,13 +9,14 @@
 #include "client/emulator/model/model.h"
 #include "client/emulator/training/trainer.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 using systole::DType;
 using systole::emulator::CoreInputs;
 using systole::emulator::Model;
 using systole::emulator::Trainer;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(model, const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   const absl::StatusOr<Model> model = systole::emulator::ParseModel(text, "fuzz");
   if (!model.ok() || model->training_macs() > 1000000) return 0;

@@ -8,8 +8,9 @@
 
 #include "absl/types/span.h"
 #include "tests/core/operations/compared_programs.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(operations, const uint8_t* data, size_t size) {
   const systole::RandomProgram drawn = systole::DrawProgram(absl::MakeConstSpan(data, size));
   const std::shared_ptr<const systole::Program> program = systole::CompileDrawn(drawn);
   if (program == nullptr) return 0;

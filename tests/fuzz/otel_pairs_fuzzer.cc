@@ -8,8 +8,9 @@
 #include "absl/strings/string_view.h"
 #include "core/status/check.h"
 #include "server/otlp/otlp_options.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(otel_pairs, const uint8_t* data, size_t size) {
   using namespace systole;
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   const auto pairs = ParseOtelPairs(text);

@@ -12,8 +12,9 @@
 #include "core/status/check.h"
 #include "core/storage/object_names.h"
 #include "core/storage/stores/store_table.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(pattern, const uint8_t* data, size_t size) {
   using namespace systole;
   if (size > 500) return 0;  // Short inputs suffice.
   const absl::string_view text(reinterpret_cast<const char*>(data), size);

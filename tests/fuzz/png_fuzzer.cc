@@ -14,6 +14,7 @@
 #include "core/image/png/png_decoder.h"
 #include "core/status/check.h"
 #include "tests/core/image/png/spng_reference.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace {
 
@@ -63,7 +64,7 @@ void Check(absl::string_view png) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(png, const uint8_t* data, size_t size) {
   const std::string png(reinterpret_cast<const char*>(data), size);
   Check(png);
   Check(Resealed(png));

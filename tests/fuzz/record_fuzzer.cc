@@ -13,6 +13,7 @@
 #include "core/record/tfrecord/tfrecord_shard.h"
 #include "core/status/check.h"
 #include "core/storage/memory_source.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace systole {
 namespace {
@@ -110,7 +111,7 @@ std::string ShardFromPlan(const uint8_t* data, size_t size) {
 }  // namespace
 }  // namespace systole
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(record, const uint8_t* data, size_t size) {
   systole::RunOnShard(std::string(reinterpret_cast<const char*>(data), size));
   systole::RunOnShard(systole::ShardFromPlan(data, size));
   return 0;

@@ -9,8 +9,9 @@
 #include "core/compression/restart_points.h"
 #include "core/memory/little_endian.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(restart_table, const uint8_t* data, size_t size) {
   using namespace systole;
   constexpr size_t kHashAndMagic = 16;
   std::string bytes(reinterpret_cast<const char*>(data), size);

@@ -8,6 +8,7 @@
 #include "core/checksum/crc32c.h"
 #include "core/order/resume_token.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace {
 
@@ -19,7 +20,7 @@ void Check(absl::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(resume_token, const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   Check(text);
   Check(absl::StrCat(text, absl::Hex(systole::Crc32c(text), absl::kZeroPad8)));

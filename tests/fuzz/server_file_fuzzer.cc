@@ -12,8 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/servers/server_list.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(server_file, const uint8_t* data, size_t size) {
   using namespace systole;
   static const int file = ::memfd_create("servers", MFD_CLOEXEC);
   SYSTOLE_CHECK(file >= 0 && ::ftruncate(file, 0) == 0);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/string_view.h"
 #include "proto/slots/slot_messages.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace {
 
@@ -17,7 +18,7 @@ void Require(bool condition, const char* what) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(slot_message, const uint8_t* data, size_t size) {
   if (size == 0 || size > systole::kMaxSlotMessageBytes) return 0;
   const absl::string_view bytes(reinterpret_cast<const char*>(data + 1), size - 1);
   switch (data[0] % 3) {

@@ -13,6 +13,7 @@
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
 #include "systole/v1/feed.pb.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace {
 
@@ -29,7 +30,7 @@ bool HasMinusZero(absl::string_view json) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(spec, const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const bool json = data[0] == 'j';
   const absl::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);

@@ -5,8 +5,9 @@
 
 #include "core/access_token/token_table.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(token_file, const uint8_t* data, size_t size) {
   using namespace systole;
   const absl::StatusOr<TokenTable> table =
       TokenTable::Parse(absl::string_view(reinterpret_cast<const char*>(data), size));

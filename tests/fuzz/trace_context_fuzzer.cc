@@ -8,8 +8,9 @@
 #include "absl/strings/string_view.h"
 #include "core/status/check.h"
 #include "core/trace/trace_context.h"
+#include "tests/fuzz/fuzzer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(trace_context, const uint8_t* data, size_t size) {
   using namespace systole;
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   if (const std::optional<TraceContext> context = ParseTraceParent(text); context.has_value()) {

@@ -14,6 +14,7 @@
 #include "core/status/check.h"
 #include "core/storage/memory_source.h"
 #include "tests/core/record/webdataset/archive_builder.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace systole {
 namespace {
@@ -70,7 +71,7 @@ std::string Resealed(std::string bytes) {
 }  // namespace
 }  // namespace systole
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(webdataset, const uint8_t* data, size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   systole::CheckArchive(bytes);
   systole::CheckArchive(systole::Resealed(bytes));

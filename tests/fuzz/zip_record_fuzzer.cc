@@ -16,6 +16,7 @@
 #include "core/record/zip/zip_format.h"
 #include "core/record/zip/zip_names.h"
 #include "core/status/check.h"
+#include "tests/fuzz/fuzzer.h"
 
 namespace systole {
 namespace {
@@ -44,7 +45,7 @@ std::vector<std::string> NamesIn(const ExampleFormat& format, absl::string_view 
 }  // namespace
 }  // namespace systole
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+SYSTOLE_FUZZER(zip_record, const uint8_t* data, size_t size) {
   using namespace systole;
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
   const auto names = std::make_shared<const ZipNames>(

@@ -1,0 +1,30 @@
+// The entry point of a fuzzer. libFuzzer calls it with one input after the other. A build without
+// libFuzzer makes a test of it, which calls it with each file of the fuzzer's corpus:
+//
+//   SYSTOLE_FUZZER(jpeg, const uint8_t* data, size_t size) {
+//     ..
+//     return 0;
+//   }
+//
+// The name is that of the corpus, tests/fuzz/corpus/jpeg, and of the source, jpeg_fuzzer.cc.
+#ifndef SYSTOLE_TESTS_FUZZ_FUZZER_H_
+#define SYSTOLE_TESTS_FUZZ_FUZZER_H_
+
+// clang defines it with -fsanitize=fuzzer.
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+
+#define SYSTOLE_FUZZER(name, data, size) extern "C" int LLVMFuzzerTestOneInput(data, size)
+
+#else
+
+#include "gtest/gtest.h"
+#include "tests/fuzz/corpus_replay.h"
+
+#define SYSTOLE_FUZZER(name, data, size)                                   \
+  static int name##_input(data, size);                                     \
+  TEST(CorpusReplay, name) { systole::ReplayCorpus(#name, name##_input); } \
+  static int name##_input(data, size)
+
+#endif
+
+#endif  // SYSTOLE_TESTS_FUZZ_FUZZER_H_
