@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import systole
 
 USER = """
@@ -61,41 +62,40 @@ WRONG = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def mypy_cache(tmp_path_factory):
+    """All tests here share it, because reading NumPy and JAX takes mypy most of its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MYPY_CACHE_DIR", str(tmp_path_factory.mktemp("mypy")))
+        yield
+
+
 def mypy(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", *arguments], capture_output=True, text=True
     )
 
 
-def test_the_package_is_typed_strictly(tmp_path):
+def test_the_package_is_typed_strictly():
     package = Path(systole.__file__).parent
     modules = ["systole"]
     for path in package.glob("_[a-z]*.py"):
         modules += ["-m", f"systole.{path.stem}"]
-    done = mypy(
-        "--cache-dir",
-        str(tmp_path),
-        "-m",
-        *modules,
-        "-m",
-        "systole.jax",
-        "-m",
-        "systole.prometheus",
-    )
+    done = mypy("-m", *modules, "-m", "systole.jax", "-m", "systole.prometheus")
     assert done.returncode == 0, done.stdout
 
 
 def test_a_users_program_is_typed(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(USER)
-    done = mypy("--cache-dir", str(tmp_path / "cache"), str(program))
+    done = mypy(str(program))
     assert done.returncode == 0, done.stdout
 
 
 def test_a_users_mistakes_are_found(tmp_path):
     program = tmp_path / "program.py"
     program.write_text("import systole\n" + "\n".join(WRONG) + "\n")
-    done = mypy("--cache-dir", str(tmp_path / "cache"), str(program))
+    done = mypy(str(program))
     for line, word in enumerate(WRONG.values(), 2):
         found = [text for text in done.stdout.splitlines() if f"program.py:{line}:" in text]
         assert found and any(word in text for text in found), (word, done.stdout)
