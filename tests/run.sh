@@ -86,6 +86,9 @@ done
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly jobs=${SYSTOLE_JOBS:-$(nproc)}
 
+# What run() puts before a command.
+priority=()
+
 # Runs a command without stdin. If it fails, says how to repeat the section and ends the script with
 # the command's status.
 run() {
@@ -93,7 +96,7 @@ run() {
   printf '+'
   printf ' %q' "$@"
   printf '\n'
-  "$@" </dev/null || status=$?
+  ${priority[@]+"${priority[@]}"} "$@" </dev/null || status=$?
   [[ $status -eq 0 ]] && return
   {
     echo
@@ -203,7 +206,9 @@ run_sections() {
 }
 
 # Runs two rows side by side. Prints the waiting row's output after the computing row has ended. If
-# a computing section fails, the waiting row is ended.
+# a computing section fails, the waiting row is ended. The waiting row has few processes at a time, and the
+# computing row always has many tests that it can start. So the waiting row has priority: both then end at about
+# the same time.
 run_side_by_side() {
   local log=build/waiting_sections.log row status=0
   mkdir -p build
@@ -213,7 +218,9 @@ run_side_by_side() {
   set +m
   # shellcheck disable=SC2064
   trap "kill -- -$row 2>/dev/null || true" EXIT
+  priority=(nice -n 5)
   run_sections "${computing[@]}"
+  priority=()
   wait "$row" || status=$?
   trap - EXIT
   cat "$log"
