@@ -68,7 +68,8 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
     MutexLock lock(mu_);
     while (!trainer_.HasNext()) {
       Tell(StepWanted());
-      if (trainer_.HasNext()) break;  // StepWanted may have ended an overdue feed.
+      // If the trainer has waited for this step too long, Tell() has ended the feed.
+      if (trainer_.HasNext()) break;
       trainer_.WaitBegins(clock_());
       trainer_wakes_.Wait(mu_);
       trainer_.WaitEnds(clock_());
@@ -80,8 +81,8 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
     order = order_;
     told = Tell(StepTaken());
   }
-  // The schedule counts these streams as reading. A stream does not end before its read was
-  // answered, so these streams still exist.
+  // These streams still exist, though mu_ is not held any more. A stream ends only after a read has
+  // failed, and these have no read yet.
   for (ChunkStream* stream : told.resumed) stream->Read();
   const MissingExamples missing = FindMissing(*step, *order);
   examples_taken_.fetch_add(missing.present, std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// The columns that the `where` steps of a feed spec read. For messages of servers and clients,
-// which name the command that notes columns.
+// The columns that the `where` steps of a feed spec read, and the command that makes them
+// (core/column). Error messages of servers and clients name both.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_SPEC_WHERE_COLUMNS_H_
@@ -11,16 +11,19 @@
 
 namespace systole {
 
-// The names of the features that the spec's conditions test, as the spec has them, fit to print:
-// "label,width". Empty if no step is a `where`.
+// The names of the features that the spec's conditions test, each once and sorted: "label,width".
+// The names of a zip have their prefixes. Unprintable characters are escaped. Empty if no step is a
+// `where`.
 std::string WhereColumns(const v1::FeedSpec& spec);
 
-// The command that notes these columns anew: "`systole index --columns label,width --rebuild`". For
-// a zip it names the datasets, and their features without the prefixes of the zip, because
-// `systole index` is run on the shards of each: "`systole index --columns label --rebuild` over the
-// shards of dataset 'a' and `systole ..". A spec does not say which dataset has a feature. So if
-// the prefixes of several match, it names all: "over the shards of dataset 'a' or 'b', whichever
-// has it". REQUIRES: some step is a `where`.
+// The command that makes these columns anew: "`systole index --columns label,width --rebuild`".
+//
+// A zip needs a command for each of its datasets. Each command has the features' names without the
+// zip's prefix: "`systole index --columns label --rebuild` over the shards of dataset 'a' and
+// `systole index --columns width --rebuild` over the shards of dataset 'b'". A spec does not say
+// which dataset has a feature. So if a name begins with the prefixes of several datasets, the text
+// names all of them: "over the shards of dataset 'a' or 'b', whichever has it".
+// REQUIRES: some step is a `where`.
 std::string NoteAnewCommand(const v1::FeedSpec& spec);
 
 }  // namespace systole

@@ -74,7 +74,7 @@ Mapping::~Mapping() {
 bool Mapping::ReplaceByZeros(uintptr_t address) {
   char* const data = data_.load();
   const auto begin = reinterpret_cast<uintptr_t>(data);
-  // Readers stay within the file's bytes.
+  // Readers touch no byte after these, not even in the last page.
   if (address < begin || address - begin >= bytes_) return false;
   failed_.store(true);  // First, because a thread that sees a zero must also see this mark.
   // Replaces the whole mapping in one call, so that a mapping fails at most once. This takes no

@@ -4,7 +4,7 @@ import shlex
 
 
 class Unit:
-    """The settings of a unit's file, by name. An empty one removes those of its name before it."""
+    """The settings of a unit's file, by name. A line `NAME=` removes NAME's earlier values."""
 
     def __init__(self, path):
         self.path = path

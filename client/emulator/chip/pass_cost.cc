@@ -6,9 +6,9 @@ namespace systole::emulator {
 namespace {
 
 constexpr double kActivationBytes = 2;  // bfloat16.
-// Operations of the vector unit for each output element. For the norms, relu and add they are
-// counted in the formulas. For gelu (a polynomial for tanh) and softmax (exp counts as one of its
-// 6) they are assumed.
+// Operations of the vector unit for each output element. Those of the norms and relu are counted
+// from the layer's formula. Those of gelu (a polynomial for tanh) and softmax (exp counts as one of
+// its 6) are assumed.
 constexpr double kCastOps = 1;  // f32 from the array to bfloat16.
 constexpr double kBiasOps = 1;
 constexpr double kReluOps = 1;

@@ -23,8 +23,9 @@ namespace {
 // last ones are not full.
 constexpr int kWidth = 109;
 constexpr int kHeight = 51;
-// A crop that begins and ends inside MCUs, with whole MCUs on all four sides of it.
-constexpr CropRect kPart = {19, 37, 13, 31};
+// A crop whose edges lie inside MCUs. On each of its four sides there are MCUs that it does not
+// touch.
+constexpr CropRect kPart = {19, 37, 14, 31};
 
 struct BuiltIn {
   const char* name;
@@ -67,7 +68,8 @@ absl::StatusOr<std::string> MakeBuiltIn(const BuiltIn& built_in) {
                            EncodeJpeg(BuiltInPixels(built_in.channels), kWidth, kHeight,
                                       built_in.channels, built_in.options));
   if (built_in.odd_sampling) {
-    // The marker is followed by 2 bytes of length, 6 bytes and the component's number.
+    // The sampling factors come after the marker (2 bytes), the length (2), the image's precision
+    // and sizes (6) and the component's number (1).
     const size_t frame = jpeg.find("\xff\xc0");
     if (frame == std::string::npos || frame + 11 >= jpeg.size()) {
       return absl::InternalError("the encoded image has no frame header");

@@ -34,7 +34,7 @@ pip() { "$folder/env/bin/python" -m pip --disable-pip-version-check "$@" </dev/n
 
 requirements=$here/requirements-$kind.txt
 lists=("$requirements" "$here/requirements-build.txt")
-# Packages that come without their own requirements.
+# These packages are installed without the packages that they require.
 alone=$here/requirements-$kind-alone.txt
 [[ -f $alone ]] && lists+=("$alone")
 wanted=$("$python" --version && cat "${lists[@]}")

@@ -44,7 +44,7 @@ std::unique_ptr<ShardSetWriter> MustCreate(const std::string& prefix,
   return *std::move(writer);
 }
 
-// Record i has a length of its own.
+// No two records are the same. Neighbours have different lengths.
 std::string RecordOf(int64_t i) { return absl::StrCat("record ", i, std::string(i % 97, 'x')); }
 
 void AddRecords(ShardSetWriter& writer, int64_t count) {

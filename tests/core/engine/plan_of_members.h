@@ -18,8 +18,8 @@ namespace systole {
 // By name.
 using Datasets = std::map<std::string, std::shared_ptr<Dataset>>;
 
-// The plan of a spec as text, over the datasets that it names. NotFound if there is none of a name;
-// also the errors of DatasetOf() and FeedPlan::Create().
+// The plan of the spec that `text` is the textproto of. NotFound if the spec names a dataset that
+// `datasets` does not have. Also the errors of DatasetOf() and FeedPlan::Create().
 inline absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(const std::string& text,
                                                               const Datasets& datasets) {
   const v1::FeedSpec spec = SpecFromText(text);
