@@ -2,8 +2,8 @@
 
     systole make-flowers data/images --images 600
     systole pack data/images data/flowers --shards 4 --validation 0.2
-    python distributed_jax.py data 127.0.0.1:8476 2 0 &     # process 0 of 2: JAX coordinates the job at this port
-    python distributed_jax.py data 127.0.0.1:8476 2 1       # process 1 of 2
+    python distributed_jax.py data 127.0.0.1:8476 2 0 &  # process 0 of 2: JAX listens at this port
+    python distributed_jax.py data 127.0.0.1:8476 2 1    # process 1 of 2
 
 On a TPU or a cluster jax.distributed.initialize() takes no arguments. The feed asks JAX which
 process this is, and takes its share of the cores. Every process prints the same losses, and the
