@@ -146,8 +146,9 @@ TEST_F(AdminTest, CallsAreCountedByMethodAndStatus) {
       1);
 }
 
-// Calls may also end because the listener drops a connection whose calls are all refused. So the
-// statuses of calls vary, but they are always gRPC's codes, whatever is sent.
+// Calls may also end because the listener drops a connection whose calls are all refused. So their
+// statuses vary from run to run, and series with the label grpc_status are not compared. The values
+// of this label are gRPC's codes, whatever is sent.
 TEST_F(AdminTest, NothingThatAClientSendsMakesASeries) {
   Serve();
   const auto send = [this](int i) {
@@ -204,7 +205,7 @@ TEST_F(AdminTest, PicturesCanBeSwitchedOffAndAreOffIfASocketsModeSaysWhoMayRead)
   config = config_;
   config.set_admin_pictures(false);
   EXPECT_NE(page(config).find("(--no-admin-pictures)"), std::string::npos);
-  // Datasets are for this machine, and the page is not.
+  // The datasets are served on 127.0.0.1 alone, and the page on all addresses.
   config = config_;
   config.set_admin("0.0.0.0:0");
   config.set_insecure(true);

@@ -267,7 +267,7 @@ TEST_F(MemoryTest, LargeProgressiveImagesOnManyThreadsKeepTheBound) {
   for (int i = 0; i < kThreads; ++i) {
     calls.push_back(
         Open(*NewStub(), absl::StrCat("dataset: 'large' seed: ", i,
-                                      " global_batch: 2 num_cores: 1 outputs { name: 'i' feature: "
+                                      " global_batch: 1 num_cores: 1 outputs { name: 'i' feature: "
                                       "'image' dtype: UINT8 transforms { decode_jpeg {} } "
                                       "transforms { resize { height: 32 width: 32 } } }")));
   }

@@ -1,4 +1,5 @@
-// Tests the thread of a client: how other threads wait for it, and what it does to its process.
+// Tests the thread of an HTTP client: it takes no signals of the process, and other threads that
+// wait for it are woken by its answer, by an interrupt and by the end of the client.
 #include "core/http/client_loop.h"
 
 #include <signal.h>

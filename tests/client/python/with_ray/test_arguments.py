@@ -79,7 +79,7 @@ def test_which_nodes_are_chosen():
     assert ids(alive, None, (), ()) == ["a", "b", "c"]
     assert ids(alive, "feeder", (), ()) == ["c", "d"]
     assert ids(alive, ["d", "a", "gone"], (), ()) == ["a", "d"]
-    # Nodes without accelerators come first, then nodes with more CPUs.
+    # Nodes without accelerators come first. Among equals, nodes with more CPUs do.
     assert ids(alive, 1, (), ()) == ["c"]
     assert ids(alive, 2, (), ()) == ["b", "c"]
     # A node that has a server keeps it, unless the node was given up.
