@@ -68,8 +68,7 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
     MutexLock lock(mu_);
     while (!trainer_.HasNext()) {
       Tell(StepWanted());
-      // If the trainer has waited for this step too long, Tell() has ended the feed.
-      if (trainer_.HasNext()) break;
+      if (trainer_.HasNext()) break;  // Tell() ends a feed whose trainer has waited too long.
       trainer_.WaitBegins(clock_());
       trainer_wakes_.Wait(mu_);
       trainer_.WaitEnds(clock_());
