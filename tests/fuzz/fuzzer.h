@@ -10,8 +10,7 @@
 #ifndef SYSTOLE_TESTS_FUZZ_FUZZER_H_
 #define SYSTOLE_TESTS_FUZZ_FUZZER_H_
 
-// clang defines it with -fsanitize=fuzzer.
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+#ifdef SYSTOLE_LIBFUZZER  // systole_fuzzer() of tests/CMakeLists.txt defines it.
 
 #define SYSTOLE_FUZZER(name, data, size) extern "C" int LLVMFuzzerTestOneInput(data, size)
 
