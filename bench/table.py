@@ -125,7 +125,8 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--versions", help="a JSON object that is added to the machine's facts")
+    parser.add_argument("--versions", metavar="FILE",
+                        help="a JSON object whose fields are added to the machine's facts")
     arguments = parser.parse_args()
     try:
         rows, points, not_measured = results.read(arguments.results)
@@ -138,7 +139,7 @@ def main():
         print()
         print(summary(rows))
     else:
-        print("no rows: none of these benchmarks has a ceiling")
+        print("no rows: no figure was compared with a ceiling")
     for line in not_measured:
         print(f"NOT MEASURED: {line['not_measured']}: {line['reason']}")
     print(", ".join(f"{key}: {value}" for key, value in facts.items()))

@@ -35,8 +35,8 @@ struct CoreStep {
   // layout->slice_bytes() bytes on a 64-byte boundary.
   std::shared_ptr<const uint8_t> slice;
   // When the slice arrived, by the queue's clock. InfeedQueue::Push() sets it before it waits for
-  // room, so a full queue makes no slice late. A late slice counts as late even if the popping
-  // thread was waiting for another core when the slice arrived.
+  // room, so a full queue makes no slice late. One thread may pop all cores, so the time that Pop()
+  // takes does not say how late a slice was. This does.
   absl::Duration arrived_at = absl::ZeroDuration();
 
   // Tensor `index` of layout->tensors(). Valid as long as any copy of this CoreStep.

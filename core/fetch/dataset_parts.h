@@ -3,9 +3,11 @@
 // A dataset gets at most three quarters of what no other dataset holds. This rule is for the
 // requests, for the queue, and for the memory of blocks that have not come. So if the storage of
 // one dataset hangs, a quarter is left to the others. If the storage of a second dataset hangs, a
-// quarter of that quarter is left. A dataset may always hold one request, and queue one want.
+// quarter of that quarter is left. However small its part, a dataset may hold one request if one is
+// free, and queue one want if the memory allows it.
 //
-// A read is first queued, then under way, and may then hang. Thread-compatible.
+// The first read of a block is queued, then under way. A second read of the same block, after a
+// slow one, is never queued. Either may hang. Thread-compatible.
 #ifndef SYSTOLE_CORE_FETCH_DATASET_PARTS_H_
 #define SYSTOLE_CORE_FETCH_DATASET_PARTS_H_
 
@@ -21,14 +23,15 @@ class DatasetParts {
       : requests_(requests), memory_bytes_(memory_bytes) {}
 
   // Whether a want of `blocks` new blocks, `bytes` together, stays within the dataset's part of the
-  // queue and of the memory. A dataset with nothing in the queue may queue a want of any length. A
-  // dataset whose reads hold no memory may ask for more than its part. Reads that hang do not count
-  // for this rule.
+  // queue and of the memory. If the dataset has nothing in the queue, the want may have any number
+  // of blocks. If the dataset's reads hold no memory, apart from those that hang, the want may have
+  // any number of bytes.
   bool MayQueue(uint64_t dataset, int64_t blocks, int64_t bytes) const;
   // Whether one more read of the dataset may begin.
   bool MayBegin(uint64_t dataset) const;
-  // Whether reads that hang hold all requests that the dataset may hold, or all requests of the
-  // reader, or the dataset's part of the memory.
+  // Whether nothing more is read for the dataset until a read that hangs comes back: the dataset's
+  // reads that hang hold its part of the requests or of the memory, or those of all datasets hold
+  // all requests.
   bool AllHang(uint64_t dataset) const;
 
   // Queue(): a block enters the queue with its memory. Unqueue(): the block leaves the queue

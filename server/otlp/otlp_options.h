@@ -51,11 +51,12 @@ using Variables = std::function<std::string(const char* name)>;
 std::string VariableOfServer(const char* name);
 
 // `version` is this program's. `endpoint` is the flag's value, or empty. It takes precedence over
-// the variables. "/v1/traces" is added to it, as to OTEL_EXPORTER_OTLP_ENDPOINT. Nullopt if neither
-// names an endpoint, or if a variable switches OpenTelemetry off.
-//   InvalidArgument  the endpoint is no address; a variable has no valid value; the variables ask
-//                    for another protocol than http/json, and no flag names an endpoint. Messages
-//                    name flag or variable, and show no value that may be a secret.
+// the variables. "/v1/traces" is added to it, as to OTEL_EXPORTER_OTLP_ENDPOINT. Nullopt if
+// there is no flag, and the variables name no endpoint or switch OpenTelemetry off.
+//   InvalidArgument  the endpoint is no address; a variable that is used has no valid value; the
+//                    variables name the endpoint, and a protocol other than http/json and
+//                    http/protobuf. Messages name flag or variable, and show no value that may be a
+//                    secret.
 absl::StatusOr<std::optional<OtlpOptions>> OtlpOptionsOf(absl::string_view endpoint,
                                                          absl::string_view version,
                                                          const Variables& variables);

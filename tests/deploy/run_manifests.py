@@ -1,8 +1,8 @@
 """Runs what rendered manifests say, without a cluster: commands, probes, and the ends of pods.
 
-A volume is a folder of its own, and a container's paths are put into these folders. As root, the
-programs run as the manifests' user, with no capability. Every check fails the program with a line
-that says what is wrong.
+A volume is a folder of its own, and a container's paths are put into these folders. If this script
+runs as root, it runs the programs as the manifests' user, with no capability. A check that does not
+hold ends the script with a line that says what is wrong.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from manifests import Rendered, config_field, flags_of, pod_of
 
 _LONGEST_WAIT_S = 300
 
-# The node's address and ports are not free here.
+# The manifests' ports may not be free on this machine.
 _ANY_PORTS = {"--listen": "127.0.0.1:0", "--admin": "127.0.0.1:0"}
 
 
@@ -70,7 +70,9 @@ class Pod:
                 path.chmod(0o2770)
 
     def _with_paths(self, text, container=None):
-        """Puts what a container sees at a mount into the folder of the mount's volume."""
+        """The text with the folder of each volume in place of the path where it is mounted in the
+        container, or in any container of the pod.
+        """
         containers = [container] if container else self.pod["containers"]
         mounts = {m["mountPath"]: m["name"] for c in containers for m in c["volumeMounts"]}
         for path in sorted(mounts, key=len, reverse=True):
@@ -91,7 +93,9 @@ class Pod:
 
 @contextlib.contextmanager
 def _serving(pod, server, programs):
-    """Runs the server of a pod until it serves. Gives its process, its ports and its log."""
+    """Starts the server of a pod, and waits until it serves. Gives its process, its ports and its
+    log. Kills it at the end of the block.
+    """
     ports = {name: pod.folder / "index" / f"{name}-port" for name in ("grpc", "admin")}
     for file in ports.values():
         file.unlink(missing_ok=True)
@@ -179,7 +183,9 @@ def _make_certificate(certificate, folder):
 
 
 def _put_secret(folder, certificates, version, group):
-    """Lays a secret out as kubelet does: files of root's that the group reads, behind `..data`."""
+    """Lays a secret out as kubelet does: links lead through `..data` to the files. If the script
+    runs as root, root owns the files, and the group may read them.
+    """
     now = folder / f"..{version}"
     now.mkdir()
     for key in ("tls.crt", "tls.key", "ca.crt"):
@@ -194,7 +200,9 @@ def _put_secret(folder, certificates, version, group):
 
 
 def _check_mtls(options, data):
-    """A key as kubelet mounts it can be read, the probe passes, and renewed files are taken."""
+    """The server reads a key that lies as kubelet mounts it, refuses a client without TLS, and
+    takes renewed files. The probe passes with both.
+    """
     rendered = Rendered(options.work / "demo-mtls.yaml")
     pod = Pod(rendered, rendered.one("Deployment"), options.work / "mtls")
     _put_shards(data, pod.folder / "data")
@@ -212,7 +220,7 @@ def _check_mtls(options, data):
         done = subprocess.run(plain, capture_output=True, text=True, check=False)
         _need(done.returncode == 4, f"a client without TLS: exit code {done.returncode}")
         _put_secret(pod.folder / "tls", options.work / "second", "second", group)
-        # The CA of the new files has not signed the old ones.
+        # The probe knows the new CA only, so the server must have the new files.
         _run(probe)
         _need("TLS files have changed; new" in log.read_text(), log.read_text())
         _end(process, pod, rendered)
@@ -220,7 +228,9 @@ def _check_mtls(options, data):
 
 
 def _check_index_job(options, data):
-    """The job's pods index and verify each shard once. Damage has the policy's exit code."""
+    """The job's pods index and verify each shard once. If a shard is damaged, `systole verify` ends
+    with a code for which the job's podFailurePolicy fails the pod's part.
+    """
     rendered = Rendered(options.work / "index-job.yaml")
     job = rendered.one("Job", "systole-index")
     pod = Pod(rendered, job, options.work / "index")
@@ -270,7 +280,9 @@ def _check_index_job(options, data):
 
 
 def _check_config_of_base(options, data):
-    """The base, with all components, starts with every flag and field that it has."""
+    """With all components, the server knows every flag, and its paths are mounted. The base alone
+    starts and ends.
+    """
     rendered = Rendered(options.work / "all.yaml")
     server = rendered.server()
     known = set(re.findall(r"--[a-z-]+", _run([options.build / "systole-server", "--help"])))
@@ -289,8 +301,7 @@ def _check_config_of_base(options, data):
     _put_shards(data, pod.folder / "data")
     with _serving(pod, base.server(), options.build) as (process, _, _):
         _end(process, pod, base)
-    drain = config_field(base.config("systole-config")["server.textproto"], "drain_timeout")
-    print(f"the base serves, and ends within its drain of {drain}")
+    print("the base serves, and ends within the part of the grace period that preStop leaves")
 
 
 def main():
@@ -298,7 +309,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    # Programs of another user find their way to the folders.
+    # mktemp made the folder for its owner alone, but the manifests' user must reach the volumes.
     options.work.chmod(0o755)
     data = _check_demo(options)
     _check_config_of_base(options, data)

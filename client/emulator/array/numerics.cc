@@ -24,7 +24,7 @@ std::string MissingNumericsNote(Numerics numerics) {
 #else
   constexpr absl::string_view kWhy = "oneDNN has bf16 products for x86-64 only";
 #endif
-  return absl::StrCat("numerics fast gave the bits and the speed of exact, because ", kWhy);
+  return absl::StrCat("--numerics fast had the bits and the speed of 'exact', because ", kWhy);
 }
 
 }  // namespace systole::emulator

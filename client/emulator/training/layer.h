@@ -1,9 +1,10 @@
 // One layer of one shard: its forward and backward pass, in phases.
 //
 // Most layers have one phase in each pass. Batch norm must add up statistics over all shards
-// between its phases. So after every phase but a layer's last, the network sums Partials() over the
-// shards and writes the sums back to each shard. network.h shows the order of the additions. T is
-// float for users. Gradient checks use double, which is never rounded to bf16.
+// between its phases. So after every phase but a layer's last, the network adds up the Partials()
+// of all shards, or of each core's shards, and writes the sum back to the shards. network.h shows
+// the order of the additions. T is float for users. Gradient checks use double, which is never
+// rounded to bf16.
 //
 // Single-thread: a shard's layers are called by one thread at a time. The arrays handed over belong
 // to the network and outlive the layer.
@@ -64,9 +65,9 @@ class Layer {
   virtual absl::Span<T> Partials() { return {}; }
   virtual bool sums_on_core_only() const { return false; }
 
-  // Moves the running statistics towards this step's. Called once per core and training step. If
-  // sums_on_core_only(), it is called only for cores with a valid example. After that the network
-  // sets the running statistics of every core to the mean over those cores.
+  // Moves the running statistics towards this step's. Called once per core and training step. With
+  // sums_on_core_only() it is called only for cores with a valid example, and then the network sets
+  // the running statistics of every core to the mean over those cores.
   virtual void UpdateStatistics() {}
 };
 

@@ -75,7 +75,7 @@ TEST_F(TrainerWaitsTest, AReportThatKnowsNothingIsNotKept) {
   waits_.Add("a", 1, {});
   Say("a", 0, 0.5);  // The client has no number.
   EXPECT_EQ(waits_.size(), 0u);
-  // Such a report does not hide an earlier one that knew something.
+  // A report without `waits` does not replace an earlier one that has it.
   Say("a", 1, 0.5);
   now_ += absl::Seconds(10);
   waits_.Add("a", 1, {});
@@ -106,7 +106,7 @@ TEST_F(TrainerWaitsTest, AnyNumberOfPeersTakesABoundedNumberOfReports) {
   // The oldest have gone.
   EXPECT_EQ(waits_.Of("peer 0", 7), TrainerReport());
   EXPECT_THAT(waits_.Of(absl::StrCat("peer ", most), 7).waits, Optional(0.5));
-  // A peer with many clients does not drive out those with one, and loses one for a newcomer.
+  // A peer with many clients soon loses only reports of its own, and one of them for a newcomer.
   for (uint64_t client = 1; client <= 100; ++client) say("loud", client);
   for (int i = 0; i < 10; ++i) say(absl::StrCat("newcomer ", i), 7);
   for (int i = 0; i < 10; ++i) {
