@@ -39,7 +39,7 @@ TEST(FastFallbackTest, WithoutBf16ProductsFastIsExact) {
 
 TEST(FastFallbackTest, ANoteSaysThatFastWasExact) {
   EXPECT_THAT(MissingNumericsNote(Numerics::kFast),
-              testing::HasSubstr("gave the bits and the speed of exact, because"));
+              testing::HasSubstr("had the bits and the speed of 'exact', because"));
   EXPECT_EQ(MissingNumericsNote(Numerics::kExact), "");
 }
 
