@@ -26,8 +26,9 @@ constexpr int kBlock = 128;
 }  // namespace systole
 #endif  // SYSTOLE_CORE_NUMERIC_COLOUR_CC_ONCE_
 
-// All cases are computed for every lane, and then one is selected. So nothing depends on the number
-// of lanes. The last vector may have lanes beyond the last pixel.
+// Where the formula of a pixel depends on its values, all formulas are computed for every lane, and
+// a mask selects one. So no value depends on the number of lanes. The last vector may have lanes
+// beyond the last pixel.
 HWY_BEFORE_NAMESPACE();
 namespace systole {
 namespace HWY_NAMESPACE {
@@ -194,8 +195,8 @@ HWY_INLINE void Turn(float delta, int count, Block& block) {
     const V part = hn::IfThenElse(hn::Xor(rises, between), hn::Sub(one, ratio), ratio);
     const V angle = hn::IfThenElse(hn::Eq(max, min), zero, hn::Add(begin, part));
 
-    // The angle is 0 to 6 and turns by at most 6 in either direction. Adding or subtracting 6 once
-    // brings it back into the circle. From 12, 6 is subtracted twice.
+    // The angle is 0 to 6 and turns by at most 6 in either direction, so the sum is -6 to 12. If it
+    // is negative, 6 is added. Then 6 is subtracted while it is 6 or more, at most twice.
     const V turned = hn::Add(angle, hn::Set(d, delta));
     const V raised = hn::IfThenElse(hn::Lt(turned, zero), hn::Add(turned, six), turned);
     const V lowered = hn::IfThenElse(hn::Ge(raised, six), hn::Sub(raised, six), raised);

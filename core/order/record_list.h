@@ -1,5 +1,6 @@
 // A list of positions, in ascending order, that is looked up by rank: the records that meet a
-// condition. It takes a bit for each position, and at most three eighths more for the look-up.
+// condition. It takes a bit for each of the positions from which it was chosen, and at most three
+// eighths of that for the look-up.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_RECORD_LIST_H_
@@ -27,8 +28,8 @@ class RecordList {
   int64_t num_positions() const { return num_positions_; }
   int64_t size() const { return size_; }
   // Position number `rank` of the list, counted from 0. kUnknownRecord if !is_known(). O(1) where
-  // the list has many positions. Where it has few, a binary search finds the block. REQUIRES: 0 <=
-  // rank < size() (CHECK).
+  // the list has many of the positions, O(log) of the gap between them where it has few. REQUIRES:
+  // 0 <= rank < size() (CHECK).
   int64_t At(int64_t rank) const;
 
   // Hash of the positions and of their number.
@@ -42,9 +43,11 @@ class RecordList {
   int64_t size_ = 0;
   uint64_t hash_ = 0;
   std::vector<uint64_t> words_;
-  std::vector<int64_t> ranks_;  // Two per block: its first position's rank, and `sums` of WordAt().
-  std::vector<int64_t>
-      samples_;  // The block of each position whose rank is a multiple of a number.
+  // Two for each block of 512 positions: how many of the list lie before it, and the sums of
+  // WordAt() (record_list.cc).
+  std::vector<int64_t> ranks_;
+  // The blocks in which the positions of rank 0, 512, 1024 .. lie.
+  std::vector<int64_t> samples_;
 };
 
 }  // namespace systole

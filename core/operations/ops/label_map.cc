@@ -1,4 +1,4 @@
-// Replaces int64 values by a table, as tf.lookup.StaticHashTable does.
+// Looks up each int64 value in a table, as tf.lookup.StaticHashTable does.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -72,7 +72,7 @@ OperationRow LabelMapRow() {
       .kind = v1::Transform::kLabelMap,
       .guide =
           {
-              .summary = "Replaces labels by a table.",
+              .summary = "Replaces each label by the value that a table gives for it.",
               .example = "label_map { keys: [3, 7] values: [0, 1] default_value: -1 }",
               .tensorflow = "tf.lookup.StaticHashTable",
               .torchvision = "target_transform",
@@ -102,7 +102,7 @@ OperationRow LabelMapRow() {
       },
       .write_defaults =
           [](v1::Transform& transform) {
-            // The order of the keys does not matter.
+            // Two specs that differ only in the order of the keys have the same canonical form.
             v1::LabelMap& map = *transform.mutable_label_map();
             if (map.keys_size() != map.values_size()) return;
             const Entries entries = EntriesOf(map);

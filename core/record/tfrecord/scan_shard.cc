@@ -89,9 +89,9 @@ class Scanner {
     return Header{.length = length, .cause = {}};
   }
 
-  // Adds to the index the good records from `offset` on that are completely in memory. Returns
-  // where they end. Nearly all small records are added here, at a fraction of the cost of
-  // TakeRecord().
+  // Adds to the index the records from `offset` on that have a good header and are completely in
+  // memory, up to the first that is not so. Returns where they end. Nearly all small records are
+  // added here, at a fraction of the cost of TakeRecord().
   uint64_t TakeHeldRecords(uint64_t offset) {
     absl::string_view held = window_.Held(offset);
     while (held.size() >= kRecordFramingBytes) {
@@ -185,8 +185,8 @@ class Scanner {
     if (length > unproven_bytes_) return false;
     unproven_bytes_ -= length;
     uint32_t crc = 0;
-    std::string piece;  // The payload is read without the window, for the reason that
-                        // IsEndOrHeader() gives.
+    // The payload is read without the window, because the search goes on at the window's place.
+    std::string piece;
     for (uint64_t done = 0; done < length; done += piece.size()) {
       piece.resize(std::min<uint64_t>(kPieceBytes, length - done));
       SYSTOLE_RETURN_IF_ERROR(

@@ -45,7 +45,7 @@ Stream MustAdd(StepScheduler& scheduler, const std::shared_ptr<const FeedPlan>& 
   return stream;
 }
 
-// Takes the next task to be read.
+// Takes the next task whose records are to be read.
 Task MustTakeToRead(StepScheduler& scheduler) {
   StepScheduler::Work work = scheduler.TakeToRead([](const FeedPlan&) { return true; });
   EXPECT_TRUE(work.task.has_value());
@@ -125,7 +125,8 @@ TEST(StepSchedulerTest, TasksHaveWholeGroupsAndThePaddingOfTheLastOne) {
       EXPECT_EQ(task.examples().begin, end);
       EXPECT_EQ(task.examples().size() % group, 0);
       EXPECT_LT(task.examples().size(), 4096 + group);
-      // The slice has 20 records, and padding up to the end of their last group.
+      // The slice has 20 records, and padding after them. A task with records ends with their last
+      // group.
       if (end < 20) {
         EXPECT_LE(task.examples().end, (20 + group - 1) / group * group);
       }
@@ -135,7 +136,8 @@ TEST(StepSchedulerTest, TasksHaveWholeGroupsAndThePaddingOfTheLastOne) {
   }
 }
 
-// The healthy stream's slice is one task and the giant's is thousands. They alternate by cost.
+// The healthy stream's slice is one task and the giant's is thousands. All tasks cost the same, so
+// the streams take turns task by task.
 TEST(StepSchedulerTest, AGiantSliceHoldsNobodyUp) {
   StepScheduler scheduler({.threads = 1});
   const Stream giant = MustAdd(scheduler, MakePlan(1 << 24));
@@ -171,7 +173,7 @@ TEST(StepSchedulerTest, StreamsGetTheSameTimeWhateverTheirTasksCost) {
     ASSERT_NE(slice, nullptr);
     scheduler.GiveBack(is_dear ? *dear : *cheap, slice);
   }
-  // The two costs differ by a few tasks and by the first guess.
+  // The two costs differ by a few tasks, and by the cost that was assumed for each first task.
   EXPECT_NEAR(cheap_cost, dear_cost, 100'000);
 }
 
@@ -323,7 +325,8 @@ TEST(StepSchedulerTest, TheErrorOfASliceComesBehindAllSlicesBefore) {
   const Task fourth = MustTake(scheduler);
   Finish(scheduler, third, 1, absl::DataLossError("third"));
   Finish(scheduler, second, 1, absl::DataLossError("second"));
-  EXPECT_FALSE(scheduler.Take().task.has_value());  // No consumer would get more.
+  // The stream fails at step 1, so no later step is begun.
+  EXPECT_FALSE(scheduler.Take().task.has_value());
   EXPECT_FALSE(scheduler.Next(*stream).has_value());
   Finish(scheduler, first, 1);
   EXPECT_EQ(Deliver(scheduler, stream)->step(), 0);
@@ -350,8 +353,7 @@ TEST(StepSchedulerTest, LookAheadComesBackForAStreamThatHoldsNothing) {
   for (const Task& task : running) Finish(scheduler, task, 1);
   EXPECT_EQ(scheduler.budget().used_bytes(), 7 * CostOf(*plan));
   EXPECT_EQ(MustTake(scheduler).plan(), late->plan());
-  // The slice that was taken back is begun again when there is room.
-  std::vector<int64_t> steps;
+  // The slice that was taken back had been made ahead: no stream has lost its next one.
   for (const Stream& stream : paused) {
     const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, stream);
     EXPECT_EQ(slice->step(), 0);
@@ -476,7 +478,8 @@ int MakeAll(StepScheduler& scheduler) {
   return tasks;
 }
 
-// Takes `count` slices, makes each when it is asked for, and drops it. Returns the memory of each.
+// Takes and drops `count` slices of the stream. Makes all that there is work for whenever the next
+// slice is not made. Returns the memory of each slice.
 std::vector<const uint8_t*> Consume(StepScheduler& scheduler, const Stream& stream, int count) {
   std::vector<const uint8_t*> data;
   for (int i = 0; i < count; ++i) {
@@ -692,8 +695,8 @@ TEST(StepSchedulerTest, RecordsOfFarShardsAreMadeOnlyOnceTheyAreRead) {
   EXPECT_NE(Deliver(scheduler, stream), nullptr);
 }
 
-// A thread never looks for reads in vain. It also notices each new read, and each read that is no
-// longer wanted.
+// If there is nothing to read, TakeReadsChanged() is false. It is true after each new read, and
+// after a read that is no longer wanted.
 TEST(StepSchedulerTest, ItSaysWhetherThereMayBeSomethingToRead) {
   StepScheduler scheduler({.threads = 1});
   MustAdd(scheduler, MakePlan(4));

@@ -158,7 +158,8 @@ TEST(ImageTransformerTest, WhereNothingShrinksScaledIsTheFullDecode) {
         MakeTransformer({.output = {.height = 20, .width = 26}, .scaled = scaled});
     out[scaled ? 1 : 0].resize(transformer.output_bytes());
     ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
-    // By its width alone the crop could be decoded at a half.
+    // Half of the crop's 58 columns would be enough for 26. Half of its 39 rows is too little
+    // for 20.
     ASSERT_THAT(transformer.Transform({7, 3, 39, 58}, true, absl::MakeSpan(out[scaled ? 1 : 0])),
                 IsOk());
   }
@@ -264,7 +265,7 @@ TEST(ImageTransformerTest, BadArgumentsAreNamed) {
   ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
   EXPECT_THAT(transformer.Transform({0, 0, 1, 1}, false, absl::MakeSpan(out).subspan(1)),
               StatusIs(kInvalid, HasSubstr("11 bytes")));
-  // The crop would lie inside the smaller image, whose height is rounded up to 3 pixels.
+  // The image's 10 rows become 2 at an eighth, rounded up, and so do the 11 rows of the crop.
   ImageTransformer scaled = MakeTransformer({.output = {.height = 1, .width = 1}, .scaled = true});
   ASSERT_THAT(scaled.ReadHeader(jpeg), IsOk());
   EXPECT_THAT(scaled.Transform({0, 0, 11, 20}, false, absl::MakeSpan(out)),

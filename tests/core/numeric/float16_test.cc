@@ -27,20 +27,21 @@ constexpr Vector kVectors[] = {
     {0x3f803000, 0x3c02},                        // Tie, kept part odd: up.
     {0x3f801001, 0x3c01},                        // Just above a tie.
     {0x477fe000, 0x7bff},                        // 65504, the largest number.
-    {0x477fefff, 0x7bff},                        // Just below 65520, which becomes infinity.
+    {0x477fefff, 0x7bff},                        // Just below 65520, which would be infinity.
     {0x477ff000, 0x7c00}, {0x47800000, 0x7c00},  // 2^16.
     {0x7f7fffff, 0x7c00}, {0x7f800000, 0x7c00}, {0xff800000, 0xfc00},
     {0x38800000, 0x0400},                        // 2^-14, the smallest normal number.
     {0x387fffff, 0x0400},                        // Rounds up to the smallest normal.
     {0x387fc000, 0x03ff},                        // The largest subnormal number.
-    {0x387fe000, 0x0400},                        // A tie between both: to even.
+    {0x387fe000, 0x0400},                        // A tie between 0x03ff and 0x0400: to even.
     {0x33800000, 0x0001},                        // 2^-24, the smallest subnormal number.
     {0x33000000, 0x0000},                        // Half of the smallest: a tie, to even.
     {0x33000001, 0x0001}, {0x33c00000, 0x0002},  // 1.5 times the smallest: to even.
     {0x34200000, 0x0002},                        // 2.5 times the smallest: to even.
     {0x32ffffff, 0x0000}, {0x00000001, 0x0000}, {0x80000000, 0x8000},
-    {0xb3000001, 0x8001}, {0x7fc00000, 0x7e00},  // NaN: becomes quiet, keeps its upper bits.
-    {0x7f800001, 0x7e00}, {0xffffffff, 0xffff},
+    {0xb3000001, 0x8001}, {0x7fc00000, 0x7e00},  // A quiet NaN.
+    {0x7f800001, 0x7e00},                        // A signalling NaN becomes quiet.
+    {0xffffffff, 0xffff},                        // A NaN keeps its sign and its upper bits.
 };
 
 TEST(Float16Test, RoundsEdgeVectors) {
@@ -85,7 +86,8 @@ TEST(Float16Test, SpansEqualScalarsOnEveryTargetAndLength) {
   std::vector<float> in;
   for (const Vector& v : kVectors) in.push_back(FromBits(v.in));
   for (uint32_t i = 0; i < 4000; ++i) in.push_back(FromBits(i * 2654435761u));
-  // Adds values around the borders, where few of the values above lie.
+  // Adds values from just below the smallest subnormal number to beyond the largest number. Few of
+  // the values above lie there.
   for (uint32_t i = 0; i < 4000; ++i) in.push_back(FromBits(0x32f00000u + i * 0x16001u));
   std::vector<uint16_t> all(0x10000);
   for (uint32_t b = 0; b < all.size(); ++b) all[b] = static_cast<uint16_t>(b);
