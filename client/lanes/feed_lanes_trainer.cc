@@ -80,8 +80,8 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
     order = order_;
     told = Tell(StepTaken());
   }
-  // These streams still exist, though mu_ is not held any more. A stream ends only after a read has
-  // failed, and these have no read yet.
+  // mu_ is not held any more, but these streams exist. Since Tell() the schedule counts them as
+  // reading, so each ends only after a read of it has failed, and none has begun.
   for (ChunkStream* stream : told.resumed) stream->Read();
   const MissingExamples missing = FindMissing(*step, *order);
   examples_taken_.fetch_add(missing.present, std::memory_order_relaxed);

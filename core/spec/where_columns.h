@@ -18,11 +18,11 @@ std::string WhereColumns(const v1::FeedSpec& spec);
 
 // The command that makes these columns anew: "`systole index --columns label,width --rebuild`".
 //
-// A zip needs a command for each of its datasets. Each command has the features' names without the
-// zip's prefix: "`systole index --columns label --rebuild` over the shards of dataset 'a' and
-// `systole index --columns width --rebuild` over the shards of dataset 'b'". A spec does not say
-// which dataset has a feature. So if a name begins with the prefixes of several datasets, the text
-// names all of them: "over the shards of dataset 'a' or 'b', whichever has it".
+// A zip needs a command for each dataset with such a feature. Each command has the features' names
+// without the zip's prefix: "`systole index --columns label --rebuild` over the shards of dataset
+// 'a' and `systole index --columns width --rebuild` over the shards of dataset 'b'". A spec does
+// not say which dataset has a feature. So if several datasets have the same prefix, the text names
+// all of them: "over the shards of dataset 'a' or 'b', whichever has it".
 // REQUIRES: some step is a `where`.
 std::string NoteAnewCommand(const v1::FeedSpec& spec);
 

@@ -68,8 +68,8 @@ absl::StatusOr<std::string> MakeBuiltIn(const BuiltIn& built_in) {
                            EncodeJpeg(BuiltInPixels(built_in.channels), kWidth, kHeight,
                                       built_in.channels, built_in.options));
   if (built_in.odd_sampling) {
-    // The sampling factors come after the marker (2 bytes), the length (2), the image's precision
-    // and sizes (6) and the component's number (1).
+    // The sampling factors come after the marker (2 bytes), the length (2), precision, sizes and
+    // number of components (6), and the component's number (1).
     const size_t frame = jpeg.find("\xff\xc0");
     if (frame == std::string::npos || frame + 11 >= jpeg.size()) {
       return absl::InternalError("the encoded image has no frame header");

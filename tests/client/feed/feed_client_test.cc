@@ -43,13 +43,19 @@ TEST(FeedClientTest, SharesTheStepsAmongServers) {
   const auto client = MustCreate(feed, Quick({a.address(), b.address()}));
   ASSERT_NE(client, nullptr);
   ExpectAllSteps(Drain(*client), 0, 31);
+  // On a busy machine a server may be slow, and then the other one is asked for its steps, too.
+  const FeedClientStats stats = client->stats();
+  const bool one_each = stats.hedges_won + stats.hedges_lost + stats.relieved_steps == 0;
   for (const FakeServer* server : {&a, &b}) {
-    ASSERT_EQ(server->requests().size(), 1u);
+    ASSERT_FALSE(server->requests().empty());
     EXPECT_EQ(server->requests()[0].stride(), 2);
+    if (one_each) {
+      EXPECT_EQ(server->requests().size(), 1u);
+    }
   }
   // The client chooses which of the servers sends the first step.
   EXPECT_EQ(a.requests()[0].first_step() + b.requests()[0].first_step(), 1);
-  EXPECT_EQ(client->stats().servers_in_use, 2);
+  EXPECT_EQ(stats.servers_in_use, 2);
 }
 
 TEST(FeedClientTest, UsesNoMoreServersThanItMay) {
