@@ -77,7 +77,10 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::AskO
   }
   if (!IsSendableHeader("x-aws-ec2-metadata-token", token->body)) {
     return absl::DataLossError(
-        absl::StrCat(kInstance, ": its token cannot be sent; ", kInstanceRemedy));
+        absl::StrCat(kInstance,
+                     ": the metadata service gave a session token that is empty or has bytes that "
+                     "no header may have; ",
+                     kInstanceRemedy));
   }
 
   const HttpHeaders headers = {{"x-aws-ec2-metadata-token", token->body}};
@@ -85,7 +88,7 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::AskO
   request = LinkRequest(surroundings_, folder, kInstance);
   request.headers = headers;
   absl::StatusOr<HttpResponse> answer = servers_.Fetch(request);
-  if (!answer.ok()) {  // The service was reached before, so this is never IsNoServer().
+  if (!answer.ok()) {  // The service is there, so the copy leaves out the mark of IsNoServer().
     return absl::Status(answer.status().code(), answer.status().message());
   }
   const HttpResponse roles = *std::move(answer);

@@ -49,9 +49,10 @@ absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::AskO
   // Another network may have a server of this name.
   if (!absl::EqualsIgnoreCase(FindHeader(response->headers, "metadata-flavor"), "Google")) {
     if (!must_be_there) return std::nullopt;
-    return absl::FailedPreconditionError(
-        absl::StrCat(kMachine, ": the server is not Google's metadata server (status ",
-                     response->status, "); correct or unset GCE_METADATA_HOST"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        kMachine, ": the server is not Google's metadata server (status ", response->status, "); ",
+        named.empty() ? "it was before; check the network and its name servers"
+                      : "correct or unset GCE_METADATA_HOST"));
   }
   if (response->status == 404 && !looks_.has_given()) return std::nullopt;  // No service account.
   if (response->status >= 300) {

@@ -1,5 +1,5 @@
-// The error for a feature that no record of a dataset has. Its name is misspelt, or it is the wrong
-// dataset.
+// The error for a feature that no record of a dataset has. Probably its name is misspelt, or the
+// feed names the wrong dataset.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_DATASET_ABSENT_FEATURE_H_
@@ -12,8 +12,8 @@
 
 namespace systole {
 
-// InvalidArgument. Names the dataset and `feature`, and the feature with the nearest name in the
-// dataset's sample. If there is none, lists some features of the sample.
+// InvalidArgument. Names the dataset and `feature`, and the feature of a similar name in the
+// samples of the dataset and its members. If none is similar, lists some of their features.
 absl::Status NoRecordHas(const Dataset& dataset, const std::string& feature);
 
 }  // namespace systole

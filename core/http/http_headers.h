@@ -29,8 +29,8 @@ void RemoveHeader(HttpHeaders& headers, absl::string_view name);
 // removed.
 std::optional<std::pair<std::string, std::string>> ParseHeaderLine(absl::string_view line);
 
-// Whether a request may have this header: a name in lower case, and a value that cannot end its
-// line.
+// Whether a request may have this header. The name must be in lower case. The value must be
+// printable ASCII and not empty, so it cannot end its line and begin another header.
 bool IsSendableHeader(absl::string_view name, absl::string_view value);
 
 // "bytes 0-99/1000", "bytes 0-99/*", or "bytes */1000".

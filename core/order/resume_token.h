@@ -28,12 +28,13 @@ struct ResumeToken {
   // mixture's weights at `position` or later does not count.
   uint64_t order_fingerprint = 0;
   // The hash of each change of a mixture's weights before `position` (WeightChange::hash), at most
-  // kMaxWeightChanges. They decide nothing. If order_fingerprint differs, they help to say where.
+  // kMaxWeightChanges. Whether a feed may go on depends on order_fingerprint alone. If that
+  // differs, the error says by these which change differs.
   std::vector<uint16_t> weight_changes = {};
   // The servers' content version: any text of at most kMaxContentVersionBytes. Another version
   // may make other bytes.
   std::string content_version;
-  // The examples that the trainer has consumed. Both numbers are >= 0.
+  // What the trainer has consumed: the epoch, and the examples of it. Both numbers are >= 0.
   FeedPosition position;
 
   bool operator==(const ResumeToken&) const = default;

@@ -14,7 +14,7 @@ namespace systole::emulator {
 // A table of cores lists at most this many cores: those that waited longest.
 inline constexpr size_t kMaxCoreRows = 64;
 
-// A figure is left out if the report has no steps, or no cores, for it.
+// The times of steps, if the report has steps, and the waits of cores, if it has cores.
 std::vector<Figure> TimingFigures(const RunReport& report);
 
 }  // namespace systole::emulator

@@ -222,7 +222,7 @@ TEST_F(AwsInstanceTest, AnInstancesDamagedAnswersAreErrors) {
     if (at != step) return std::nullopt;
     return Reply(200, bad[at]);
   });
-  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("its token cannot be sent")));
+  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("gave a session token that is empty")));
   step = 1;
   EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("names no role")));
   step = 2;

@@ -1,5 +1,5 @@
-// Flips every bit of a shard and cuts it at every length. Scan, random access and sequential reader
-// must agree on the lost records, and no other record may be lost.
+// Flips every bit of a shard and cuts it at every length. The index and random access must lose the
+// damaged records and no others. The sequential reader must give all records before the damage.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -93,9 +93,8 @@ TEST(TfRecordDamageTest, EveryFlippedBitCostsExactlyTheRecordItIsIn) {
   }
 }
 
-TEST(TfRecordDamageTest, FlippedBitIsFoundThroughAnIndexMadeBeforeTheDamage) {
-  // The index of the good shard stays in use, so damage in a header shows only when its record is
-  // read.
+TEST(TfRecordDamageTest, FlippedBitDoesNotChangeTheTextOfTheIndex) {
+  // So an index that was made before the damage fits as well as one that is made after it.
   const std::string good = Built().Build();
   absl::StatusOr<ScannedShard> before = ScanShard(MemorySource(good));
   ASSERT_THAT(before, IsOk());
