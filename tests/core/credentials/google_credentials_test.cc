@@ -289,6 +289,19 @@ TEST_F(GoogleCredentialsTest, OnlyWhereNobodyCanBeConnectedToAMachineHasNone) {
   EXPECT_THAT(source->Get(kLongTime), HoldsToken(1));
 }
 
+TEST_F(GoogleCredentialsTest, AForeignServerInTheMetadataServersPlaceIsToldWithItsRemedy) {
+  fake_.Set("NO_GCE_CHECK", "");
+  CredentialSurroundings surroundings = fake_.Get();
+  surroundings.google_metadata_host = absl::StrCat("127.0.0.1:", server_.port());
+  const auto source = GoogleTokensOfEnvironment(surroundings);
+  EXPECT_THAT(source->Get(kLongTime), HoldsToken(1));
+  faulty_.SetFault([](const StubRequest&) { return Reply(200, "hello"); });
+  fake_.Pass(absl::Hours(2));
+  EXPECT_THAT(source->Get(kLongTime),
+              FailsWith(kFailedPrecondition, AllOf(HasSubstr("check the network"),
+                                                   testing::Not(HasSubstr("GCE_METADATA_HOST")))));
+}
+
 TEST_F(GoogleCredentialsTest, ANoneThatWasRefusedIsLookedAtAgain) {
   const auto source = GoogleTokensOfEnvironment(fake_.Get());
   EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
