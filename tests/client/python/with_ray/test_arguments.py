@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import ray
@@ -140,14 +139,9 @@ def test_ray_and_the_package_are_imported_in_either_order(order, shards, write_s
 
 
 def test_the_module_is_typed_strictly(tmp_path):
-    modules = ["-m", "systole.ray"]
-    for path in Path(systole.ray.__file__).parent.glob("_[a-z]*.py"):
-        modules += ["-m", f"systole.ray.{path.stem}"]
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), *modules],
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path)]
+    command += ["-p", "systole.ray"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 
