@@ -59,16 +59,24 @@ TEST_P(FeedsTest, ServersAreKilledConnectionsAreCutAndBatchAndCoresChange) {
                             {.global_batch = 24, .num_cores = 3}};
     const FeedCut& cut = cuts[life % 3];
     spec_path_ = folder_.Write("kind.textproto", GetParam().SpecText(rows_, cut));
-    std::vector<std::string> more = kFewAhead;
+    // About three steps ahead, because a life has only 24 MiB in the quick part.
+    std::vector<std::string> more = {"--prefetch-bytes", "4194304"};
     if (!token.empty()) more.insert(more.end(), {"--resume", token});
     Process feed(FeedArgs(static_cast<int>(examples / cut.global_batch), more),
                  {.stdout_pipe_bytes = 4096});
     std::string printed;
-    // The servers are killed in the first half of the life, while they still have steps to send.
-    for (uint64_t line = Draw(static_cast<uint64_t>(examples) / 2); line > 0; --line) {
-      printed += feed.ReadLine();
+    // Connections are cut, and later servers are killed. Both happen in the first half of the life,
+    // so the servers still have steps to send.
+    for (const bool kills : {false, true}) {
+      for (uint64_t line = 1 + Draw(static_cast<uint64_t>(examples) / 4); line > 0; --line) {
+        printed += feed.ReadLine();
+      }
+      if (kills) {
+        Kill(1 + life % 2);
+      } else {
+        for (int i = 0; i < num_servers(); ++i) proxy(i).CutAll();
+      }
     }
-    Kill(1 + life % 2);
     const Finished finished = feed.Wait();
     ASSERT_EQ(finished.exit_code, 0) << finished.err;
     token = TokenIn(finished);
@@ -78,7 +86,6 @@ TEST_P(FeedsTest, ServersAreKilledConnectionsAreCutAndBatchAndCoresChange) {
   const std::vector<std::string> wanted = InMemory(Times(3, 12) * examples);
   ASSERT_EQ(digests.size(), wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(digests[i], wanted[i]) << "example " << i;
-  EXPECT_GT(proxy(0).cuts() + proxy(1).cuts() + proxy(2).cuts(), 0);
 }
 
 }  // namespace
