@@ -23,7 +23,7 @@ namespace systole {
 void AddCounted(const emulator::StepRecord& record, emulator::StepHistory& steps);
 
 // Writes text or JSON to the console, and the files of `flags`. `origin` describes the feed. The
-// page has a roofline if there is a `program`. `more_results` are further results of the run.
+// HTML page has a roofline if there is a `program`. `more_results` are further results of the run.
 // Errors of ReportFlags::Write.
 absl::Status PrintTimingReport(const emulator::FeedOrigin& origin,
                                const emulator::TimingReport& timing,

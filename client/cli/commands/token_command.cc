@@ -28,7 +28,8 @@ class TokenCommand final : public Command {
   void Declare(OptionList& options) override {
     options.Required("--name", "NAME", &name_,
                      "The token's name in the server's config (`token_names`). Several tokens may "
-                     "have the same name, so that one can be replaced while both are valid");
+                     "have the same name, so that a new one can replace an old one while both are "
+                     "valid");
     options.Required("--file", "FILE", &file_,
                      "The server's token file; created, with mode 600, if it does not exist");
     options.Optional("--expires", "YYYY-MM-DD", &expires_,

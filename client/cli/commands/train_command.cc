@@ -156,13 +156,13 @@ class TrainCommand final : public Command {
       return absl::InvalidArgumentError(absl::StrCat(
           eval_spec_, " has global_batch: ", spec.global_batch(),
           " over num_cores: ", NumCoresOf(spec), ", want ", training.global_batch(), " over ",
-          NumCoresOf(training), " as in ", spec_, ": the same emulated cores take both"));
+          NumCoresOf(training), " as in ", spec_, ": the same emulated cores take both feeds"));
     }
     return spec;
   }
 
-  // Opens the training feed: the steps of all epochs, or those that are left for the resumed run,
-  // whose `beginning` is then set.
+  // Opens the training feed. A new run gets the steps of all epochs. A resumed run gets the steps
+  // that are left, and `beginning` is set.
   absl::StatusOr<std::unique_ptr<CoreInfeeds>> OpenTraining(
       const v1::FeedSpec& spec, FeedClientOptions options, const std::optional<ResumedRun>& resumed,
       Beginning& beginning, const Console& console) const {
@@ -182,8 +182,8 @@ class TrainCommand final : public Command {
     beginning.feed_step = client.next_step();
     const int64_t left = StepsLeft(epochs_, beginning.loop, client.steps_per_epoch());
     const int64_t given = std::min(left, client.end_step() - beginning.feed_step);
-    // With another global batch, a mixture can have fewer steps after the token than the loop has
-    // left.
+    // If the global batch has changed, a mixture can have fewer steps after the resume token than
+    // the loop still needs.
     if (spec.epochs() > 0 && given < left) {
       return resumed->Annotate(absl::InvalidArgumentError(
           absl::StrCat("with global_batch: ", spec.global_batch(), " the feed ends after ", given,
@@ -256,7 +256,7 @@ class TrainCommand final : public Command {
     if (eval_spec.has_value()) {
       options.epochs = 1;
       loop.open_validation = [&, options]() -> absl::StatusOr<emulator::PopInfeed> {
-        // The bar of the training shows which server is waited for.
+        // The training's progress bar shows which server the feed waits for.
         SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client,
                                  FeedClient::Create(*eval_spec, options));
         SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<CoreInfeeds> opened,

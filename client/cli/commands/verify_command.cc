@@ -58,7 +58,7 @@ std::string FoundText(const VerifyReport& report, size_t differences) {
   return absl::StrJoin(found, "; ");
 }
 
-// What was not checked; empty if everything was.
+// What was not checked; empty if everything was checked.
 std::string NotDecodedText(const VerifyReport& report, bool framing_only) {
   if (framing_only) return "payloads were not checked: --framing-only\n";
   std::string text;

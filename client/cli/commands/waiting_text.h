@@ -13,8 +13,9 @@
 
 namespace systole {
 
-// "server A lost, asking B (12 s)", "cannot reach A (3 s of 10 s)". Empty during a short wait,
-// which is normal: less than a second if a server was lost, less than five seconds if not.
+// "server A lost, asking B (12 s)", "cannot reach A (3 s of 10 s)". Empty as long as the wait is
+// short: less than a second if a server was lost, less than five seconds if not. Short waits are
+// normal.
 std::string WaitingText(const std::optional<FeedWaiting>& waiting);
 
 // Returns a function for ProgressBarOptions::notice. Each call returns the WaitingText() of what

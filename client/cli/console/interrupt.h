@@ -44,9 +44,9 @@ class Interrupt {
   const std::function<void()>* on_request_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 
-// While this lives, the first request calls `on_request` once, on another thread. `on_request`
-// must not wait. The command must then end by itself. At most one InterruptCallback may live at a
-// time.
+// While this lives, the first request calls `on_request` once, on another thread. `on_request` must
+// not wait. After this call the command must end by itself. At most one InterruptCallback may live
+// at a time.
 class InterruptCallback {
  public:
   // If `interrupt` is null, there are no requests. If there was a request before, the constructor

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kWideBar = 30;
 constexpr int kNarrowBar = 10;
-// No rate is shown before this time, because it would describe the start and not the job.
+// No rate is shown before this time, because the start of a job says little about the rest of it.
 constexpr absl::Duration kFirstRate = absl::Seconds(1);
 // Moves the cursor to the first column and clears the line.
 constexpr char kClearLine[] = "\r\x1b[K";

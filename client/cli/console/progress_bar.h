@@ -51,14 +51,14 @@ struct ProgressBarOptions {
   // The part of `total` that an earlier run has done. The bar shows it as done, but does not count
   // it in the rate.
   int64_t done_before = 0;
-  // Called each time the bar is drawn; its text is shown before the remark of Add(). Both this
-  // function and the next one may be null. The bar holds its lock during the calls.
+  // Called each time the bar is drawn; its text is shown before the remark of Add(). `remark` and
+  // `notice` may be null. The bar holds its lock while it calls them.
   std::function<std::string()> remark;
   // Called each time the bar is drawn; returns Progress::notice.
   std::function<std::string()> notice;
   MonotonicClock clock = SteadyClock();
-  // The bar is redrawn this often even if nothing moved, on a thread of its own. InfiniteDuration:
-  // only Add() draws it.
+  // A thread redraws the bar this often, even if nothing moved. InfiniteDuration: only Add() draws
+  // it.
   absl::Duration redraw_every = absl::Seconds(1);
 };
 

@@ -10,8 +10,8 @@
 
 namespace systole {
 
-// `threads` as given by `--threads`; 0 means the number of processors that this process may run on,
-// at least 1. InvalidArgument outside [0, 1024].
+// Returns `threads`, the value of `--threads`. For 0 returns the number of processors that this
+// process may run on, at least 1. InvalidArgument outside [0, 1024].
 absl::StatusOr<int> ThreadCount(int64_t threads);
 
 }  // namespace systole

@@ -37,7 +37,7 @@ inline float CosTurns(float turns) { return SinTurns(turns + 0.25f); }
 // The angle of (x, y) in turns, in [0, 1), within 0.001. (0, 0) gives 0.
 float AngleTurns(float y, float x);
 
-// A number in [0, 1) that depends only on `a`, `b` and `c`: texture that needs no state.
+// A pseudo-random number in [0, 1) that depends only on `a`, `b` and `c`. Used for textures.
 float Speckle(uint32_t a, uint32_t b, uint32_t c);
 
 // A point in pixels; y points down.

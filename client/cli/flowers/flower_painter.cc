@@ -32,7 +32,8 @@ constexpr Rgb kPetalColours[] = {
     {0.96f, 0.95f, 0.92f}, {0.97f, 0.90f, 0.62f}, {0.98f, 0.80f, 0.10f}, {0.96f, 0.58f, 0.08f},
     {0.95f, 0.55f, 0.62f}, {0.86f, 0.14f, 0.16f}, {0.78f, 0.16f, 0.48f}, {0.60f, 0.38f, 0.78f},
 };
-// The colours that each kind has a little more often than the others, as indices of kPetalColours.
+// For each kind, the two petal colours that it has a little more often than the other six. The
+// numbers are indices of kPetalColours.
 constexpr std::array<std::array<int, 2>, kFlowerKinds> kFavourites = {
     {{0, 4}, {2, 1}, {5, 4}, {2, 3}, {5, 7}}};
 constexpr float kFavouriteChance = 0.25f;
@@ -137,9 +138,9 @@ FlowerForm DrawForm(Dice& dice, FlowerKind kind) {
 struct Pose {
   Point centre;
   float radius;    // Pixels.
-  float rotation;  // In turns. Of a tulip: its lean off the vertical.
+  float rotation;  // In turns. For a tulip: how far it leans off the vertical.
   float squash;    // 1: seen face on. Below 1: seen more from the side, so narrower.
-  float tilt;      // The axis along which it is squashed, in turns.
+  float tilt;      // The axis along which the flower is squashed, in turns.
 };
 
 void PaintOneFlower(const FlowerForm& form, const Pose& pose, Canvas& canvas) {

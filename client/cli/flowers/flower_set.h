@@ -40,7 +40,7 @@ absl::StatusOr<std::string> MakeFlowerJpeg(uint64_t seed, int64_t number,
 //   InvalidArgument  an option is out of range.
 //   AlreadyExists    a class folder holds a file that is not of this set, so packing the folder
 //                    would give a mixture.
-//   Cancelled        `progress` said stop; the files made so far are whole.
+//   Cancelled        `progress` returned false; the files made so far are whole.
 absl::StatusOr<FlowerSet> MakeFlowerSet(const std::string& dir, const FlowerSetOptions& options,
                                         absl::FunctionRef<bool(int64_t)> progress);
 

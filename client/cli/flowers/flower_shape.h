@@ -42,7 +42,7 @@ struct FlowerSample {
   float alpha = 0;
 };
 // The flower at (x, y), in units of its radius. y points down, and a tulip stands upright. `pixel`
-// is the size of one pixel in those units: edges fade over it.
+// is the size of one pixel in these units. Edges fade over one pixel.
 FlowerSample SampleFlower(const FlowerForm& form, float x, float y, float pixel);
 
 }  // namespace systole

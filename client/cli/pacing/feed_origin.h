@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// `spec_path` is the file that `spec` was read from. The date is now.
+// `spec_path` is the file that `spec` was read from. The report's date is today.
 emulator::FeedOrigin OriginOf(absl::string_view spec_path, const v1::FeedSpec& spec,
                               const std::vector<std::string>& servers,
                               const v1::ResolveFeedResponse& answer);

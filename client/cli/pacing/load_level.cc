@@ -70,8 +70,8 @@ class Trainers {
     return std::move(results_);
   }
 
-  // How many steps have arrived in full, at all trainers together. Bytes would not do, because the
-  // size of a step depends on the form in which it travels.
+  // How many steps have arrived in full, at all trainers together. Counts steps and not bytes,
+  // because the size of a step depends on the form in which it is sent.
   int64_t steps_received() const {
     int64_t steps = 0;
     for (const auto& queues : queues_) steps += queues->client().stats().steps_received;

@@ -43,7 +43,7 @@ struct LoadLevel {
   MissingTally missing;
   // Processor time of all servers in the window; nullopt if a server does not report it.
   std::optional<double> server_cpu_seconds;
-  // Processors of all servers together, as they report them.
+  // Processors of all servers together, as the servers report them.
   int server_cpus = 0;
   // Resident memory of all servers together at the window's end; nullopt if a server does not
   // report it.
@@ -92,8 +92,9 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
 // error.
 absl::StatusOr<int> LargestFed(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
 
-// Tries all of 1, 2, 4, .. and `most`. Returns the largest number tried that is fed, if all smaller
-// numbers tried are fed, too. Returns 0 if there is none. Returns the first error.
+// Tries all of 1, 2, 4, .. and `most`. If all are fed, returns `most`. Otherwise returns the number
+// tried before the smallest one that is not fed, or 0 if not even 1 trainer is fed. Returns the
+// first error.
 absl::StatusOr<int> RampUp(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
 
 }  // namespace systole

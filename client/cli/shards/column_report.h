@@ -21,13 +21,13 @@ namespace systole {
 struct ColumnSummary {
   std::string feature;
   int64_t shards = 0;   // Shards that have the column.
-  int64_t records = 0;  // Of these shards, those that have the feature.
-  int64_t damaged = 0;  // Of these shards, the records that were damaged or no examples.
-  // Which kinds of lists occur.
+  int64_t records = 0;  // Records of these shards that have the feature.
+  int64_t damaged = 0;  // Records of these shards that were damaged or were not examples.
+  // Which kinds of values occur.
   bool bytes = false;
   bool floats = false;
   bool int64s = false;
-  bool lists = false;  // Of two values or more.
+  bool lists = false;  // Lists of two values or more.
 };
 
 struct ColumnReport {

@@ -27,8 +27,9 @@ struct FetchReport {
 // Open shards by the name of their dataset.
 using ShardsOfDatasets = std::map<std::string, std::vector<std::unique_ptr<const RecordSource>>>;
 
-// The report on a feed of `spec` over these shards, of each dataset that it names. `room` is the
-// space for bytes that were read. nullopt: all shards are on this machine.
+// Says what a feed of `spec` fetches. `shards` holds the shards of each dataset that the spec
+// names. `room` is the space that a process has for bytes of shards on other machines. Returns
+// nullopt if all shards are on this machine.
 //   InvalidArgument  the spec does not suit the shards.
 //   NotFound         the spec names a dataset that is not in `shards`.
 absl::StatusOr<std::optional<FetchReport>> ReportFetches(const v1::FeedSpec& spec,

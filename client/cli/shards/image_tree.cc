@@ -53,7 +53,7 @@ bool HasWildcards(absl::string_view name) {
 
 bool IsList(absl::string_view images) { return absl::StartsWith(images, "@"); }
 
-// The lines of a file that names images. Blank ones are left out.
+// The lines of a file that names images. Blank lines are left out.
 absl::StatusOr<std::vector<std::string>> LinesOf(const std::string& path) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::string text, GetStored(path, kMaxImageListBytes));
   std::vector<std::string> lines;
@@ -95,7 +95,7 @@ absl::StatusOr<ImageTree> ListImages(const std::string& images) {
 
 absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
   ImageTree tree;
-  std::error_code ignored;  // A path that cannot be read counts as a file; opening it fails.
+  std::error_code ignored;  // A path that cannot be read counts as a file; to open it fails later.
   SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> top, SortedNames(root));
   for (const std::string& name : top) {
     const fs::path folder = fs::path(root) / name;

@@ -38,7 +38,7 @@ absl::StatusOr<IndexedShard> IndexShard(NamedShard each, const IndexerOptions& o
   ShardOptions how = {.index_dir = options.index_dir,
                       .index_use = options.rebuild ? IndexUse::kRebuild : IndexUse::kKeep,
                       .file_done = [progress](uint64_t /*bytes*/) { progress(1); }};
-  if (each.is_group()) {  // Then it is the only shard, and no other thread works.
+  if (each.is_group()) {  // A group is the only shard, so no other thread works.
     how.for_each = [&options](int64_t count, absl::FunctionRef<void(int64_t)> work) {
       ParallelFor(options.threads, count, work);
     };
@@ -48,7 +48,7 @@ absl::StatusOr<IndexedShard> IndexShard(NamedShard each, const IndexerOptions& o
   }
   const std::string shown = ShownName(each.path);
   const std::string index_path = ShownName(IndexPathOf(each, options.index_dir));
-  // Without a group this copies one name.
+  // Only the name of a single shard is copied. A group may have many names.
   const NamedShard again = each.is_group() ? NamedShard() : each;
   absl::StatusOr<std::unique_ptr<RecordSource>> opened = OpenShard(std::move(each), how);
   if (absl::IsFailedPrecondition(opened.status()) && !again.path.empty() &&
@@ -89,7 +89,7 @@ absl::StatusOr<std::vector<IndexedShard>> IndexShards(
         if (!is_group) progress(1);
         return absl::OkStatus();
       });
-  if (InterruptRequested()) {  // An interruption may look like any error.
+  if (InterruptRequested()) {  // After an interruption `status` may be any error.
     return absl::CancelledError(absl::StrCat("interrupted: ", finished.load(), " of ",
                                              shards.size(),
                                              " shards have an index; index them again to go on"));

@@ -25,13 +25,15 @@ struct IndexerOptions {
   // anew.
   bool rebuild = false;
   // How many shards are read at a time. For a group of images, how many files are read at a time.
-  // Each far shard takes up to 8 MiB of memory, and 8 bytes for each of its records.
+  // Each shard that is not on this machine takes up to 8 MiB of memory, and 8 bytes for each of its
+  // records.
   int threads = 1;
   // Features whose columns will be noted beside the indexes. Only their unfinished files are
   // removed here.
   std::vector<std::string> columns = {};
-  // The list that the shards come from. It must outlive the call. It gives the states of shards and
-  // images, so their stores are not asked for them. Null: the store is asked for each state.
+  // The list that the shards come from. It must outlive the call. The states of shards and images
+  // are taken from this list, which saves requests to their stores. Null: each state costs a
+  // request.
   const ShardList* list = nullptr;
 };
 

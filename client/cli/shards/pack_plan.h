@@ -19,7 +19,7 @@ struct PackPlanOptions {
   int64_t shards = 16;
   // The part of each class that is set aside for validation, in [0, 1). 0 = no validation shards.
   double validation = 0;
-  // Key of the choice and of the order inside the shards.
+  // Key of the choice of the validation images, and of the order inside the shards.
   uint64_t seed = 0;
 };
 

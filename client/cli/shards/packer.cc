@@ -153,14 +153,14 @@ std::vector<ShardJob> ShardJobs(const PackPlan& plan, const std::string& prefix)
   return jobs;
 }
 
-// One pass over the files: tells the observer what is done, and remembers whether to stop.
+// One pass over the files. Reports progress to the observer, and remembers whether to stop.
 class Pass {
  public:
   Pass(const PackObserver& observer, absl::string_view name, int64_t files) : observer_(observer) {
     observer_.begins(name, files);
   }
 
-  // Cancelled once the observer has said stop.
+  // Returns Cancelled once PackObserver::done has returned false.
   absl::Status Done(int64_t files) {
     if (!observer_.done(files)) stopped_ = true;
     return stopped_ ? absl::CancelledError("interrupted") : absl::OkStatus();
@@ -171,7 +171,8 @@ class Pass {
   std::atomic<bool> stopped_ = false;
 };
 
-// `shard` gets a path as soon as its file may be there, and counts if there is no error.
+// Writes one shard. Sets `shard.path` if the shard's file may exist, and also the numbers in
+// `shard` if there is no error.
 absl::Status WriteShard(const PackOutput& output, const ShardJob& job, const ImageTree& tree,
                         const PackOptions& options, Pass& pass, ShardCount& shard) {
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
@@ -180,7 +181,7 @@ absl::Status WriteShard(const PackOutput& output, const ShardJob& job, const Ima
     const ImageFile& file = tree.files[i];
     absl::StatusOr<std::string> record =
         MakeRecord(decoder, file, tree.classes[file.label], options);
-    // The first pass found the file whole. So it was replaced, or the disk fails.
+    // The first pass found the file whole. After that it was replaced, or the disk failed.
     if (!record.ok()) return AboutFile(file, record.status());
     SYSTOLE_RETURN_IF_ERROR(writer.Write(*record));
     SYSTOLE_RETURN_IF_ERROR(pass.Done(1));
@@ -194,8 +195,8 @@ absl::Status WriteShard(const PackOutput& output, const ShardJob& job, const Ima
   return absl::OkStatus();
 }
 
-// Writes all shards. Returns the first error, and begins no shard after it. `shards` are those that
-// may be there.
+// Writes all shards. Returns the first error, and begins no shard after it. Adds to `shards` every
+// shard whose file may exist.
 absl::Status WriteShards(const PackOutput& output, const std::vector<ShardJob>& jobs,
                          const ImageTree& tree, const PackOptions& options,
                          const PackObserver& observer, std::vector<ShardCount>& shards) {
@@ -269,7 +270,7 @@ absl::StatusOr<PackReport> Pack(const std::string& images, const std::string& ou
   PackReport report;
   absl::Status packed = PackInto(output, images, out_prefix, options, observer, report);
   if (!packed.ok()) {
-    // An interruption may look like any error.
+    // After an interruption `packed` may be any error.
     if (InterruptRequested()) packed = absl::CancelledError("interrupted");
     return output.Undo(packed, report.shards);
   }

@@ -80,7 +80,7 @@ struct PackObserver {
 //                    over the prefix would match a mixture; or a labels.txt of other classes.
 //   DataLoss         a file is not a whole JPEG or PNG and `skip_bad` is not set; names the first such
 //                    file.
-//   Cancelled        the observer said stop, or InterruptRequested().
+//   Cancelled        PackObserver::done returned false, or InterruptRequested().
 // If a file cannot be read for another reason (a server that does not answer, no permission), that
 // error is returned, even with `skip_bad`.
 absl::StatusOr<PackReport> Pack(const std::string& images, const std::string& out_prefix,

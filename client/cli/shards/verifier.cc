@@ -127,7 +127,7 @@ absl::Status VerifySome(WorkerPool& pool, absl::Span<NamedShard> files,
   std::vector<absl::StatusOr<std::unique_ptr<RecordSource>>> shards;
   for (size_t i = 0; i < files.size(); ++i) shards.emplace_back(absl::UnknownError("not opened"));
   const bool is_group = files.front().is_group();
-  if (is_group) {  // Then it is the only one, and its files are opened in parallel.
+  if (is_group) {  // A group is the only shard, and its files are opened in parallel.
     scanning.for_each = [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
       ParallelFor(pool, count, work);
     };
@@ -144,7 +144,7 @@ absl::Status VerifySome(WorkerPool& pool, absl::Span<NamedShard> files,
     const RecordSource* const shard = opened->get();
     report.shards.push_back(
         {std::string(shard->path()), shard->num_records(), shard->file_bytes()});
-    // A file is one record, however damaged it is.
+    // In a group each file is one record, even if it is damaged, so there are no stretches.
     if (!is_group) report.stretches += shard->num_damaged();
     report.records += shard->num_records();
     report.bytes += shard->size_bytes();
