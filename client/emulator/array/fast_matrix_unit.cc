@@ -16,8 +16,8 @@ constexpr int64_t kBlockElements = 1 << 18;
 // other operand again, or adds to the result again.
 constexpr int64_t kLeastRows = 256;
 
-// The distance from row to row. Nullopt unless all distances are the same, every row is one piece,
-// and no two rows overlap.
+// The distance from row to row, if all distances are the same, every row is one piece, and no two
+// rows overlap. Otherwise nullopt.
 std::optional<int64_t> RowStride(const Patches& p) {
   if (p.runs != 1) return std::nullopt;
   const struct {

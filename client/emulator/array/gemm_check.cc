@@ -46,7 +46,7 @@ class Shares {
  private:
   UnitSplit split_;
   int64_t rows_, tiles_;
-  int64_t each_, count_;  // each_: rows or tiles of a share. count_: shares.
+  int64_t each_, count_;  // each_: rows or tiles in a share. count_: number of shares.
 };
 
 absl::Status CheckSizes(const GemmShape& gemm, const ArrayShape& array, int64_t cycles,

@@ -33,8 +33,8 @@ inline constexpr int64_t kMostCheckSteps = int64_t{1} << 36;
 inline constexpr int64_t kMostCheckElements = int64_t{1} << 26;
 
 // Operands lie in [-16, 16) and are drawn from a fixed seed. `units` arrays share the product.
-// CountCycles() decides how it is split. The cycles of the slowest array count. The slabs of
-// MultiplyByDefinition() are R long. For scalesim-os one slab is all of K, because sums stay in
+// CountCycles() decides how the product is split. The cycles of the slowest array count. The slabs
+// of MultiplyByDefinition() are R long. For scalesim-os one slab is all of K, because sums stay in
 // place.
 //   InvalidArgument  the cases of CountCycles, or a size above a limit.
 absl::StatusOr<GemmCheck> CheckByStepping(const GemmShape& gemm, const ArrayShape& array,

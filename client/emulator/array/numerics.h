@@ -7,11 +7,12 @@
 //          hand, AMX included. One machine gives the same bits again, for any number of threads.
 //          Another CPU or another oneDNN may give other bits. A sum differs from `exact` only by
 //          rounding. If its terms have both signs, the difference is at most 8 * 2^-24 * sum over k
-//          of |a[k] * b[k]|. If they have one sign, the rounding error grows with their number, in
-//          any order. Subnormals are flushed, as in `exact`. Infinities and NaNs come out as in
-//          `exact`, except that a sum may overflow half-way in one order and not in another. On a
-//          CPU without bf16 products (AVX512_BF16) `fast` is `exact`, because oneDNN's substitute
-//          for them is slower. So it is on aarch64, where oneDNN 2.6 multiplies no bf16.
+//          of |a[k] * b[k]|. If all terms have the same sign, the rounding error grows with the
+//          number of terms, in any order. Subnormals are flushed, as in `exact`. Infinities and
+//          NaNs come out as in `exact`, except that a sum may overflow half-way in one order and
+//          not in another. On a CPU without bf16 products (AVX512_BF16) `fast` is `exact`, because
+//          oneDNN's substitute for them is slower. On aarch64 `fast` is `exact`, too, because
+//          oneDNN 2.6 multiplies no bf16 there.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_NUMERICS_H_

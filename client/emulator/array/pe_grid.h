@@ -39,7 +39,8 @@ class PeGrid {
   // The sum of PE (rows - 1, c), which leaves the array.
   float bottom(int64_t c) const { return sum_[RowStart(rows_ - 1) + c]; }
 
-  // The values that enter the grid in the next cycle, kept until written again. They start as +0.
+  // The values that enter the grid in the next cycle. They start as +0, and stay until they are
+  // written again.
   float& left(int64_t r) { return a_[RowStart(r) - 1]; }              // Column 0's a.
   float& top_b(int64_t c) { return b_[RowStart(-1) + c]; }            // Row 0's b.
   float& top_shadow(int64_t c) { return shadow_[RowStart(-1) + c]; }  // Row 0's shadow.

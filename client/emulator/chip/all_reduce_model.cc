@@ -63,7 +63,7 @@ absl::StatusOr<double> AllReduceSeconds(const AllReduceShape& shape) {
   std::vector<TorusAxis> axes;
   double hops = 0;
   for (const TorusAxis& axis : shape.axes) {
-    if (axis.chips == 1) continue;  // It has no link, so no part can begin there.
+    if (axis.chips == 1) continue;  // An axis of one chip has no link.
     axes.push_back(axis);
     hops += static_cast<double>(axis.chips - 1);
   }

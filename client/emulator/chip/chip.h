@@ -16,7 +16,7 @@
 namespace systole::emulator {
 
 // `name_or_file`: a shipped chip ("v3") or the path of a textproto; see shipped_files.h.
-//   NotFound         there is neither.
+//   NotFound         no shipped chip and no file has this name.
 //   InvalidArgument  the text is no v1::Chip, or CheckChip refuses it; names file and field.
 absl::StatusOr<v1::Chip> LoadChip(const std::string& name_or_file);
 

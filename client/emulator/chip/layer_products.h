@@ -1,6 +1,6 @@
 // The matrix products of one layer. For a batch of B, [H,W,Ci] -> [H',W',Co], a window of kh x kw:
 //   conv2d   forward          M = B*H'*W'   K = kh*kw*Ci   N = Co
-//            weight gradient  M = kh*kw*Ci  K = B*H'*W'    N = Co, or its transpose
+//            weight gradient  M = kh*kw*Ci  K = B*H'*W'    N = Co, or the transposed product
 //            input gradient   M = B*H*W     K = kh*kw*Co   N = Ci
 //                             with stride s: no zeros are inserted. The input has s*s phases.
 //                             The places of a phase meet the same weights. Each phase is a product

@@ -25,9 +25,9 @@ struct Comparison {
   double misfit() const { return emulated_examples_per_s / published_examples_per_s - 1; }
 };
 
-// Compares the emulator with the chip's published measurements of this model. They are found by the
-// model's name. The model is compiled at each measurement's slice and batch, with the dataflow and
-// the overlap of `options`. The errors are those of CompileProgram.
+// Compares the emulator with the chip's published measurements of this model. The measurements are
+// found by the model's name. The model is compiled at each measurement's slice and batch, with the
+// dataflow and the overlap of `options`. The errors are those of CompileProgram.
 absl::StatusOr<std::vector<Comparison>> CompareWithPublished(const Model& model,
                                                              const v1::Chip& chip,
                                                              const CompileOptions& options);

@@ -57,8 +57,8 @@ class MessageFileWriter {
 class MessageFileReader {
  public:
   // Reads the header. Borrows `source`, which must outlive the reader.
-  //   InvalidArgument  not a file of this format, or one whose version is not `format.version`:
-  //                    names the Systole that wrote it.
+  //   InvalidArgument  not a file of this format, or not of version `format.version`. In the second
+  //                    case the error names the Systole that wrote the file.
   static absl::StatusOr<MessageFileReader> Open(const ByteSource& source, const FileFormat& format);
 
   // The next message. `what` names it in errors, such as "an epoch". Takes memory for

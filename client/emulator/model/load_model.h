@@ -12,7 +12,7 @@
 namespace systole::emulator {
 
 // `name_or_file`: "resnet50", or the path of a textproto (or .json); see shipped_files.h.
-//   NotFound         neither exists; lists the shipped names.
+//   NotFound         no shipped model and no file has this name; lists the shipped names.
 //   InvalidArgument  the text is no v1::Model, or CompileModel refuses it; names the file.
 absl::StatusOr<Model> LoadModel(const std::string& name_or_file);
 

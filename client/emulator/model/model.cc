@@ -28,7 +28,7 @@ constexpr int64_t kMostMacs = int64_t{1} << 50;
 constexpr int64_t kMostLayers = 1 << 14;
 
 // Something whose values a layer can take: the model's input or a layer of the text. A flatten has
-// the layer of its input, but another shape.
+// the same `layer` as its input, but another `shape`.
 struct Source {
   int64_t layer;  // Index into Model::layers; -1: the model's input.
   Shape shape;
@@ -45,7 +45,7 @@ class GraphCompiler {
   }
 
   absl::Status Add(const v1::Layer& layer, int64_t number);
-  // InvalidArgument unless each source but the last is taken by at least one layer.
+  // InvalidArgument if there is a source that no layer takes. The last source need not be taken.
   absl::Status CheckAllTaken() const;
   const Shape& last_shape() const { return sources_.back().shape; }
 
@@ -256,7 +256,7 @@ absl::StatusOr<Model> CompileModel(const v1::Model& proto) {
   SYSTOLE_RETURN_IF_ERROR(compiler.CheckAllTaken());
   SYSTOLE_RETURN_IF_ERROR(SetLoss(proto.loss(), compiler.last_shape(), model));
   SYSTOLE_ASSIGN_OR_RETURN(model.optimizer, CompileOptimizer(proto.optimizer()));
-  // The message has no maps, so it is always serialised alike.
+  // The message has no maps, so equal messages are serialised to the same bytes.
   model.fingerprint = Xxh3(proto.SerializeAsString());
   return model;
 }

@@ -50,8 +50,8 @@ absl::Status SetWindow(int64_t size, int64_t stride, v1::Padding padding, LayerP
   return absl::OkStatus();
 }
 
-// Sets the weights of conv2d and dense: a matrix [patch, channels] that every place's patch is
-// multiplied by.
+// Sets the weights of conv2d and dense: a matrix [patch, channels]. The patch of every place is
+// multiplied by this matrix.
 absl::Status SetWeights(int64_t patch, int64_t channels, v1::Initializer initializer, bool bias,
                         LayerPlan& plan) {
   if (initializer != v1::HE_UNIFORM && initializer != v1::GLOROT_UNIFORM) {
@@ -191,7 +191,7 @@ absl::Status PlanKind(const v1::Layer& layer, LayerPlan& plan) {
     case v1::Layer::kAttention:
       return Plan(layer.attention(), plan);
     case v1::Layer::kFlatten:
-      SYSTOLE_CHECK(false);  // The caller handles it.
+      SYSTOLE_CHECK(false);  // The caller handles flatten.
     case v1::Layer::KIND_NOT_SET:
       break;
   }

@@ -18,8 +18,9 @@ struct Tick {
 
 class Axis {
  public:
-  // Spans [from, to], widened to whole ticks: about `ticks` of them, 1, 2 or 5 times a power of ten
-  // apart. `integral`: ticks are at least 1 apart. Values that are not finite span [0, 1].
+  // Spans [from, to], widened to whole ticks. There are about `ticks` ticks. Their distance is 1, 2
+  // or 5 times a power of ten and, if `integral`, at least 1. If `from` or `to` is not finite, the
+  // axis spans [0, 1].
   static Axis Linear(double from, double to, Unit unit, int ticks = 5, bool integral = false);
   // Like Linear(), but not widened: the outermost ticks may be inside the span.
   static Axis LinearExact(double from, double to, Unit unit, int ticks = 5, bool integral = false);

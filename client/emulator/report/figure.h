@@ -39,7 +39,7 @@ inline constexpr double kWidePx = 1136;
 double EndOf(const StepRow& row);
 // "Step 12", "Steps 12 to 15".
 std::string StepsText(const StepRow& row);
-// An axis over all of `rows`. REQUIRES: there is at least one.
+// An axis over all of `rows`. REQUIRES: `rows` is not empty.
 Axis StepAxis(const std::vector<StepRow>& rows, int ticks);
 
 }  // namespace systole::emulator

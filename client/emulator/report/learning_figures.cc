@@ -57,7 +57,7 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
     validation.push_back({at, (*epoch.validation).*curve.of_epoch});
     range.Add(validation.back().y);
   }
-  // The axis begins at 0, unless that would press the curve into the upper half.
+  // The axis begins at 0, unless the whole curve would then lie in the upper half of the plot.
   const bool share = curve.unit == Unit::kFraction;
   const double bottom = share || range.from < 0.5 * range.to ? 0 : range.from;
   const Axis y = Axis::Linear(bottom, share ? 1 : range.to, curve.unit);

@@ -84,7 +84,7 @@ struct LevelReport {
   double steps_per_second = 0;
   double wanted_steps_per_second = 0;  // The trainers' rate if they never wait.
   double examples_per_second = 0;
-  double cores_worth = 0;  // Cores that these examples could have kept busy.
+  double cores_worth = 0;  // Cores that the arrived examples could have kept busy.
   double cores_busy = 0;   // Cores that computed, on average.
   int64_t retries = 0;
   // Sums over all servers.

@@ -110,8 +110,8 @@ Figure StepTimes(const RunReport& report) {
        .width = kWidePx,
        .height = 300},
       StepAxis(rows, 10), y);
-  // A few columns have gaps. Many columns overlap a little, because the page would otherwise show
-  // between the columns.
+  // If there are few columns, they have gaps between them. If there are many, they overlap a
+  // little, because otherwise the page's background would show between them.
   const double gap = (rows.size() <= 120 ? 0.06 : -0.06) * static_cast<double>(steps_per_column);
   for (const StepRow& row : rows) DrawRow(row, parts, gap, plot);
   Figure figure = {.title = "Step time",
