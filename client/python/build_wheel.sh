@@ -6,14 +6,14 @@
 #   client/python/build_wheel.sh [FOLDER [PYTHON..]]
 #   client/python/build_wheel.sh --aarch64 [FOLDER]
 #
-# The wheels go to FOLDER (default: build/wheel, or build/aarch64-wheel), one for each PYTHON, an interpreter
-# (default: the variable SYSTOLE_PYTHON_EXECUTABLE, or else /usr/bin/python3). A wheel made by Python 3.10 or
-# 3.11 is for that version, a wheel made by a newer one for Python 3.12 and all newer ones.
+# The wheels go to FOLDER (default: build/wheel, or build/aarch64-wheel with --aarch64). Each PYTHON is an
+# interpreter, for which one wheel is made (default: the variable SYSTOLE_PYTHON_EXECUTABLE, or else
+# /usr/bin/python3). A wheel made by Python 3.10 or 3.11 is for that version alone. A wheel made by Python 3.12
+# or newer is for Python 3.12 and all newer versions.
 #
-# With --aarch64 the wheel is for aarch64, and for Debian 12's Python. Needs what
-# deploy/install_dependencies.sh --aarch64 installs. deploy/aarch64/make_root.sh is called if need be. Pip and
-# the compiler run on this machine. Only Python runs under QEMU, where it has to load the module that was
-# just built.
+# With --aarch64 the wheel is for aarch64, and for Debian 12's Python. This needs what
+# deploy/install_dependencies.sh --aarch64 installs, and calls deploy/aarch64/make_root.sh. Pip and the
+# compiler run on this machine. QEMU runs only aarch64's Python, which loads the module that was just built.
 #
 # Prints the wheels' paths. Needs Debian 12, what deploy/install_dependencies.sh --python installs, and PyPI.
 # The libraries are Debian 12's. client/python/wheel makes them run with an older glibc.
@@ -49,8 +49,8 @@ else
   # auditwheel takes only platforms of this machine as an argument. With `auto` it chooses the oldest platform
   # that fits.
   asked_platform=auto
-  # Without hints, CMake takes the given Python, and not the one that runs pip. For another machine it looks
-  # for no headers beside the interpreter.
+  # Without python-hints, CMake takes the Python given here, and not the one that runs pip. When CMake builds
+  # for another machine, it does not look for headers beside the interpreter.
   settings=(build-dir="$PWD/build/aarch64-package"
     cmake.toolchain-file="$PWD/deploy/aarch64/toolchain.cmake"
     cmake.python-hints=false
@@ -84,13 +84,14 @@ for python in "${pythons[@]}"; do
     pip install --no-compile "${tools[@]}"
     echo "$made_of" >"$environment/made-of"
   fi
-  # All use one build folder, so only the extension is compiled again. CC and CXX name the compiler that
-  # CMake finds by itself, not the one that Python would choose. So ccache can reuse what other builds have
-  # compiled.
+  # The wheels share one build folder, so only the extension is compiled again for each Python. CC and CXX
+  # name the compiler that CMake finds by itself, not the one that Python would choose. With the same
+  # compiler, ccache can reuse what other builds have compiled.
   variables=(CC=/usr/bin/cc CXX=/usr/bin/c++)
   if [[ $machine == aarch64 ]]; then
-    # For the names of the wheel and of the module, and for the Python under QEMU, which has no packages of
-    # its own. protobuf's compiled part is for this machine's Python.
+    # The first two set the names of the wheel and of the module. The Python under QEMU has no packages of its
+    # own, so PYTHONPATH gives it this machine's. protobuf's compiled part is for this machine's Python, so
+    # the last variable makes protobuf use its part in Python.
     variables=(_PYTHON_HOST_PLATFORM=linux-aarch64
       SETUPTOOLS_EXT_SUFFIX=".cpython-${version/./}-aarch64-linux-gnu.so"
       PYTHONPATH="$PWD/$environment/lib/python$version/site-packages"

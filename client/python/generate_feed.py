@@ -1,7 +1,7 @@
 """Makes systole/_served_feed.py, which has the class systole.Feed. The class's keywords are the
 rows of client/lanes/feed_option_table.cc. A new row needs no line here.
 
-usage: generate_feed.py FOLDER OUT    (FOLDER: where the extension _systole is, which has the rows)
+usage: generate_feed.py FOLDER OUT    (FOLDER has the extension _systole, which has the rows)
 """
 
 import sys
@@ -10,7 +10,7 @@ import textwrap
 WIDTH = 96
 COLUMN = 20  # The column at which texts begin.
 
-TEMPLATE = '''"""systole.Feed. Made from feed_option_table.cc by generate_feed.py: edit those."""
+TEMPLATE = '''"""systole.Feed. To change this file, edit feed_option_table.cc or generate_feed.py"""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Feed(ServedFeed):
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
     cores:              (first, end), the cores of this process; or
     process_index, process_count: the part of the cores that this process gets. Without any of
-                        these: from JAX or, if set, from RANK and WORLD_SIZE; otherwise all cores.
+                        these: from JAX, if it runs on several processes; or else from RANK and
+                        WORLD_SIZE, if they are set; or else all cores.
                         repr() of the feed says which cores it has
 @DOCS@
     keep_freed_memory:  have malloc keep freed memory, as the program `systole` does. A feed over
@@ -41,8 +42,8 @@ class Feed(ServedFeed):
 
     Durations are seconds (3, 0.5), texts with a unit ("3s", "500ms", "2m") or a timedelta.
 
-    Opening checks the spec with a server, and fails early: InvalidSpec, NotFound, Unavailable. The
-    first steps are asked for with the first batch.
+    Opening checks the spec with a server, and fails early: InvalidSpec, NotFound, Unavailable. A
+    feed requests its first steps when you take the first batch.
     """
 
     @checks_names("Feed")

@@ -17,7 +17,7 @@ FLOATS = {FIELD.TYPE_FLOAT, FIELD.TYPE_DOUBLE}
 # The message whose oneof lists the operations, and the message that has a list of them.
 OPERATION = "Transform"
 OUTPUT = "Output"
-# Had three fields once, and still takes these by position.
+# This message had three fields once. Its class still takes these three by position.
 MEMBER = "Member"
 
 HEADER = '''"""Feed specs as typed Python.
@@ -167,9 +167,9 @@ def write_enum(file, name, out):
 
 
 def num_positional(message, is_operation):
-    """Returns how many fields may be given by position. For an output: its feature. For an
-    operation: its sizes, which come first. For another message with at most three fields, and for a
-    member: these three. The order of other fields is hard to remember.
+    """Returns how many fields may be given by position: the feature of an output, the sizes of an
+    operation (they come first), the first three fields of a member, and all fields of another
+    message that has at most three. The order of more fields would be hard to remember.
     """
     if message.name == OUTPUT:
         return 1

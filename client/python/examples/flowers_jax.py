@@ -129,7 +129,7 @@ def main(folder: str) -> float:
             if epoch == EPOCHS // 2:
                 expected = np.asarray(next(batches)["image"]).tobytes()
                 feed.close()
-                # From here on it is like after a crash: only the file is left.
+                # From here on only the file is left, as after a crash.
                 saved = pickle.loads(checkpoint.read_bytes())
                 parameters, adam = jax.device_put(saved["model"], everywhere)
                 feed = systole.Feed(server.address, TRAINING)

@@ -39,7 +39,7 @@ def new_model() -> keras.Model:
     model.compile(
         optimizer=keras.optimizers.Adam(5e-3),
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        # Unlike `metrics`, these leave out padding.
+        # Weighted metrics leave out padding. `metrics` would count the padding, too.
         weighted_metrics=["accuracy"],
     )
     return model

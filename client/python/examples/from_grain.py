@@ -4,8 +4,8 @@
     systole pack DATA/images DATA/flowers --shards 16 --resize-short 80
     python from_grain.py DATA
 
-get_state() and set_state() have the same names in both. A feed can also go on from its state with
-another number of hosts.
+Grain's iterators and feeds both have get_state() and set_state(). A feed can also go on from its
+state with another number of hosts.
 """
 
 from __future__ import annotations
@@ -75,12 +75,13 @@ SPEC = systole.FeedSpec(
 
 
 def after(data: str) -> systole.LocalFeed:
-    # Works in threads, not in processes. systole.Feed gets the same batches from other machines.
+    # LocalFeed works in threads, not in processes. systole.Feed gets the same batches from servers.
     return systole.LocalFeed(f"{data}/flowers-train-*.tfrecord", SPEC)
 
 
 def main(data: str) -> dict[str, dict[str, Any]]:
-    """Runs an epoch of each. Returns results, and whether a mid-epoch state resumes exactly."""
+    """Runs an epoch of before() and one of after(). Returns the results of each, and whether it
+    resumes exactly from a state in mid-epoch."""
     found = {}
     for make in (before, after):
         batches: Any = make(data)

@@ -89,7 +89,7 @@ def main(
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
 
     def train(image: torch.Tensor, label: torch.Tensor) -> None:
-        # A feed's images have their channels last, as the network's weights here.
+        # A feed's images have their channels last in memory, like the network's weights here.
         image = image.permute(0, 3, 1, 2)
         if not on_gpu:
             image = image.float()

@@ -42,10 +42,10 @@ int FreeUnneeded(void*) {
   return 0;
 }
 
-// The last owner of a table may be a thread of the engine, which must not wait for the GIL: it may
-// hold a lock that the thread with the GIL waits for. So Python's main thread frees the arrays, in
-// a pending call. If too many pending calls wait already, the arrays are freed by the next
-// FreeUnneeded().
+// The last owner of a table may be a thread of the engine. Such a thread must not wait for the GIL,
+// because it may hold a lock that the thread with the GIL waits for. So Python's main thread frees
+// the arrays, in a pending call. If too many pending calls wait already, the next FreeUnneeded()
+// frees the arrays.
 void Release(HeldArrays* held) {
   if (!nb::is_alive()) return;
   held->next = unneeded.load();

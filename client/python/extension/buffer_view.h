@@ -12,7 +12,7 @@
 
 namespace systole::python {
 
-// While it lives, the object cannot be resized or freed.
+// While a BufferView lives, its object cannot be resized or freed.
 class BufferView {
  public:
   // `flags` as for PyObject_GetBuffer(). Raises BufferError if the object has no such memory.

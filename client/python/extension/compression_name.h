@@ -10,9 +10,9 @@
 
 namespace systole::python {
 
-// Of files that are read. Raises InvalidSpec for another name.
+// The compression of files that are read. Raises InvalidSpec for an unknown name.
 Compression CompressionToRead(const std::string& name);
-// Of files that are written: as above, but not "detect".
+// The compression of files that are written. Raises InvalidSpec for "detect" and unknown names.
 Compression CompressionToWrite(const std::string& name);
 
 }  // namespace systole::python

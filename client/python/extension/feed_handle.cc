@@ -46,8 +46,8 @@ namespace {
 
 absl::Status Closed() { return absl::FailedPreconditionError("the feed is closed"); }
 
-// The same bytes with an owner that does not give them back in a child of fork(). Giving back takes
-// a lock, which a thread of the parent may have held at the fork.
+// Returns the same bytes with another owner, which does not give them back in a child of fork().
+// Giving back takes a lock, which a thread of the parent may have held at the fork.
 std::shared_ptr<const uint8_t> OwnedByThisProcess(const std::shared_ptr<const uint8_t>& bytes) {
   const auto* const owner = new std::shared_ptr<const uint8_t>(bytes);
   return {bytes.get(), [owner, process = getpid()](const uint8_t*) {
@@ -99,10 +99,10 @@ std::unique_ptr<FeedHandle> OpenLocal(
                               .core_end = cores.second,
                               .allow_mixed_content = allow_mixed_content,
                               .log = LogInto(lines)};
-  // This may read all records, to note columns, so Ctrl-C must be able to end it.
+  // Opening a feed may read all records, to note columns, so Ctrl-C must be able to end it.
   auto feed = Interruptibly([&] {
-    // `own` is destroyed before the GIL is taken again. It may be the last owner of the engine, and
-    // then its destructor joins the engine's threads.
+    // `own` is destroyed before the GIL is taken again. If `own` is the last owner of the engine,
+    // its destructor joins the engine's threads, and should not hold the GIL meanwhile.
     const LocalFeedOptions own = std::move(options);
     return resumed.has_value() ? LocalFeed::Resume(spec, dataset, *resumed, own)
                                : LocalFeed::Create(spec, dataset, own);
@@ -228,7 +228,8 @@ void FeedHandle::Start() {
 std::optional<std::pair<int64_t, Memory>> FeedHandle::Next() {
   CheckProcess();
   while (true) {
-    HandOnLines();  // Before the wait, so that no step is lost if a handler of the log raises.
+    // Comes before the wait. If a handler of the log raises, no step has been taken yet.
+    HandOnLines();
     const auto next = WithoutGil([this]() -> std::optional<absl::StatusOr<std::optional<Step>>> {
       const MutexLock lock(mu_);
       if (feed_ == nullptr) return Closed();
@@ -300,7 +301,7 @@ nb::dict FeedHandle::Stats() {
   dict["limit_output"] = if_known(OutputName(verdict, shape_->layout));
   dict["limit_operation"] = if_known(CostliestOperation(verdict, shape_->layout, spec_));
   dict["limit_share"] = verdict.share;
-  // A word, in place of the numbers that a monitor draws.
+  // Replaces the numbers for monitors, which ReadFeedMetrics() gave, by a word.
   dict["recent_limit"] = std::string(LimitName(stats.waits.recent.limit));
   return dict;
 }

@@ -1,5 +1,5 @@
-// A feed for Python: a FeedClient or a LocalFeed behind one class. While it waits, other threads
-// can run Python, and signals are handled.
+// A feed for Python: a FeedClient or a LocalFeed behind one class. While a feed waits, other
+// threads can run Python, and signals are handled.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_FEED_HANDLE_H_
@@ -36,8 +36,7 @@ class FeedHandle {
   FeedHandle(const FeedHandle&) = delete;
   FeedHandle& operator=(const FeedHandle&) = delete;
 
-  // The step with which the feed begins. A token gives this place as a number of examples, not as a
-  // step.
+  // The step with which the feed begins. A resume token does not have it: a token counts examples.
   int64_t first_step() const { return first_step_; }
   // Begins to fetch, as the first Next() does, but does not wait.
   void Start();
@@ -51,7 +50,7 @@ class FeedHandle {
   std::string TokenAt(int64_t next_step);
   // The numbers of FeedClientStats, by name. After Close() they are the last numbers of the feed.
   nanobind::dict Stats();
-  // These numbers in the form that a monitor collects: FamiliesList().
+  // The numbers of Stats() in the form that a monitor collects: FamiliesList().
   nanobind::list Metrics();
   // What every step has in common, and how long the feed is.
   nanobind::dict Shape() const;

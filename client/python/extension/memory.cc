@@ -22,8 +22,8 @@ struct Exported {
   std::shared_ptr<const uint8_t> bytes;
 };
 
-// Frees the content of a capsule that was not consumed. A consumer renames the capsule, so its name
-// is not valid any more.
+// Frees the content of a capsule that was not consumed. A consumed capsule has another name,
+// because its consumer renamed it.
 template <typename Managed>
 void DropCapsule(PyObject* capsule, const char* name) {
   if (PyCapsule_IsValid(capsule, name) == 0) return;

@@ -1,7 +1,7 @@
 // The memory of one step, for Python. NumPy arrays are views of it, and array libraries get it by
-// DLPack. The memory goes back to its feed when the last array is gone. Giving memory back needs no
-// Python, and DLPack's deleter needs none. So both may run on any thread, even after the
-// interpreter has ended.
+// DLPack. The memory goes back to its feed when the last array is gone. Neither giving memory back
+// nor DLPack's deleter needs Python. So both may run on any thread, and even after the interpreter
+// has ended.
 //
 // Thread-compatible value type; copies share the memory.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_MEMORY_H_
@@ -20,7 +20,7 @@ class Memory {
  public:
   Memory(std::shared_ptr<const uint8_t> bytes, int64_t size)
       : bytes_(std::move(bytes)), size_(size) {}
-  // Fresh memory of `size` bytes on a 64-byte boundary. MemoryError if there is not that much.
+  // Fresh memory of `size` bytes on a 64-byte boundary. Raises MemoryError if there is too little.
   static Memory Allocate(int64_t size);
 
   const std::shared_ptr<const uint8_t>& bytes() const { return bytes_; }

@@ -30,7 +30,7 @@ ProcessEngine& Get() {
   static ProcessEngine& known = *new ProcessEngine;
   if (known.process != getpid()) {
     known.engine.reset();
-    known.options.block_cache.clear();  // The folder is the first process's.
+    known.options.block_cache.clear();  // Only the process that set it may use this folder.
     known.process = getpid();
   }
   return known;

@@ -14,10 +14,11 @@
 
 namespace systole::python {
 
-// Returns the engine for a feed that asks for `threads` threads; nullopt: any number will do. A new
-// engine has `threads` threads. Without `threads`, it has as many as systole.configure() was told
-// or, if that was not called, `processors`. Raises FailedPrecondition if `threads` differs from the
-// number in use or configured.
+// Returns the engine for a feed. `threads`: the number of threads that the feed's caller gave, if
+// any. If an engine is in use, it keeps its number of threads. A new engine has the number of
+// systole.configure(). Raises FailedPrecondition if `threads` differs from this number. If
+// systole.configure() gave no number, a new engine has `threads` threads or, if the caller gave no
+// number either, `processors` threads.
 std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int processors);
 
 void DeclareProcessEngine(nanobind::module_& module);

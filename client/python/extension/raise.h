@@ -12,8 +12,8 @@
 
 namespace systole::python {
 
-// Throws the exception for `status`, unless it is OK. If a Python exception is set already, such as
-// KeyboardInterrupt, throws that one.
+// Throws the exception for `status`, unless `status` is OK. If a Python exception is set already,
+// such as KeyboardInterrupt, throws that exception instead.
 void RaiseIfError(const absl::Status& status);
 
 template <typename T>

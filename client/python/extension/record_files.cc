@@ -35,8 +35,8 @@ namespace {
 constexpr int64_t kBlockBytes = int64_t{4} << 20;
 constexpr int64_t kMostBlockRecords = 1024;
 
-// A feature to write. If `list` is set, it has the values. Otherwise `values` has them: numbers as
-// they lie in memory or, for the kind kBytes, a single value.
+// A feature to write. If `list` is set, it has the values. Otherwise `values` is a single value, if
+// the kind is kBytes, or all numbers as they lie in memory.
 struct Written {
   absl::string_view name;
   FeatureKind kind = FeatureKind::kBytes;
@@ -77,7 +77,7 @@ void AddTo(ExampleBuilder& builder, const Written& feature) {
   }
 }
 
-// The example. The values of the largest feature are copied only once.
+// The serialized example of these features. The values of the largest are copied only once.
 std::string RecordOf(const std::vector<Written>& features) {
   const Written* largest = nullptr;
   for (const Written& feature : features) {

@@ -49,19 +49,19 @@ class ExampleWriter {
 // and not while another call waits.
 class RecordWalk {
  public:
-  // Lists the shards that the patterns match. Opens none. Raises the errors of ListShards() and of
-  // GroupShards().
+  // Lists the shards that the patterns match, but opens no shard. Raises the errors of ListShards()
+  // and of GroupShards().
   RecordWalk(std::vector<std::string> patterns, const std::string& compression,
              std::string index_dir);
 
-  // The next records, nullopt at the end. A record is a list of tuples: a feature's name, its kind,
-  // and its values: a list of bytes, or a bytearray of int64 or float32 values. A feature without a
-  // list has the kind "missing", and None in place of values. If a name comes twice, the later
-  // feature counts. Raises the errors of opening and reading a shard.
+  // The next records, nullopt at the end. A record is a list of tuples, one for each feature: name,
+  // kind and values. The values are a list of bytes, or a bytearray of int64 or float32 values. A
+  // feature without a list has the kind "missing" and None in place of values. If a name comes
+  // twice, the later feature counts. Raises the errors of opening and reading a shard.
   std::optional<nanobind::list> NextBlock();
 
  private:
-  // Fills payloads_ with the next records. There are none at the end.
+  // Fills payloads_ with the next records. At the end payloads_ is empty.
   absl::Status ReadBlock();
   // The numbers of the next records of the shard, no more than fit into a block.
   std::vector<int64_t> NextRecords() const;
@@ -70,11 +70,11 @@ class RecordWalk {
   std::vector<NamedShard> shards_;
   ShardOptions options_;
   size_t opened_ = 0;                    // How many of shards_ were opened.
-  std::unique_ptr<RecordSource> shard_;  // The last one of these.
-  int64_t next_record_ = 0;              // In it.
+  std::unique_ptr<RecordSource> shard_;  // The shard that was opened last.
+  int64_t next_record_ = 0;              // A record of shard_.
   int64_t first_of_block_ = 0;
   std::vector<std::string> payloads_;
-  absl::Status failed_;  // Raised after the records that were read before it.
+  absl::Status failed_;  // An error, raised after the records that were read before it.
 };
 
 void DeclareRecordFiles(nanobind::module_& module);

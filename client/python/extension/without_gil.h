@@ -29,9 +29,9 @@ auto WithoutGil(Work work) {
 // without the GIL.
 bool SignalRaised();
 
-// Runs `work`, which returns a Status or a StatusOr, on another thread. A signal raises the flag of
-// core/interrupt there. `work` cannot look for signals by itself: Python handles them on its main
-// thread only, and that thread would sit in a request to a server.
+// Runs `work`, which returns a Status or a StatusOr, on another thread. The caller's thread waits,
+// and looks for signals: Python handles signals on its main thread only, and a request in `work`
+// would block that thread. A signal raises the flag of core/interrupt on the thread of `work`.
 template <typename Work>
 auto Interruptibly(const Work& work) {
   const nanobind::gil_scoped_release release;
@@ -39,7 +39,7 @@ auto Interruptibly(const Work& work) {
   Mutex mu;
   CondVar changed;
   std::optional<decltype(work())> made;
-  WorkerPool thread(1);  // Last: its thread uses the variables above.
+  WorkerPool thread(1);  // Declared last, because its thread uses the variables above.
   thread.Submit([&] {
     const InterruptScope scope(unwanted);
     auto result = work();
@@ -51,8 +51,8 @@ auto Interruptibly(const Work& work) {
     {
       MutexLock lock(mu);
       if (!made.has_value()) changed.WaitFor(mu, kWaitAtMost);
-      // The work may have ended before it saw the flag. Its result is then dropped: a Python
-      // function that returns a value although an exception is set ends in a SystemError.
+      // The work may have ended before it saw the flag. Its result is then dropped, because Python
+      // raises a SystemError if a function returns a value while an exception is set.
       if (made.has_value() && unwanted.is_raised()) return decltype(work())(InterruptedError());
       if (made.has_value()) return *std::move(made);
     }

@@ -48,7 +48,7 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         self._epoch_end: int | None = None
         self._peeked: BatchT | None = None
 
-    # ---- What a kind of feed has of its own ----
+    # ---- What each kind of feed implements ----
 
     def __len__(self) -> int:
         """Steps of an epoch."""
@@ -86,8 +86,9 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         raise NotImplementedError
 
     def _taker(self) -> Callable[[], BatchT | None]:
-        """A function that gives the next batch, or None at the end of the feed. It raises Cancelled
-        once _move() or close() was called, so that a thread cannot take what is not meant for it.
+        """A function that gives the next batch, or None at the end of the feed. After _move() or
+        close() the function raises Cancelled. So a thread that still calls an old function takes no
+        batch from the new place.
         """
         raise NotImplementedError
 
@@ -124,7 +125,7 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         return Steps(self)
 
     def peek(self) -> BatchT:
-        """The next batch, even of the next epoch. It still counts as not consumed."""
+        """The next batch, even if it belongs to the next epoch. Counts it as not consumed."""
         if self._peeked is None:
             self._peeked = self._taker()()
         if self._peeked is None:
@@ -151,22 +152,22 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         self.load_state_dict(self.state_at(step))
 
     def stand_at(self, step: int) -> None:
-        """skip_to(step), which costs nothing if the feed is there already. For modules that begin
-        each of their loops at a step that they know."""
+        """Does skip_to(step), but nothing if the feed is at this step already. For modules that
+        give each of their loops the step at which it begins."""
         if self._next_step != step:
             self.skip_to(step)
 
     def state_dict(self) -> dict[str, Any]:
         """The state after the last batch that was taken. It is the same on every host of a job. A
-        job with another number of hosts can load it, in a Feed and in a LocalFeed. This works
-        before the first batch, too. Part of PyTorch's protocol Stateful.
+        job with another number of hosts can load it, in a Feed and in a LocalFeed. Before the first
+        batch it is the state of the feed's beginning. Part of PyTorch's protocol Stateful.
         """
         return self.state_at(self._next_step)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Goes on where state_dict() was taken. The state counts examples, so the spec may have
-        another global_batch than that of the state. If no batch of the new size begins there, the
-        feed goes on with the next batch, and logs how many examples it skips.
+        another global_batch than the feed that gave the state. If no batch of the new size begins
+        at this place, the feed goes on with the next batch, and logs how many examples it skips.
 
         Raises FailedPrecondition if the data, their order or the content version differ. The
         message says which of them.
@@ -231,8 +232,7 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
 class Steps(Iterator[BatchT], Generic[BatchT]):
     """The rest of a feed, epoch after epoch. Ends with the feed, which may have no end.
 
-    It has no position of its own. Its next batch follows the last batch that was taken, from here
-    or from the feed.
+    A Steps has no position of its own: its next batch is the feed's next batch.
     """
 
     def __init__(self, feed: AnyFeed[BatchT]) -> None:

@@ -88,7 +88,8 @@ class Arrays:
                 continue
             transforms = output["transforms"]
             if array.dtype == np.uint8 and not (transforms and "decode_raw" in transforms[0]):
-                continue  # It may hold files. Otherwise the feed says what is missing.
+                # The array may hold encoded files. If not, the feed's error says what is missing.
+                continue
             raise _errors.InvalidSpec(
                 f"output {output['name']!r} takes rows of the array {output['feature']!r} and "
                 f"needs their shape: shape={list(array.shape[1:])}"
@@ -114,13 +115,13 @@ def from_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> Arrays:
     arrays: by name; the first dimension counts the examples. Types: uint8, float32 and int64. Each
             row must lie in one piece, as in every array that was not transposed
 
-    A feed reads the arrays where they are and copies a value once, into its batch. It keeps them
-    alive. Do not change them while a feed or a server may read them: nothing would notice.
+    A feed reads the arrays where they are and copies a value once, into its batch. It keeps the
+    arrays alive. Do not change them while a feed or a server may read them: neither would notice.
 
     The examples are those that systole.write makes of the same rows: a row of uint8 with one
     dimension or more is bytes, which `decode_raw` reads. Order, draws and bytes of a feed are the
-    same as with one shard of these examples, and so is its state. from_arrays reads all bytes once
-    for this: they are the dataset's fingerprint, so a state is refused if any of them differs.
+    same as with one shard of these examples, and so is its state. from_arrays reads all bytes once,
+    to make the dataset's fingerprint. A feed refuses a state if any byte of the arrays differs.
 
     systole.serve writes the arrays into a temporary file, because its server is another process.
     When it starts, the server reads the file and notes the columns that a `where` tests. A pickled

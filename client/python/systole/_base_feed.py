@@ -139,8 +139,8 @@ class BaseFeed(AnyFeed[Batch]):
 
     def masked_records(self) -> list[dict[str, Any]]:
         """The damaged records that were met and masked, each once. `record` is the record_id. A
-        LocalFeed also gives the shard, the offset and the cause; for servers, `systole status`
-        shows them.
+        LocalFeed also gives the shard, the offset and the cause. If servers make the feed,
+        `systole status` shows these three.
         """
         return [{"record": record} for record in self._handle.stats()["masked_records"]]
 

@@ -16,14 +16,14 @@ DeviceBatchT = TypeVar("DeviceBatchT")
 
 
 class DevicePrefetch(Iterator[DeviceBatchT], Generic[DeviceBatchT]):
-    """Gives batches on devices. `size` of them are under way while the trainer works on another.
+    """Gives batches on devices. While the trainer works on a batch, the next `size` are under way.
 
     Over a feed, a loop ends with the epoch, and the next loop goes on. Over feed.steps(), a loop
     ends with the feed. state_dict() counts the batches that were taken from this object, and not
     those under way. So save this state and not the feed's.
 
     The feed itself is ahead by the batches under way. After a loop that you left early, go on with
-    this object. Another one over the same feed would skip the batches under way.
+    this object. A new object over the same feed would skip the batches under way.
     """
 
     def __init__(self, batches: Batches, size: int) -> None:
@@ -38,7 +38,7 @@ class DevicePrefetch(Iterator[DeviceBatchT], Generic[DeviceBatchT]):
         self._feed = batches.feed if isinstance(batches, Steps) else batches
         self._batches = batches
         self._size = size
-        self._waiting: deque[tuple[int, Any]] = deque()  # With their steps.
+        self._waiting: deque[tuple[int, Any]] = deque()  # (step, batch under way)
         self._next_step = self._feed.step
 
     def _begin(self, batch: AnyBatch) -> Any:
@@ -50,7 +50,7 @@ class DevicePrefetch(Iterator[DeviceBatchT], Generic[DeviceBatchT]):
         raise NotImplementedError
 
     def _release(self) -> None:
-        """The trainer has given the devices all its work on the last batch."""
+        """Called when the trainer has given the devices all its work on the last batch."""
 
     def __iter__(self) -> DevicePrefetch[DeviceBatchT]:
         if not self._waiting:

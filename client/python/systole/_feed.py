@@ -78,7 +78,7 @@ def addresses_of(servers: str | Sequence[str] | serve) -> list[str]:
                 f'servers has {address!r}; want addresses, such as "127.0.0.1:8470"'
             )
         if "*" in address or address.endswith(".tfrecord"):
-            # An address of the web may hold secrets anywhere.
+            # A web address may hold secrets in any part, so the message shows none of it.
             is_web = address.lower().startswith(("http:", "https:"))
             shown = "an address of the web" if is_web else repr(os.path.basename(address))
             raise _errors.InvalidSpec(
@@ -106,19 +106,20 @@ def _option_values(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _VALUE[types[name]](name, value) for name, value in options.items()}
 
 
-# If one of these is set, malloc's settings are left alone.
+# If one of these environment variables is set, malloc's settings are left alone.
 _MALLOC_VARIABLES = (
     "MALLOC_ARENA_MAX",
     "MALLOC_TRIM_THRESHOLD_",
     "MALLOC_TOP_PAD_",
     "GLIBC_TUNABLES",
 )
-# How many heaps malloc has in a client (core/process/README.md). With 4, TCP has 0.9 of the rate.
+# How many heaps malloc has in a client (core/process/README.md). With 4 heaps, a feed over TCP has
+# 0.9 of the rate that it has with 1.
 _ARENAS = 1
 
 # The id of the process that has opened feeds from servers. gRPC leaves files open for good, also
-# after close(). A child of fork() that used gRPC would share them with its parent, and then neither
-# process would hear from servers.
+# after close(). A child of fork() that used gRPC would share these files with its parent, and then
+# neither process would hear from servers.
 _process_of_feeds: int | None = None
 
 
@@ -152,8 +153,8 @@ class LocalFeed(BaseFeed):
                         feed at a time; default: none
     cache_disk_bytes:   the most that is kept in that folder
     index_dir:          folder for the shards' indexes; default: beside each shard
-    write_index:        whether indexes are written into buckets, beside shards that lie there;
-                        elsewhere they always are; default: no
+    write_index:        whether the indexes of shards in a bucket are written into that bucket;
+                        default: no. Indexes of shards elsewhere are always written
     compression:        of the shards: "gzip", "zlib", "zstd" or "none"; default: detected from each
                         shard
     expect_records:     the number of records of all shards together, or {name: number} for several

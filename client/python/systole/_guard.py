@@ -14,14 +14,15 @@ import signal
 import subprocess
 import sys
 
-# How long a server has to drain.
+# How long a server may take to drain.
 _SECONDS_TO_DRAIN = 10
 # prctl()'s option: the signal that a process gets when its parent ends.
 _PR_SET_PDEATHSIG = 1
 
 
 def main(folder: str, command: list[str]) -> int:
-    # Ctrl-C in a terminal reaches this process, too, but the parent decides when it ends.
+    # Ctrl-C in a terminal reaches this process, too. But only the parent decides when the server
+    # ends.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     guard = os.getpid()
@@ -33,7 +34,7 @@ def main(folder: str, command: list[str]) -> int:
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != guard:  # The guard has died before the kernel knew what to send.
+        if os.getppid() != guard:  # The guard died before prctl(), so no signal will come.
             os._exit(1)
 
     try:

@@ -12,7 +12,7 @@ ElementT = TypeVar("ElementT")
 
 
 class Loader(Generic[ElementT]):
-    """A loop over it is an epoch, and len() is the number of its steps.
+    """A loop over a Loader is an epoch, and len() is the number of the epoch's steps.
 
     element:        makes what the Trainer gets from a batch
     restart:        each loop begins with the feed's first step. For validation

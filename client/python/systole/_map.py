@@ -23,7 +23,8 @@ Result = MappedBatch | BaseException | None
 
 
 class _Applied:
-    """The function of one worker, with its errors and shapes told in our words."""
+    """Calls the function for one worker. Checks the arrays that it gives, and turns its errors into
+    FunctionError."""
 
     def __init__(self, function: Function, name: str, shapes: Shapes) -> None:
         self._function = function
@@ -59,8 +60,8 @@ class _Row:
     """Workers that take batches in order, and results that come back in the same order.
 
     A worker holds `_taking` only while it takes a batch, so the order needs no thread of its own.
-    SimpleQueue is written in C. With it a batch costs a few microseconds, and with Condition some
-    fifty.
+    SimpleQueue is written in C. A batch costs a few microseconds with SimpleQueue, and some fifty
+    microseconds with Condition.
     """
 
     def __init__(
@@ -69,14 +70,14 @@ class _Row:
         self._take = take
         self._taking = threading.Lock()
         self._taken = 0  # Batches that workers have taken from the feed; `_taking` guards it.
-        # A worker needs one of these for each batch. None ends a worker.
+        # A worker takes one permit before each batch. A None ends a worker.
         self._permits: SimpleQueue[Literal[True] | None] = SimpleQueue()
         self._results: SimpleQueue[tuple[int, Result]] = SimpleQueue()
-        # The rest is the trainer's alone.
+        # Only the trainer's thread uses the attributes below.
         self._given = 0
         self._early: dict[int, Result] = {}  # Results that came before their turn.
-        self._owed = 0  # Permits to give back.
-        # Several permits at once wake a worker only once.
+        self._owed = 0  # Permits of results that the trainer has taken. next() gives them back.
+        # next() gives back this many at once, because several permits wake a worker only once.
         self._least_owed = max(1, ahead // 2)
         for _ in range(ahead):
             self._permits.put(True)
@@ -100,7 +101,7 @@ class _Row:
                 except BaseException as error:
                     batch = None
                     result = error
-                if batch is None:  # No worker takes anything after it.
+                if batch is None:  # The end or an error: no worker may take a further batch.
                     self._end_workers()
             if batch is not None:
                 try:
@@ -108,10 +109,10 @@ class _Row:
                 except BaseException as error:
                     result = error
             self._results.put((number, result))
-            del batch, result  # They hold the feed's memory.
+            del batch, result  # Both may hold the feed's memory.
 
     def _end_workers(self) -> None:
-        # Permits that are left would come first.
+        # Workers would take the permits in the queue before the Nones, so remove these first.
         while not self._permits.empty():
             try:
                 self._permits.get_nowait()
@@ -141,8 +142,8 @@ class _Row:
         return result
 
     def stop(self) -> None:
-        """Lets workers end after what they are doing. Does not wait for them. A trainer that waits
-        on another thread gets Cancelled.
+        """Makes each worker end after its current batch, but does not wait for the workers. A
+        trainer that waits on another thread gets Cancelled.
         """
         self._end_workers()
         self._results.put((self._given, _errors.Cancelled("the feed was closed")))
@@ -169,7 +170,7 @@ class MappedFeed(AnyFeed[MappedBatch]):
         self._shapes = Shapes(self._name)
         self._ahead = ahead
         self._waited = 0.0
-        # A batch that was looked at is the first one.
+        # If peek() has taken a batch from the feed below, this batch comes first.
         self._first, feed._peeked = feed._peeked, None
         self._row: _Row | None = None
         self._closed = False
@@ -177,7 +178,7 @@ class MappedFeed(AnyFeed[MappedBatch]):
         given: list[Function] = list(self._remote) if processes else [function] * workers
         self._applied = [_Applied(one, self._name, self._shapes) for one in given]
 
-    # ---- What AnyFeed asks for ----
+    # ---- What each kind of feed implements ----
 
     def _taker(self) -> Callable[[], MappedBatch | None]:
         if self._closed:
@@ -185,7 +186,8 @@ class MappedFeed(AnyFeed[MappedBatch]):
         if self._row is None:
             first, self._first = self._first, None
             self._row = _Row(_first_then(first, self._below._taker()), self._applied, self._ahead)
-            # Its threads end also if nobody calls close(). A call stops the row and lets go of it.
+            # Calls row.stop() once: when _stop_row is called, or else when this feed is freed. So
+            # the row's threads end even if nobody calls close().
             self._stop_row = weakref.finalize(self, self._row.stop)
         row = self._row
 
@@ -231,13 +233,13 @@ class MappedFeed(AnyFeed[MappedBatch]):
 
     @property
     def element_spec(self) -> dict[str, ArraySpec]:
-        """The arrays of every batch, by name. Before the first batch it waits for that one."""
+        """The arrays of every batch, by name. Waits for the first batch if none has come yet."""
         specs = self._shapes.specs()
         return dict(specs) if specs is not None else self.peek().element_spec
 
     @property
     def feed(self) -> AnyFeed[Any]:
-        """The feed below, for its stats() and metrics(). It is ahead of this one."""
+        """The feed below, for its stats() and metrics(). The feed below is ahead of this feed."""
         return self._below
 
     def stats(self) -> dict[str, Any]:
@@ -288,18 +290,18 @@ def map(
                  dict of arrays. Their first dimension counts the batch's examples. The first batch
                  decides the shapes and dtypes; a later batch with others is an error. `valid` comes
                  from the batch, unless the function gives it
-    per_example: the function takes one example, a dict of arrays without that dimension, and gives
-                 a dict. It is not called for padding, whose arrays are zeros
+    per_example: the function takes one example, a dict of arrays without the first dimension, and
+                 gives a dict. It is not called for padding. The arrays of padding are zeros
     workers:     threads, for functions that release the GIL, as NumPy does in large arrays.
                  Default: one for each CPU, 8 at most
     processes:   processes in place of threads, for functions that hold the GIL. They are started by
                  `spawn`, so the function must be defined in a module, and a script needs
                  `if __name__ == "__main__":`. Arrays travel through shared memory
-    ahead:       results that may wait for the trainer, those in work included; default: two for
+    ahead:       the most batches that workers have taken and the trainer has not; default: two for
                  each worker, 8 at least
 
-    Raises FunctionError if the function fails; the message names the step. skip_to() goes on after
-    it.
+    Raises FunctionError if the function fails; the message names the step. skip_to() can go on with
+    a later step.
     """
     if not isinstance(feed, AnyFeed):
         raise _errors.WrongType(

@@ -46,7 +46,8 @@ def _layout_of(arrays: Mapping[str, np.ndarray[Any, Any]]) -> tuple[Layout, int]
 
 
 class _SharedMemory:
-    """Memory of one direction. The parent makes it and sends it; it grows by being made anew."""
+    """Memory for batches to the process, or for results from it. The parent makes the memory and
+    sends its file. If a batch needs more, the parent makes new memory in its place."""
 
     def __init__(self) -> None:
         self._map: mmap.mmap | None = None
@@ -84,8 +85,8 @@ class _SharedMemory:
 class RemoteFunction:
     """Calls the function in a process that was started for it.
 
-    Thread-safe: one call at a time. After skip_to() a new worker may call while an old one still
-    waits for its answer.
+    Thread-safe: a lock lets one call run at a time. This is needed after skip_to(), when a new
+    worker may call while an old worker still waits for its answer.
 
     Raises InvalidSpec if the function cannot be sent to a process, or the process does not begin.
     """
@@ -139,7 +140,7 @@ class RemoteFunction:
         }
 
     def _make(self, memory: _SharedMemory, order: str, size: int) -> None:
-        # Batches of padded lists differ in size, so there is some room beyond the first one.
+        # Batches of padded lists differ in size, so the memory has some room for a larger batch.
         size += size // 4
         file = memory.make(size)
         try:

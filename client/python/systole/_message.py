@@ -99,9 +99,9 @@ class Message:
         return self._json_of(where, self._fields)
 
     def _json_of(self, where: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """_json() with these fields instead of the message's own. Only protobuf checks their
-        names, because its JSON mapping also accepts another spelling of them. A field that is a
-        keyword of Python has a "_" at its end there.
+        """_json() with `fields` instead of the message's own fields. Only protobuf checks the names
+        of `fields`, because its JSON mapping accepts a second spelling of each name. In `fields`, a
+        name that is a keyword of Python has a "_" at its end.
         """
         return {
             name: self._json_field(_at(where, name), name, value)
@@ -214,8 +214,8 @@ def _shuffle(value: Any) -> Any:
 
 
 def _check_numbers(where: str, value: Any) -> None:
-    """Refuses a text that is not a number, and names its place. Protobuf would name the last
-    element of a list, whichever is wrong.
+    """Refuses a text that is not a number, and names its place. For a list, protobuf's own error
+    would always name the last element, even if another element is wrong.
     """
     if isinstance(value, str):
         try:
@@ -250,7 +250,7 @@ def _json_message(where: str, value: Any, kind: str) -> dict[str, Any]:
         form: Message = getattr(_spec, kind)()
         return form._json_of(where, value)
     if callable(value):
-        _json_value(where, value)  # Raises.
+        _json_value(where, value)  # Raises the error for this value.
     raise _errors.WrongType(f"{where} is {value!r}, want {_how_to_write(kind, value)}")
 
 

@@ -74,9 +74,9 @@ def write(
     An array becomes a flat list: the spec's `shape` has its shape. A float that is no float32 is
     rounded.
 
-    Nothing is visible under the shards' names before all examples are there. If a value cannot be
-    written, or `examples` raises, no shard is left. Shards of an earlier set with the same prefix
-    and number are replaced; if there are other shards of this prefix, systole.Error says so.
+    No shard has its name before all examples are written. If a value cannot be written, or
+    `examples` raises, no shard is left. An earlier set with the same prefix and number of shards is
+    replaced. If there are other shards with this prefix, raises systole.Error.
     """
     where = path("prefix", prefix)
     if not where or where.endswith("/"):
@@ -119,9 +119,9 @@ def read(
     compression: "gzip", "zlib", "zstd" or "none"; default: detected from each shard
     index_dir:   folder for the shards' indexes; default: beside each shard
 
-    Each example is a dict. int64 features are arrays of int64, float features arrays of float32,
-    both with one dimension, and bytes features lists of bytes. A shard is opened, as a feed opens
-    it, when the loop comes to it. A damaged record raises systole.DataLoss.
+    Each example is a dict. An int64 feature is an array of int64, and a float feature an array of
+    float32; each has one dimension. A bytes feature is a list of bytes. A shard is opened, as a
+    feed opens it, when the loop comes to this shard. A damaged record raises systole.DataLoss.
     """
     names = [shards] if isinstance(shards, (str, os.PathLike)) else shards
     try:
@@ -151,7 +151,7 @@ def _examples(walk: _systole.RecordWalk) -> Iterator[ReadExample]:
 
 
 def _numbers(values: bytearray, dtype: type[Number]) -> npt.NDArray[Number]:
-    # NumPy's releases differ in what they make of no bytes.
+    # What np.frombuffer() does with empty bytes differs between releases of NumPy.
     return np.frombuffer(values, dtype) if values else np.empty(0, dtype)
 
 
@@ -228,7 +228,7 @@ def _list_values(value: Sequence[Any]) -> tuple[str, Any]:
         array = np.asarray(value)
     except (TypeError, ValueError) as error:  # A list of lists of different lengths.
         raise _Unfit(f"the list is not an array of numbers ({error}); {_WANT}") from None
-    if array.dtype == np.uint8:  # Of a list of np.uint8: numbers, and no pixels.
+    if array.dtype == np.uint8:  # A list of np.uint8 is a list of numbers, not of bytes.
         array = array.astype(np.int64)
     return _array_values(array)
 

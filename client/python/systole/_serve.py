@@ -27,14 +27,14 @@ class serve:
             feed = systole.Feed(server.address, spec)
 
     datasets:      {name: glob, folder, a list of them, or systole.from_arrays(..)}. Arrays are
-                   written into a file, because the server is another process: it takes as many
-                   bytes as the arrays, in the folder for temporary files (TMPDIR), and is removed
-                   when the server ends
+                   written into a file, because the server is another process. The file takes as
+                   many bytes as the arrays, in the folder for temporary files (TMPDIR), and is
+                   removed when the server ends
     threads:       threads that read, decode and transform; default: one for each CPU
     memory_budget: bytes for batches in flight, and for the threads that make them
     index_dir:     folder for the shards' indexes; default: beside each shard
-    write_index:   whether indexes are written into buckets, beside shards that lie there;
-                   elsewhere they always are; default: no
+    write_index:   whether the indexes of shards in a bucket are written into that bucket; default:
+                   no. Indexes of shards elsewhere are always written
     compression:   of the shards: "gzip", "zlib", "zstd" or "none"; default: detected from each
                    shard
     cache_memory:  bytes of memory for values of outputs with cache="memory" or "disk"; default:
@@ -43,7 +43,8 @@ class serve:
     read_budget:   bytes, beside memory_budget, for records of buckets and web servers: those that
                    are read ahead and those that are kept for later; default: a quarter of
                    memory_budget
-    block_cache:   folder on a local disk for such records, also over restarts
+    block_cache:   folder on a local disk for what was read from buckets and web servers, also over
+                   restarts
     block_cache_bytes: the most that is kept in that folder
     columns:       features that a feed's `where` may test, such as ["label"]; for several datasets
                    {name: list}. The server reads all records of shards without these columns
@@ -53,8 +54,8 @@ class serve:
                    may take long, because the server builds indexes and columns before it serves
 
     The server listens on a private Unix socket and shares memory with its clients. It ends with the
-    block, or with this process, even if this process is killed. It leaves no file behind. If the
-    server does not start, systole.Error contains its log.
+    `with` block, or with this process, even if this process is killed. It leaves no file behind. If
+    the server does not start, systole.Error contains the server's log.
     """
 
     @checks_names("serve")
@@ -90,7 +91,7 @@ class serve:
             block_cache=block_cache,
             block_cache_bytes=block_cache_bytes,
         )
-        # Nobody else can note the columns of arrays.
+        # Only this server sees the arrays' file, so only it can note their columns.
         self._columns = {name: each.columns() for name, each in arrays.items()}
         self._columns |= columns_by_name(columns, [*arrays, *others])
         self._start_timeout = seconds("start_timeout", start_timeout)

@@ -90,7 +90,7 @@ def server_arguments(
     block_cache: str | os.PathLike[str] | None = None,
     block_cache_bytes: int | None = None,
 ) -> list[str]:
-    """The command line of `systole-server`. What is None is left to the server."""
+    """The command line of `systole-server`. Arguments that are None are left out."""
     arguments = []
     for name, some in globs.items():
         for one in some:

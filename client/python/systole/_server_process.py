@@ -18,12 +18,12 @@ _LOG_BYTES = 4000
 
 
 class ServerProcess:
-    """A server that runs until close(), or until this process ends, even if it is killed.
+    """A server that runs until close(), or until this process ends, even if this process is killed.
 
     listen:    HOST:PORT, or "" for a Unix socket in a private folder
-    arguments: further ones of `systole-server`
-    prepare:   gets the private folder, in which it may write files that end with the server, and
-               returns arguments that name them; None: there are no such files
+    arguments: further arguments of `systole-server`
+    prepare:   gets the private folder, and may write files there, which are removed with the
+               server. It returns arguments that name these files. None: there are no such files
 
     systole.Error contains the server's log. Thread-compatible; any thread may call the methods that
     read the log, and has_ended().
@@ -70,8 +70,8 @@ class ServerProcess:
         return self._socket
 
     def wait_until_it_serves(self, timeout: float) -> int:
-        """Returns the port, 0 with a Unix socket. Error if the server ends before it serves,
-        Unavailable if it does not serve within `timeout` seconds."""
+        """Returns the port, or 0 if the server listens on a Unix socket. Raises Error if the server
+        ends before it serves, and Unavailable if it does not serve within `timeout` seconds."""
         deadline = time.monotonic() + timeout
         while not os.path.exists(self._port_file):
             if self.has_ended():
@@ -85,7 +85,7 @@ class ServerProcess:
             return 0
         with open(self._port_file) as file:
             port = int(file.read())
-        # Now, because this process and the guard may be killed.
+        # Not only in close(): if this process and the guard are killed, nobody else removes it.
         self._remove_folder()
         return port
 
@@ -106,7 +106,7 @@ class ServerProcess:
         assert self._guard.stdin is not None
         self._guard.stdin.close()
         self._guard.wait()
-        self._remove_folder()  # If its guard was killed.
+        self._remove_folder()  # The guard has removed it, unless the guard was killed.
         with self._log_lock:
             self._log.close()
 

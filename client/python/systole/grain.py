@@ -22,8 +22,8 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 class _WithoutParent:
-    # Grain's own _parent fails an assertion if there is none. When MaxText closes an iterator, it
-    # asks hasattr(iterator, "_parent"), and hasattr() lets an AssertionError through.
+    # Grain's own _parent fails an assertion if there is no parent. When MaxText closes an iterator,
+    # it calls hasattr(iterator, "_parent"), and hasattr() does not catch an AssertionError.
     @property
     def _parent(self) -> NoReturn:
         raise AttributeError("a feed is where the data come from: it has no parent")

@@ -81,16 +81,17 @@ class Dataset(DataAdapter):  # type: ignore[misc]
         return self._step
 
     def state_dict(self) -> dict[str, Any]:
-        """The feed's state between two epochs. Within an epoch only BackupAndRestore knows it."""
+        """The feed's state between two epochs. Within an epoch use BackupAndRestore: this method
+        still gives the state of the epoch's begin."""
         return self._feed.state_at(self._step)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """The next iteration goes on where the state was taken, to the end of that epoch."""
-        self._iterations += 1  # Those that have begun must take nothing more.
+        self._iterations += 1  # Earlier iterations take no further batch.
         self._feed.load_state_dict(state_dict)
         self._step = self._feed.step
 
-    # ---- What Keras asks for ----
+    # ---- What Keras calls ----
 
     @property
     def num_batches(self) -> int:
@@ -153,7 +154,7 @@ class Dataset(DataAdapter):  # type: ignore[misc]
         return spec
 
     def _iterator(self, convert: Callable[[Any], Any]) -> Iterator[Any]:
-        """The tuples of one epoch. Takes nothing before the first of them is asked for."""
+        """The tuples of one epoch. Takes no batch before the first tuple is requested."""
         self._iterations += 1
         this = self._iterations
         begin = 0 if self._restart else self._step
@@ -172,7 +173,7 @@ class Dataset(DataAdapter):  # type: ignore[misc]
             nested = self._nested(lambda name, batch=batch: convert(batch[name]))  # type: ignore[misc]
             if self._targets is not None:
                 nested += (convert(self._weights_of(batch)),)
-            del batch  # It holds the feed's memory while Keras works.
+            del batch  # Otherwise it would hold the feed's memory while Keras works.
             yield nested
 
     def _weights_of(self, batch: AnyBatch) -> np.ndarray[Any, Any]:
@@ -197,7 +198,7 @@ def dataset(
 
     inputs:          the name of the array that the model takes, a tuple of names, or a dict from
                      the model's names to the feed's
-    targets:         the same for what the model shall give; None: Keras gets inputs only
+    targets:         the same for the values that the model should give; None: Keras gets no targets
     weights:         the name of an output with a weight for each example; default: 1. Padding and
                      masked examples weigh 0 in any case
     steps_per_epoch: default: the steps of the feed's epoch. Call fit() without this argument, or
@@ -232,8 +233,8 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
     save_freq:  "epoch", or a number of batches
     options:    those of keras.callbacks.BackupAndRestore
 
-    fit() counts batches from 0 in the first epoch after a restart, which is then short. Keras warns
-    that the input ran out of data at its end.
+    If a run goes on in the middle of an epoch, fit() counts the rest of that epoch from batch 0. At
+    the end of this short epoch Keras warns that the input ran out of data.
     """
 
     def __init__(
@@ -251,7 +252,7 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
         super().__init__(os.fspath(backup_dir), save_freq, **options)
         self._train = train
         self._path = os.path.join(os.fspath(backup_dir), "feed.json")
-        # The last saves, newest first. The weights of one of them are in the folder, or will be.
+        # The last saves, newest first. The folder has, or will soon have, the weights of one save.
         self._saves: list[dict[str, Any]] = []
         self._epoch = 0  # The epoch of the batch that comes next.
         self._epoch_begin = 0
@@ -269,8 +270,9 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
         self._step = self._train.step
 
     def _go_to(self, updates: int) -> None:
-        """A save is a file of weights and one of ours, and a crash may come between the two. The
-        number of updates, which both have, says which belong together."""
+        """Sets the feed to the save whose weights have had this number of updates. A save writes
+        our file and then the file of weights, and a crash may come between the two. Both files
+        have the number of updates, which tells the save that the weights belong to."""
         for save in self._saves:
             if save["updates"] == updates:
                 self._train.load_state_dict(save["state"])

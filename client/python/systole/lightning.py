@@ -36,8 +36,8 @@ class DataModule(LightningDataModule):
         lambda **share: systole.LocalFeed(shards, spec, **share)
         `share` gives each process of Trainer(strategy="ddp") its part of a global batch.
 
-    An epoch has as many batches as one of the feed, or limit_train_batches. The next epoch goes on
-    with the next batch. Validation, test and prediction begin with the first step each time.
+    An epoch has as many batches as an epoch of the feed or, if set, limit_train_batches. The next
+    epoch goes on with the next batch. Validation, test and prediction always begin with step 0.
 
     Lightning's checkpoints hold the state of the training feed. trainer.fit(.., ckpt_path=..) goes
     on with the next batch, also in the middle of an epoch.
@@ -90,10 +90,11 @@ class DataModule(LightningDataModule):
             feed.close()
         self._feeds.clear()
 
-    # ---- What Lightning asks for ----
+    # ---- What Lightning calls ----
 
     def train_dataloader(self) -> Batches:
-        # Lightning ends the epoch itself. It knows the length, so it takes no batch ahead.
+        # Lightning ends the epoch itself. The Loader has a length, so Lightning takes no batch
+        # ahead.
         return Loader(self.feed("train"), to_tensors, restart=False, without_end=True)
 
     def val_dataloader(self) -> Batches | list[Batches]:

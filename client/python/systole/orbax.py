@@ -23,7 +23,7 @@ _FILE = "feed.json"
 
 
 class Stateful(Protocol):
-    """A feed, a device_prefetch, a FeedDataset, a dataset of systole.keras."""
+    """A feed, a device_prefetch, a FeedDataset, or a dataset of systole.keras."""
 
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None: ...
@@ -36,7 +36,7 @@ class Directory(Protocol):
 
 
 class State:
-    """Lets Orbax save and load the state of a feed. Part of its protocol StatefulCheckpointable.
+    """Lets Orbax save and load the state of a feed, by Orbax's protocol StatefulCheckpointable.
 
     The state is the same on all hosts, so process 0 writes it, and a job with another number of
     processes can load it. All processes load it from the same folder.

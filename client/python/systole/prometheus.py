@@ -43,8 +43,8 @@ def register(
     labels:    of all metrics of the feed; feeds of one registry need different values of the same
                labels
 
-    The registry does not keep the feed alive. The metrics of a feed vanish when it is closed. In a
-    child of fork() the parent's feeds have none.
+    The registry does not keep the feed alive. The metrics of a feed vanish when the feed is closed.
+    A child of fork() gives no metrics of its parent's feeds.
     """
     if not isinstance(feed, BaseFeed):
         raise _errors.WrongType(
@@ -84,8 +84,8 @@ class _FeedCollector(Collector):
     feeds."""
 
     def __init__(self) -> None:
-        # Feeds, the processes that registered them, and their labels. Replaced as a whole, so that
-        # a scrape needs no lock, which fork() could leave locked.
+        # Feeds, the processes that registered them, and their labels. A new tuple replaces the old
+        # one, so that a scrape needs no lock. fork() could leave a lock locked.
         self._feeds: tuple[tuple[weakref.ref[BaseFeed], int, dict[str, str]], ...] = ()
 
     def add(self, feed: BaseFeed, labels: dict[str, str]) -> None:
@@ -121,7 +121,7 @@ class _FeedCollector(Collector):
             for family in feed.metrics():
                 metric = metrics.get(family.name)
                 if metric is None:
-                    # The client writes the end of a counter's name itself.
+                    # prometheus_client adds "_total" to a counter's name itself.
                     name = family.name
                     name = name.removesuffix("_total") if family.kind == "counter" else name
                     metric = metrics[family.name] = Metric(name, family.help, family.kind)

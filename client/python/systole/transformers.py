@@ -48,8 +48,8 @@ def _arguments_of(batch: AnyBatch, process_count: int) -> Arguments:
 class _FeedState(transformers.TrainerCallback, ExportableState):
     """Keeps the feed's state in trainer_state.json, which the Trainer writes as one file.
 
-    Each Trainer has a subclass with its feed, because the Trainer may make a new object of the
-    class: that is what restore_callback_states_from_checkpoint means.
+    Each Trainer has a subclass with its feed. With restore_callback_states_from_checkpoint the
+    Trainer makes a new object of the class, which then has the feed, too.
     """
 
     feed: AnyFeed[Any]
@@ -61,7 +61,7 @@ class _FeedState(transformers.TrainerCallback, ExportableState):
         wanted = state.global_step * args.gradient_accumulation_steps
         saved = state.stateful_callbacks.get(_CALLBACK)
         if saved is not None:
-            # Says so if the data are others.
+            # Raises FailedPrecondition if the data differ.
             self.feed.load_state_dict(saved["attributes"]["saved"])
         if saved is not None and state.global_step > 0 and self.feed.step != wanted:
             raise _errors.FailedPrecondition(
@@ -74,15 +74,15 @@ class _FeedState(transformers.TrainerCallback, ExportableState):
 
 class Trainer(transformers.Trainer):
     """transformers.Trainer whose train_dataset, eval_dataset and the dataset of predict() may be
-    feeds. Other datasets work as they do there.
+    feeds. Other datasets work as in transformers.Trainer.
 
     The spec's outputs have the names of the model's arguments, such as pixel_values and labels.
-    Padding and masked examples are left out of the batches. The spec decides the batch, and
-    per_device_train_batch_size only what the Trainer prints. Evaluation begins with the feed's
-    first step each time.
+    Padding and masked examples are left out of the batches. The spec decides the size of a batch.
+    per_device_train_batch_size changes only what the Trainer prints. Evaluation always begins with
+    the feed's first step.
 
     Checkpoints hold the state of the training feed. train(resume_from_checkpoint=..) goes on with
-    the next batch, and reads none of those before it.
+    the next batch, and reads no batch before it.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -96,7 +96,7 @@ class Trainer(transformers.Trainer):
                 f"gradient_accumulation_steps={self.args.gradient_accumulation_steps}: choose a "
                 "number that divides it, or another global_batch"
             )
-        # Otherwise the Trainer would read the batches before the checkpoint and drop them.
+        # Without this, the Trainer would read the batches before the checkpoint and drop them.
         self.args.ignore_data_skip = True
         self.add_callback(type(_CALLBACK, (_FeedState,), {"feed": feed})())
 

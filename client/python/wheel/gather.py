@@ -26,7 +26,8 @@ from symbol_versions import Glibc, change_versions
 GLIBC = r"ld-linux-.*|lib(c|m|dl|rt|util|pthread|resolv)"
 # Every system with such a wheel's tag has these libraries, too (PEP 600).
 _PROVIDED = rf"{GLIBC}|lib(gcc_s|z|expat)"
-# PEP 600 has libstdc++ as well, but an older one. auditwheel takes one with another name along.
+# PEP 600 allows libstdc++ as well, but an older release. auditwheel puts a library with another
+# name into the wheel.
 _STDCXX, _OWN_STDCXX = "libstdc++.so.6", "libstdc++-systole.so.6"
 
 # Headers whose functions become part of the programs. Boost's licence need not come with programs.
@@ -50,7 +51,7 @@ def main(wheel: Path, replacement: Path, folder: Path, debian: Debian) -> None:
 
 
 class Debian:
-    """The system whose libraries a wheel gets: this machine's, or one for aarch64 in a folder."""
+    """The system whose libraries a wheel gets: this machine, or the folder of an aarch64 system."""
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root.resolve() if root else Path("/")
@@ -60,13 +61,13 @@ class Debian:
             self._list_libraries = ["qemu-aarch64-static", "-L", self.root, loader, "--list"]
 
     def python(self) -> Path:
-        """Its interpreter."""
+        """The system's Python."""
         python = Path(sys.executable) if self.root == Path("/") else self.root / "usr/bin/python3"
         return python.resolve()
 
     def find_libraries(self, files: list[Path], provided: str) -> dict[str, Path]:
-        """The libraries that these files need, and those that the libraries need, by their names,
-        without those whose names match `provided`. Raises FileNotFoundError if one is missing.
+        """All libraries that these files need, directly or through another library, by name.
+        Leaves out names that match `provided`. Raises FileNotFoundError if a library is missing.
         """
         found = {}
         lines = "".join(_run(*self._list_libraries, file) for file in files)
@@ -95,15 +96,16 @@ class Debian:
 
 
 def change(files: list[Path], replacement: Path, debian: Debian) -> None:
-    """Changes programs and libraries so that they run with an older glibc. The loader must find
-    `replacement` by its name, because most of them then need it.
+    """Changes programs and libraries so that they run with an older glibc. Most of the changed
+    files need `replacement`, so the loader must find that library by its name.
     """
     of_glibc = debian.find_libraries([debian.python()], provided=r"(?!lib[cm]\.so).*")
     glibc = Glibc(list(of_glibc.values()), replacement)
     for path in files:
         options = ["--replace-needed", _STDCXX, _OWN_STDCXX]
         if change_versions(path, glibc) and path.name != replacement.name:
-            # patchelf puts it before libc, so that __libc_start_main is found in it.
+            # patchelf puts the replacement before libc. So the loader finds __libc_start_main in
+            # the replacement.
             options += ["--add-needed", replacement.name]
         if path.name == _OWN_STDCXX:
             options += ["--set-soname", _OWN_STDCXX]

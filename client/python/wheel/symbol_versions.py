@@ -2,12 +2,12 @@
 
 The linker writes beside each function of glibc the newest version under which this machine's glibc
 has it, such as `pthread_create@GLIBC_2.34`. glibc 2.34 moved that function from libpthread to libc,
-which gave it this version. It is still the same function as the older `pthread_create@GLIBC_2.2.5`,
-or `@GLIBC_2.17` on aarch64. So only the version is changed in the file. The machine code stays as
-it is.
+and so gave the function a new version. The function is still the same as the older
+`pthread_create@GLIBC_2.2.5`, or `@GLIBC_2.17` on aarch64. So only the version is changed in the
+file. The machine code stays as it is.
 
-A wheel brings its own libstdc++. The versions of its symbols get other names, so that the loader
-takes no symbol of the system's libstdc++ in their place, or the other way round.
+A wheel brings its own libstdc++. The versions of its symbols get other names. So the loader never
+confuses the symbols of this libstdc++ with those of the system's libstdc++.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from typing import NamedTuple
 
 from elftools.elf.elffile import ELFFile
 
-# The newest glibc that is asked for: that of Debian 11 and Ubuntu 20.04.
+# The newest glibc that the changed files may need: that of Debian 11 and Ubuntu 20.04.
 OLDEST_GLIBC = (2, 31)
 
-# Functions whose older version is another one, which serves as well.
+# Functions whose older version is another function, which serves as well.
 _OLDER_SERVES = {
-    # Since 2.29 they set errno in another way, and nothing in the wheel looks at it. Both versions
-    # compute with the same code, which is that of 2.28.
+    # Since 2.29 these functions set errno in another way, and nothing in the wheel reads their
+    # errno. Both versions compute with the same code, which is that of 2.28.
     *("exp", "exp2", "log", "log2", "pow"),
-    # Before 2.34 it returned ESRCH for a thread that had ended. In the wheel only OpenLDAP has it.
+    # Before 2.34 it returned ESRCH for a thread that had ended. Only OpenLDAP in the wheel has it.
     "pthread_kill",
 }
 
-# Beginnings of the names of libstdc++'s versions, and what replaces them. They are equally long,
-# because they are changed in place.
+# Beginnings of the names of libstdc++'s versions, and what replaces them. Old and new name have the
+# same length, because the name is changed in place.
 _STDCXX_NAMES = {b"GLIBCXX_": b"SYSTOLE_", b"CXXABI_": b"SYSABI_"}
 
 # A symbol with this number is bound to the default version, or to the first one that a library has.
@@ -79,7 +79,7 @@ class Glibc:
         return max(older, key=_number, default=None)
 
     def may_lose_version(self, name: str, version: str) -> bool:
-        """Whether the loader binds this name to the same function if no version is asked for."""
+        """Whether the loader binds this name to the same function if the file names no version."""
         versions = self._definitions.get(name, {})
         return self._first not in versions or self._are_same(name, self._first, version)
 
@@ -98,12 +98,13 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def change_versions(path: Path, glibc: Glibc) -> bool:
-    """Changes the file. Returns whether it then needs the library of newer_glibc.c, or one that
-    this library needs, such as libpthread. Raises ValueError if the file needs something else of a
-    newer glibc.
+    """Changes the file. Returns whether the changed file needs the library of newer_glibc.c, or a
+    library that newer_glibc.c needs, such as libpthread. Raises ValueError if the file needs
+    something else of a newer glibc.
 
-    Symbols that are unique in a process become ordinary ones. Otherwise the libstdc++ in the wheel
-    would share some of its variables with the system's libstdc++, whose version may be another.
+    Symbols that are unique in a process become ordinary symbols. Otherwise the libstdc++ in the
+    wheel would share some of its variables with the system's libstdc++, which may have another
+    version.
     """
     file = _File(path)
     changed = False
@@ -116,7 +117,8 @@ def change_versions(path: Path, glibc: Glibc) -> bool:
         number = _UNVERSIONED
         if symbol.name not in glibc.replaced:
             older = glibc.older_version(symbol.name, version)
-            # The loader looks for a version in all libraries, not only in the one that lists it.
+            # The loader looks for a versioned symbol in all libraries. So the older version may
+            # stand in this file's list of another library.
             numbers = [other for other, name in file.needs.items() if name == older]
             if numbers:
                 number = numbers[0]
@@ -145,9 +147,11 @@ class _File:
         # The versions that this file needs and has, by the numbers that its symbols have.
         self.needs: dict[int, str] = {}
         self.definitions: dict[int, str] = {}
-        # Where they are: hash and name of each (Elf64_Vernaux, Elf64_Verdef with Elf64_Verdaux).
+        # The places of each version's hash and name (Elf64_Vernaux, Elf64_Verdef with
+        # Elf64_Verdaux).
         self._names: list[tuple[int, int]] = []
-        # For each library that is needed (Elf64_Verneed), its versions (Elf64_Vernaux).
+        # For each library that is needed, its place (Elf64_Verneed) and the places of its versions
+        # (Elf64_Vernaux).
         self._libraries: list[tuple[int, list[int]]] = []
         self._read_needs()
         self._read_definitions()
@@ -190,7 +194,7 @@ class _File:
         for hash_place, name_place in self._names:
             [name] = self._read("<I", name_place)
             for old, new in _STDCXX_NAMES.items():
-                # The first version with this name has changed the string for all.
+                # Several versions may share one string, which is then changed already.
                 if self.data.startswith((old, new), begin + name):
                     self.data[begin + name : begin + name + len(new)] = new
                     struct.pack_into("<I", self.data, hash_place, _hash(self._string(name)))

@@ -20,20 +20,20 @@ _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 # If a server fails after it has served for this long, a new row of failures begins.
 _GOOD_SECONDS = 60.0
-# An actor that says nothing for this long is killed. It answers every WATCH_SECONDS, and after 25 s
-# if its server says nothing.
+# An actor that does not answer for this long is killed. A good actor answers every WATCH_SECONDS,
+# or after 25 s if its server does not answer.
 _LONGEST_SILENCE = 120.0
 _SECONDS_TO_STOP = 20.0
-# How often nodes are looked at. What happens to a server is known at once.
+# How often the controller lists the nodes. It learns at once what happens to a server.
 _TURN_SECONDS = 1.0
-# The threads of a SystoleServer: for stop() beside another call, and for calls that a lost
-# connection has left behind.
+# The threads of a SystoleServer. stop() needs a thread beside another call. Calls that still run
+# after their connection was lost need further threads.
 _ACTOR_THREADS = 8
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What serve() was told, checked."""
+    """The checked arguments of serve()."""
 
     arguments: Sequence[str]
     nodes: _nodes.Choice
@@ -48,18 +48,18 @@ class _Place:
     """A chosen node, and the server on it."""
 
     node: _nodes.Node
-    # placing: Ray has not started the actor; starting: the server; serving; paused: before the
-    # next attempt; given up: after too many failures.
+    # placing: Ray has not started the actor yet; starting: the actor starts the server; serving;
+    # paused: before the next attempt; given up: after too many failures.
     state: str = "paused"
     address: str = ""
     actor: Any = None
-    call: Any = None  # The actor's answer that is awaited.
+    call: Any = None  # The call of the actor whose answer is awaited, if any.
     since: float = 0.0  # When `state` or `call` began.
     served_since: float = 0.0
     next_attempt: float = 0.0
-    restarts: int = 0  # In all.
-    failures: int = 0  # In a row.
-    error: str = ""  # Of the last failure.
+    restarts: int = 0  # All restarts on this node.
+    failures: int = 0  # Failures in a row.
+    error: str = ""  # The error of the last failure.
 
 
 class SystoleServers:
@@ -127,7 +127,7 @@ class SystoleServers:
             try:
                 self._turn()
             except Exception:
-                # Ray itself may be away for a while. Servers go on meanwhile.
+                # Ray itself may not answer for a while. The servers go on meanwhile.
                 self._log.exception("the check of the servers failed; it will be repeated")
                 self._ending.wait(_TURN_SECONDS)
 
@@ -138,7 +138,7 @@ class SystoleServers:
             if place.call is None and now >= place.next_attempt:
                 if place.state == "paused":
                     self._place_actor(place)
-                elif place.state == "serving":  # And the connection to the actor was lost.
+                elif place.state == "serving":  # The connection to the actor was lost: watch again.
                     place.call = place.actor.watch.remote()
         calls = {place.call: place for place in self._places.values() if place.call is not None}
         if not calls:
@@ -173,7 +173,7 @@ class SystoleServers:
 
     def _place_actor(self, place: _Place) -> None:
         cpus = self._cpus(place.node)
-        if cpus > place.node.cpus:  # Of a node that joined.
+        if cpus > place.node.cpus:  # The node joined later: serve() has checked the first nodes.
             self._give_up(place, f"cpus is {cpus}, but the node has {place.node.cpus}")
             return
         place.actor = self._remote.options(

@@ -19,7 +19,7 @@ from systole.ray._servers import Servers
 
 
 class _Spec:
-    """A serialized spec, for functions that take the message."""
+    """A serialized spec, for functions that take a FeedSpec of protobuf."""
 
     def __init__(self, serialized: bytes) -> None:
         self._serialized = serialized
@@ -31,9 +31,9 @@ class _Spec:
 class Dataset:
     """A feed that each worker of Ray Train opens for itself. dataset() makes it.
 
-    It may be pickled, and so be given to workers by train_loop_config. A loop gives one epoch, or
-    what is left of it, and len() is its number of steps. Each worker gets the part of every batch
-    that belongs to its rank; together they get the spec's global_batch.
+    It can be pickled, so train_loop_config can pass it to workers. A loop gives one epoch, or what
+    is left of it. len() is the number of steps of an epoch. Each worker gets the part of every
+    batch that belongs to its rank. Together the workers get the spec's global_batch.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Dataset:
             raise _errors.InvalidSpec(
                 "systole.serve() serves this machine alone: give the servers of systole.ray.serve()"
             )
-        # Workers on other nodes have no such file.
+        # The spec's content, because workers on other nodes may not have the spec's file.
         self._spec = _Spec(spec_bytes(spec))
         self._servers = (
             servers if servers is None or isinstance(servers, Servers) else addresses_of(servers)
@@ -70,8 +70,8 @@ class Dataset:
     def feed(self) -> BaseFeed:
         """The feed of this process, opened at the first use.
 
-        FailedPrecondition if this is no worker of Ray Train, unless dataset() was told
-        process_index and process_count, or cores.
+        If dataset() got neither process_index and process_count nor cores, this process must be a
+        worker of Ray Train; otherwise raises FailedPrecondition.
         """
         if self._feed is None:
             feed = self._open()
@@ -154,8 +154,8 @@ def _rank_and_world_size() -> tuple[int, int]:
         ) from error
     try:
         context = ray.train.get_context()
-        # Outside of workers the first API of Ray Train gives no name, but a rank of 0. The second
-        # one raises RuntimeError.
+        # Outside of workers, version 1 of Ray Train's API gives no name but a rank of 0. Version 2
+        # raises RuntimeError.
         if context.get_experiment_name() is not None:
             return context.get_world_rank(), context.get_world_size()
     except (RuntimeError, AttributeError, DeprecationWarning):

@@ -16,7 +16,7 @@ from systole._message import SpecLike
 from systole._served_feed import Feed as ServedFeed
 from systole.ray._servers import Servers
 
-# How often the controller is asked for the addresses.
+# How often a feed requests the addresses from the controller.
 _PERIOD = 2.0
 _SECONDS_TO_ANSWER = 30.0
 # How long a first list may stay empty, while all servers are replaced.
@@ -26,7 +26,8 @@ _SECONDS_TO_BEGIN = 120.0
 class Feed(ServedFeed):
     """A systole.Feed from the servers of systole.ray.serve(), for any process of the job.
 
-    It reads from servers that replace others or join, too. `options` are those of systole.Feed.
+    It also reads from servers that start later, such as those that replace failed servers.
+    `options` are those of systole.Feed.
     """
 
     def __init__(self, servers: Servers, spec: SpecLike, **options: Any) -> None:
@@ -52,7 +53,7 @@ class Feed(ServedFeed):
 
 
 class _FollowedList:
-    """A file of this process that lists the servers' addresses, as a feed's "file:" wants it.
+    """A file of this process that lists the servers' addresses, for a feed's address "file:path".
 
     The file is in memory, so nothing remains of it when the process is killed. A new list is
     another file, which replaces the old one under the same descriptor at once.

@@ -9,8 +9,8 @@ from typing import Any
 import ray
 from systole import _errors
 
-# None: every node with CPUs. A number: so many of them. A text: the nodes with this resource. A
-# list: the nodes with these ids.
+# None: every node with CPUs. A number: this many of the nodes with CPUs. A text: the nodes with
+# this resource. A list: the nodes with these ids.
 Choice = int | str | Sequence[str] | None
 
 
@@ -40,7 +40,7 @@ def living_nodes() -> dict[str, Node]:
 
 
 def checked_choice(nodes: Any) -> Choice:
-    """The argument `nodes`. WrongType or InvalidSpec if it cannot be one."""
+    """The argument `nodes`, checked. Raises WrongType or InvalidSpec."""
     if nodes is None:
         return None
     if isinstance(nodes, int) and not isinstance(nodes, bool):
@@ -68,8 +68,8 @@ def chosen(
 ) -> list[Node]:
     """The nodes that are to have a server, by `choice`, in the order of their ids.
 
-    keep:  nodes that a number of nodes takes first
-    avoid: nodes that a number of nodes takes only if there are not enough others
+    keep:  nodes that are taken first, if `choice` is a number
+    avoid: nodes that are taken only if there are too few others, if `choice` is a number
     """
     if isinstance(choice, (list, tuple)):
         found = [alive[one] for one in choice if one in alive]
@@ -78,7 +78,7 @@ def chosen(
     else:
         found = [node for node in alive.values() if node.cpus > 0]
     if isinstance(choice, int):
-        # Trainers need the nodes with accelerators.
+        # The nodes with accelerators come late, because trainers need them.
         found.sort(
             key=lambda node: (
                 node.id in avoid,
@@ -100,7 +100,7 @@ def cpus_of(node: Node, cpus: int | None, choice: Choice) -> int:
 
 
 def check(alive: Mapping[str, Node], choice: Choice, cpus: int | None) -> None:
-    """Raises InvalidSpec or NotFound if no server, or not all servers, can start at all."""
+    """Raises InvalidSpec or NotFound if a server cannot start, or if there is no node for one."""
     there = ", ".join(f"{node.id} ({node.host}, {node.cpus} CPUs)" for node in alive.values())
     if isinstance(choice, (list, tuple)):
         for one in choice:

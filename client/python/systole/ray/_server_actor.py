@@ -11,19 +11,19 @@ from systole._server_process import ServerProcess
 
 # How long watch() watches at a time.
 WATCH_SECONDS = 5.0
-# A server does not serve if it says nothing for this long, this many times in a row.
+# A server has failed if it does not answer for this long, this many times in a row.
 _SECONDS_TO_ANSWER = 20.0
 _SILENCES = 3
 _POLL_SECONDS = 0.1
-# What an HTTP/2 client says first: its preface, and a frame of settings, which is empty.
+# What an HTTP/2 client sends first: its preface, and an empty frame of settings.
 _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 
 
 class SystoleServer:
-    """Runs a `systole-server`, which ends with the actor's process, however that ends.
+    """Runs a `systole-server`, which ends with the actor's process, even if that is killed.
 
-    Its calls run on several threads of Ray's: stop() while watch() runs. They come from one
-    controller, and watch() only after start().
+    Ray runs the calls on several threads, because stop() may come while watch() runs. All calls
+    come from one controller, which calls watch() only after start().
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class SystoleServer:
 
 
 def _answers(host: str, port: int, timeout: float) -> bool:
-    """Whether the server says anything, or hangs up, as one with TLS does."""
+    """Whether the server sends anything, or closes the connection as a server with TLS does."""
     try:
         with socket.create_connection((host, port), timeout) as connection:
             connection.sendall(_HELLO)
@@ -90,5 +90,5 @@ def _answers(host: str, port: int, timeout: float) -> bool:
     except TimeoutError:
         return False
     except OSError:
-        pass  # A refusal. If the server has ended, its process says so.
+        pass  # A refused connection counts as an answer. watch() notices a server that has ended.
     return True

@@ -18,20 +18,20 @@ from systole.ray import _nodes
 from systole.ray._controller import Plan, SystoleServers
 
 _POLL_SECONDS = 0.1
-# After this time at the start, the log says what is waited for.
+# If the start takes longer than this, the log names the servers that do not serve yet.
 _SECONDS_TO_SAY_SO = 10.0
 _SECONDS_TO_CLOSE = 40.0
 _SECONDS_TO_ANSWER = 300.0
-# Options that are paths on the nodes.
+# Options whose values are paths on the nodes.
 _PATHS = ("index_dir", "cache_disk", "block_cache")
 
 
 class Servers:
     """Servers that run on nodes of a Ray cluster. serve() makes it.
 
-    It may be given to tasks and actors of the job, and has the same servers there. They end with
-    close(), with a `with` block, or with the job. If the process that called serve() is an actor
-    or task, they end with it.
+    It may be given to tasks and actors of the job, and stands for the same servers there. The
+    servers end with close(), with a `with` block, or with the job. If an actor or a task called
+    serve(), the servers also end with this actor or task.
     """
 
     def __init__(self, controller: Any) -> None:
@@ -58,11 +58,11 @@ class Servers:
     def close(self) -> None:
         """Ends the servers. Feeds that read from them get Unavailable after their `retry_for`."""
         if not ray.is_initialized():
-            return  # After ray.shutdown() they have ended.
+            return  # ray.shutdown() has ended the servers.
         try:
             ray.get(self._controller.close.remote(), timeout=_SECONDS_TO_CLOSE)
         except ray.exceptions.RayError:
-            pass  # They have ended with their controller, or end with it now.
+            pass  # The servers have ended with their controller, or end with it now.
         self._closed = True
         ray.kill(self._controller)
 
@@ -78,7 +78,8 @@ class Servers:
         self.close()
 
     def _ask(self, question: str) -> Any:
-        """The controller's answer. Unavailable if there is none, soon or ever."""
+        """The controller's answer. Raises Unavailable if the controller has ended, or does not
+        answer in time."""
         if self._closed:
             raise _ended()
         _check_connection()
@@ -91,7 +92,7 @@ class Servers:
             except ray.exceptions.ActorUnavailableError as error:
                 if time.monotonic() > deadline:
                     raise _errors.Unavailable(f"the servers' controller is away: {error}") from None
-                time.sleep(_POLL_SECONDS)  # Ray starts it again.
+                time.sleep(_POLL_SECONDS)  # Ray starts the controller again.
             except ray.exceptions.GetTimeoutError:
                 raise _errors.Unavailable(
                     f"the servers' controller does not answer within {_SECONDS_TO_ANSWER:g} s"
@@ -123,8 +124,8 @@ def serve(
                    in a folder that every node has
     nodes:         which nodes get a server. None: every node that has CPUs, also one that joins
                    later. "feeder": the nodes with the resource `feeder`, also one that joins later.
-                   3: three nodes, at first those without accelerators; another takes the place of
-                   one that dies. A list: the nodes with these ids
+                   3: three nodes, preferably without accelerators; if a node dies, another node
+                   takes its place. A list: the nodes with these ids
     cpus:          the CPUs of each node that its server takes, as Ray counts them, and its threads.
                    Default: all of the node; with nodes=None half of it, which leaves some for
                    trainers
@@ -136,12 +137,13 @@ def serve(
                    its token file; arguments override it
     start_timeout: how long to wait until all servers serve, in seconds or as "10m"
     max_restarts:  how often in a row a server is started again on a node before the node is given
-                   up. The pauses grow from 1 s to 60 s. A server that served for a minute begins a
-                   new row
-    options:       further ones of systole.serve, such as memory_budget=4 << 30
+                   up. The pauses grow from 1 s to 60 s. After a server has served for a minute, the
+                   count begins again
+    options:       further options of systole.serve, such as memory_budget=4 << 30
 
     Files are paths on the nodes, so no secret passes through Ray. Returns when all servers serve.
-    If one cannot, Error contains its log, and all end. Later, a server that ends is replaced.
+    If a server cannot start, ends all servers and raises Error with that server's log. After the
+    start, a new server replaces each server that ends.
     """
     _check_connection()
     known = [name for name in parameters_of(server_arguments) if name not in ("globs", "threads")]
@@ -179,7 +181,8 @@ def serve(
             "insecure=True if everybody who reaches the nodes may read the datasets"
         )
     if config is None:
-        arguments += ["--log-level=warn"]  # The log goes into Ray's, and to the driver.
+        # Ray keeps the server's log, and shows it to the driver.
+        arguments += ["--log-level=warn"]
     if cpus is not None:
         cpus = whole_number("cpus", cpus)
         if cpus < 1:
@@ -220,7 +223,7 @@ def _ended() -> _errors.Unavailable:
 
 
 def _check_connection() -> None:
-    # Otherwise Ray would start a cluster of its own.
+    # Without this check, Ray would start a cluster of its own.
     if not ray.is_initialized():
         raise _errors.FailedPrecondition(
             "this process is not connected to a Ray cluster: call ray.init() first"
@@ -233,7 +236,7 @@ def _as_nodes_see_it(glob: str) -> str:
 
 
 def _wait_for_start(servers: Servers) -> None:
-    """Error if a server does not start, with what it says."""
+    """Raises Error if a server does not start. The error has the server's last error."""
     begin = time.monotonic()
     said = False
     while True:

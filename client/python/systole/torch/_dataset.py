@@ -40,10 +40,10 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     Each worker then opens a feed for its share of this process's cores. The number of workers must
     divide the number of cores.
 
-    With workers, call set_epoch() before each loop but the first, unless they are persistent. The
+    Workers that are not persistent need a call of set_epoch() before each loop but the first. The
     workers hold the position. torchdata's StatefulDataLoader can save it, but state_dict() cannot.
     Workers that read from servers need multiprocessing_context="spawn", because forked workers are
-    refused once this process has opened a feed from servers. len() and state_dict() open one, too.
+    refused once this process has opened a feed from servers. len() and state_dict() also open one.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
             self._options.update(
                 process_index=distributed.get_rank(), process_count=distributed.get_world_size()
             )
-        # Found out here, because workers cannot ask JAX about this process.
+        # Computed here, because JAX in a worker does not know the share of this process.
         self._cores, _ = share_of_cores(
             spec_fields(spec_bytes(spec))["num_cores"],
             options.get("cores"),
@@ -87,7 +87,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         self._orders = _Orders()
 
     def __getstate__(self) -> dict[str, Any]:
-        # A feed stays in its process. A worker opens its own.
+        # A feed stays in its process. A worker opens a feed of its own.
         return {**self.__dict__, "_feed": None}
 
     def _open(self, **options: Any) -> BaseFeed:
@@ -166,8 +166,8 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next loop. A feed that is in this epoch already goes on in it.
 
-        Call it between loops. It is needed only with workers that are made anew for each loop,
-        because these do not know of earlier loops.
+        Call this between loops. It is needed only with workers that are made anew for each loop,
+        because such workers do not know of earlier loops.
         """
         if epoch < 0:
             raise InvalidSpec(f"epoch is {epoch}, want 0 or more")
@@ -177,7 +177,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         if self._feed is not None:
             _go_to_epoch(self._feed, epoch)
 
-    # The protocol Stateful of torch.distributed.checkpoint, and that of torchdata.
+    # torch.distributed.checkpoint and torchdata call these methods (protocol Stateful).
 
     def state_dict(self) -> dict[str, Any]:
         """The feed's state. FailedPrecondition if workers read the feed, because only they
@@ -237,7 +237,7 @@ class _Orders:
         return bool((self._cells[2:] != 0).any())
 
     def follow_first(self, worker: int, loaded_by_worker: bool) -> None:
-        """Call it in a worker's first loop. Earlier workers may have had the same number."""
+        """Call this in a worker's first loop. An earlier worker may have had the same `worker`."""
         followed = int(self._cells[2 + worker])
         if not loaded_by_worker and followed == self._number:
             raise _repeated()
@@ -248,7 +248,7 @@ class _Orders:
             self._cells[2 + worker] = max(followed, self._number)
 
     def follow_next(self, worker: int, order: tuple[int, int], ended: bool) -> bool:
-        """Call it in later loops of a worker. Returns True if the loop begins with `epoch`, False
+        """Call this in a worker's later loops. Returns True if the loop begins with `epoch`, False
         if it goes on where the last loop ended."""
         number, epoch = order
         if number == self._number:

@@ -65,7 +65,7 @@ def device_prefetch(
 
     batches:   a feed: each loop is one epoch; or feed.steps(): one loop gives all that is left
     device:    "cuda", "cuda:1" or a torch.device. On "cpu" the tensors stay in the feed's memory
-    size:      batches that are under way while the trainer works on another
+    size:      batches that are under way while the trainer works on an earlier batch
     """
     return DevicePrefetch(batches, device, size)
 
@@ -121,9 +121,9 @@ class _PinnedBatch:
     """Pinned memory for a batch."""
 
     def __init__(self) -> None:
-        self.arrived: torch.cuda.Event | None = None  # When the GPU has read the last batch.
-        # When the trainer's work on it is done. Without this, a trainer that never waits would be
-        # far ahead of the GPU, and each of its steps would take memory of the GPU.
+        self.arrived: torch.cuda.Event | None = None  # The GPU has read the last batch.
+        # The trainer's work on the last batch is done. Without this event, a trainer that never
+        # waits would be far ahead of the GPU, and each of its steps would take memory of the GPU.
         self.used: torch.cuda.Event | None = None
         self._tensors: dict[str, torch.Tensor] = {}
 
@@ -140,7 +140,7 @@ class _PinnedBatch:
             self._tensors[name] = kept
         if not tensor.is_contiguous():
             return kept.copy_(tensor)
-        # Unlike copy_(), this takes one processor. The feed needs the others.
+        # Unlike copy_(), memmove() takes only one processor. The feed needs the other processors.
         ctypes.memmove(kept.data_ptr(), tensor.data_ptr(), kept.numel() * kept.element_size())
         return kept
 

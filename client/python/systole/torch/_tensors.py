@@ -23,13 +23,13 @@ def no_batches_of_batches(batch: Any, *, collate_fn_map: Any = None) -> Any:
     )
 
 
-# Makes default_collate refuse the type. DataLoader uses default_collate unless batch_size is None.
-# This is for loaders that makes_batches() does not know.
+# Makes default_collate refuse Tensors. DataLoader uses default_collate unless batch_size is None.
+# This helps with loaders that makes_batches() does not recognise.
 torch.utils.data._utils.collate.default_collate_fn_map[Tensors] = no_batches_of_batches
 
 
 def to_tensors(batch: AnyBatch) -> dict[str, torch.Tensor]:
-    """The batch's arrays as tensors, in the feed's own memory. Only what a function of systole.map
-    made in other memory, or turned around, is copied.
+    """The batch's arrays as tensors, in the feed's own memory. An array is copied only if a
+    function of systole.map made it in other memory or reversed it.
     """
     return {name: torch.from_dlpack(batch[name]) for name in batch}  # type: ignore[attr-defined]
