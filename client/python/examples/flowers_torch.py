@@ -81,7 +81,7 @@ def main(data: str, epochs: int = 8) -> dict[str, Any]:
         print(dataset.feed)
         dataset.feed.close()
 
-        # After a restart: the batches that follow are the same to the bit.
+        # After a restart, the batches that follow are the same to the bit.
         saved = torch.load(checkpoint)
         again = systole.torch.FeedDataset(server.address, SPECS / "flowers.textproto")
         again.load_state_dict(saved["feed"])

@@ -75,7 +75,7 @@ def configure(
 
     threads:           threads that read, decode and transform at the same time; default: the number
                        that the first feed asks for, or one for each CPU
-    memory_budget:     bytes for all steps that are made before they are asked for; default: 1 GiB,
+    memory_budget:     bytes for all steps that are made ahead of the trainers; default: 1 GiB,
                        or four times the prefetch_bytes of the first feed, if that is more
     read_budget:       bytes, beside memory_budget, for records of buckets and web servers: those
                        that are read ahead and those that are kept for later; default: a quarter of

@@ -59,7 +59,7 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         raise NotImplementedError
 
     def start_prefetch(self) -> None:
-        """Begins to fetch now, not only with the first batch. Grain calls it after set_state()."""
+        """Begins to fetch now, before anybody takes a batch. Grain calls this after set_state()."""
         raise NotImplementedError
 
     @property

@@ -23,7 +23,7 @@ def _close_feeds() -> None:
         try:
             feed.close()
         except Exception:
-            pass  # In a child of fork(): the feed is the parent's.
+            pass  # This process is a child of fork(), and the feed belongs to the parent.
 
 
 class BaseFeed(AnyFeed[Batch]):
@@ -73,7 +73,7 @@ class BaseFeed(AnyFeed[Batch]):
         return {"version": STATE_VERSION, "step": step, "token": self._handle.token_at(step)}
 
     def start_prefetch(self) -> None:
-        """Begins to fetch now, not only with the first batch. Grain calls this after
+        """Begins to fetch now, before anybody takes a batch. Grain calls this after
         set_state()."""
         self._handle.start()
 

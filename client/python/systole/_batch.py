@@ -19,7 +19,8 @@ class ArraySpec:
 
     name: str
     dtype: np.dtype[Any]
-    # The shape of batch[name], over all cores of the feed. None if there is no such array.
+    # The shape of batch[name], over all cores of the feed. None if the parts of the cores do not
+    # form one array.
     shape: tuple[int, ...] | None
     # The shape of one core's part.
     per_core_shape: tuple[int, ...]

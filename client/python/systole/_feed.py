@@ -145,8 +145,8 @@ class LocalFeed(BaseFeed):
                         them, so a number other than that of the open feeds is refused. Default: the
                         open feeds' number; for the first feed, one for each CPU
     cores, process_index, process_count: as for Feed
-    prefetch_bytes:     memory for steps of this feed that are made before they are asked for; at
-                        least two fit. systole.configure(memory_budget=..) limits all feeds together
+    prefetch_bytes:     memory for steps of this feed that are made ahead of the trainer; at least
+                        two steps fit. systole.configure(memory_budget=..) limits all feeds together
     cache_memory:       bytes of memory for values of outputs with cache="memory" or "disk";
                         default: none
     cache_disk:         folder for values of outputs with cache="disk", also for later runs; one

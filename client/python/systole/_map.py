@@ -217,7 +217,7 @@ class MappedFeed(AnyFeed[MappedBatch]):
         return self._below.state_at(step)
 
     def start_prefetch(self) -> None:
-        """Begins to fetch and to apply the function now, not only with the first batch."""
+        """Begins to fetch and to apply the function now, before anybody takes a batch."""
         self._below.start_prefetch()
         self._taker()
 

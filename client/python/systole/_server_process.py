@@ -114,11 +114,11 @@ class ServerProcess:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _log_from(self, begin: int) -> tuple[str, int]:
-        """The log from byte `begin` on, or its last bytes if these are fewer, and its size."""
+        """The log from byte `begin` on, but at most its last _LOG_BYTES, and the log's size."""
         with self._log_lock:
             if self._log.closed:
                 return "", begin
             size = os.fstat(self._log.fileno()).st_size
-            # Leaves the file's position alone, because the server writes there.
+            # pread() does not move the file's position, at which the server writes.
             text = os.pread(self._log.fileno(), _LOG_BYTES, max(begin, size - _LOG_BYTES))
         return text.decode(errors="replace").strip(), size

@@ -26,7 +26,8 @@ class Device(Protocol):
 
 
 # One sharding for all arrays, or a dict of shardings by the names of arrays. Arrays that the dict
-# does not name are left out of the batch. A device means a sharding that puts everything on it.
+# does not name are left out of the batch. A device means a sharding that puts all of an array on
+# this device.
 Shardings = Device | jax.sharding.Sharding | Mapping[str, Device | jax.sharding.Sharding]
 
 
@@ -62,7 +63,8 @@ class DeviceBatch(Mapping[str, jax.Array]):
 
 
 def to_devices(batch: AnyBatch, shardings: Shardings) -> DeviceBatch:
-    """Puts a batch on devices. Returns before the transfers are done. Keeps the memory until then.
+    """Puts a batch on devices. Returns before the transfers are done. The batch's memory is kept
+    until they are done.
 
     The sharding's own index map says which examples go to which device. Each device gets a view of
     the batch, so nothing is joined or copied first. Devices that the sharding gives the same

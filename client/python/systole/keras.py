@@ -25,8 +25,8 @@ from systole._any_feed import AnyFeed
 from systole._arguments import checks_names, whole_number
 from systole._batch import AnyBatch, ArraySpec
 
-# Names of a feed's arrays, in the form that the model wants them: one array, a tuple, or a dict
-# whose keys are the model's own names.
+# Names of a feed's arrays, in the form in which the model takes the arrays: one array, a tuple, or
+# a dict whose keys are the model's own names.
 Names = str | Sequence[str] | Mapping[str, str]
 Leaf = Callable[[str], Any]
 
