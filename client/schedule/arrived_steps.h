@@ -21,7 +21,7 @@ class ArrivedSteps {
   // The step that the trainer takes next.
   int64_t next() const { return next_; }
   int64_t window() const { return window_; }
-  // Whether the step has a place, or had one.
+  // Whether the step has a place, or had a place before the trainer took it.
   bool InWindow(int64_t step) const { return step < next_ + window_; }
   // Whether the step has arrived.
   bool Has(int64_t step) const {
@@ -34,14 +34,14 @@ class ArrivedSteps {
     return step;
   }
 
-  // The step has arrived. REQUIRES: InWindow(step), not Has(step).
+  // Notes that the step has arrived. REQUIRES: InWindow(step), not Has(step).
   void Add(int64_t step) {
     SYSTOLE_CHECK(InWindow(step) && !Has(step));
     const size_t place = static_cast<size_t>(step - next_);
     if (place >= arrived_.size()) arrived_.resize(place + 1);
     arrived_[place] = true;
   }
-  // The trainer takes the step next(). REQUIRES: Has(next()).
+  // Notes that the trainer takes the step next(). REQUIRES: Has(next()).
   void Take() {
     SYSTOLE_CHECK(Has(next_));
     ++next_;

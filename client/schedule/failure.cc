@@ -10,14 +10,14 @@ FailureKind KindOf(absl::StatusCode code, bool has_pushback, bool running) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
       return FailureKind::kLost;
-    // A full server says when to try again: the pushback. Without one, a message was too large, or
-    // its length was damaged on the way.
+    // A full server gives a pushback: when to try again. If there is no pushback, a message was too
+    // large, or its length was damaged on the way.
     case absl::StatusCode::kResourceExhausted:
       if (has_pushback) return FailureKind::kLost;
       return running ? FailureKind::kSuspect : FailureKind::kFinal;
     // gRPC answers kUnimplemented if the path of a request was damaged, and a proxy answers it if
-    // its server is about to come back. With the other two codes, the token may have been damaged
-    // on the way, or its file is being written.
+    // its server is about to come back. For the other two codes, the token may have been damaged on
+    // the way, or the token's file may be half written.
     case absl::StatusCode::kUnimplemented:
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:

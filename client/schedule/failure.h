@@ -12,16 +12,17 @@
 namespace systole {
 
 enum class FailureKind {
-  // The server cannot be reached, or asks to be left alone for a while. Another server may help.
+  // The server cannot be reached, or is full and gave a pause (a pushback). Another server may
+  // help.
   kLost,
   // The server said that it is draining. It may still answer questions.
   kLeaving,
   // The cause may be a torn connection, or a bit that was flipped on the way. It may also be a bug
   // in the server, so there are few attempts.
   kSuspect,
-  // A request, an answer or a chunk was damaged on the way. The attempts are few, but more than a
-  // bad path uses up by chance. If one step in eight is damaged, eight damaged steps in a row come
-  // once in 2^24 steps.
+  // A request, an answer or a chunk was damaged on the way. The attempts are limited, but a bad
+  // path hardly ever uses up all of them: if one step in eight is damaged, eight damaged steps in a
+  // row come once in 2^24 steps.
   kDamaged,
   // No further attempt can help.
   kFinal,
@@ -36,15 +37,15 @@ inline constexpr absl::Duration kMaxPushback = absl::Minutes(1);
 
 struct Failure {
   FailureKind kind = FailureKind::kLost;
-  // The server asks for no other attempt before this time has passed. At most kMaxPushback.
+  // The least time until the next attempt, if the server gave one. At most kMaxPushback.
   absl::Duration pushback = absl::ZeroDuration();
 };
 
-// The kind of failure that an error of a server or of the connection means. `pushback`: how long
-// the server asked to be left alone, if it did (the trailing metadata "grpc-retry-pushback-ms").
-// `running`: whether a server has served the feed already. If so, three errors are kSuspect and not
-// kFinal: an unknown method, a message that is too large, a caller that is not let in. If they were
-// real, the feed could not have been served before.
+// The kind of failure that an error of a server or of the connection means. `pushback`: the pause
+// that the server gave, if any (the trailing metadata "grpc-retry-pushback-ms"). `running`: whether
+// a server has served the feed already. If `running`, three errors are kSuspect and not kFinal: an
+// unknown method, a message that is too large, a caller that is not let in. Since the feed was
+// served before, another attempt may succeed.
 Failure FailureOf(absl::StatusCode code, std::optional<absl::Duration> pushback, bool running);
 
 }  // namespace systole

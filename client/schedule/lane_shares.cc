@@ -5,16 +5,17 @@
 namespace systole {
 namespace {
 
-// The least share is a quarter of a lane. An even slower server is late, and rests.
+// The smallest share is a quarter of a lane. A server that is too slow for this share is late, and
+// rests.
 constexpr int kLeastShare = 4;
 
 // A measurement has at least this many steps for each lane, and takes at least this long.
 constexpr int64_t kStepsForLane = 4;
 constexpr absl::Duration kShortestJudgement = absl::Seconds(2);
 
-// Parts of the time in which a step is awaited from a server. If a server reaches kAlways, it holds
-// up every server that does not exceed kOften. If a server with a smaller share does not exceed
-// kSeldom, its share grows.
+// Limits for the part of the time in which the feed awaits a step from a server. A server that
+// reaches kAlways holds up every server that does not exceed kOften. If the fastest server has only
+// a part of its lane and does not exceed kSeldom, its share grows.
 constexpr double kAlways = 0.9;
 constexpr double kOften = 0.6;
 constexpr double kSeldom = 0.4;
@@ -36,7 +37,7 @@ std::vector<LaneShare> LaneShares::SharesOf(const std::vector<int>& servers) con
     shares.push_back({.server = server, .every = known == nullptr ? 1 : known->share.every});
     whole = whole || shares.back().every == 1;
   }
-  // The servers with whole lanes may be gone.
+  // If no server has a whole lane, because those servers are gone, all get whole lanes.
   if (!whole) {
     for (LaneShare& share : shares) share.every = 1;
   }

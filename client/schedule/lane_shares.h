@@ -1,7 +1,8 @@
 // Decides which part of a lane's steps the lane's server gets. With n servers each lane has every
-// n-th step. So the slowest server would set the pace: the window fills with the steps of the
-// others, and they pause. Such a server gets only every second or fourth step of its lane. The
-// other steps of the lane go to the servers that pause most.
+// n-th step. If each server got its whole lane, the slowest server would set the pace: the steps of
+// the other servers would fill the window, and these servers would pause. So a slow server gets
+// only every second or fourth step of its lane. The other steps of the lane go to the servers that
+// pause most.
 //
 //   A, B, C alike:     A B C A B C A B C A B C
 //   B is slow:         A B C A A C A B C A A C      half of B's lane
@@ -33,12 +34,13 @@ struct LaneShare {
 
 class LaneShares {
  public:
-  // The servers of the next plan and their shares. Servers that were in the last plan keep theirs.
+  // The servers of the next plan and their shares. A server of the last plan keeps its share.
   std::vector<LaneShare> SharesOf(const std::vector<int>& servers) const;
-  // The servers with whole lanes, which get the other steps. The one that paused most comes first.
+  // The servers with whole lanes, which also get the steps that slow servers do not get. The server
+  // that paused most comes first.
   std::vector<int> Helpers(const std::vector<LaneShare>& plan) const;
 
-  // A new plan. Nothing is measured until the plan is `settled`.
+  // A new plan begins. Nothing is measured until StepTaken() gets `settled`.
   void Begin(const std::vector<LaneShare>& plan);
   // The feed has awaited a step from the server for `time`.
   void Awaited(int server, absl::Duration time);

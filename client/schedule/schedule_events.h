@@ -15,8 +15,8 @@
 
 namespace systole {
 
-// The most steps that one stream is asked for. After them, the lane opens a new stream. So a server
-// that wants to stop need not wait long.
+// The most steps of one stream. After these steps the lane opens a new stream. So a server that is
+// about to stop need not wait long for its streams to end.
 inline constexpr int64_t kStepsPerStream = 1024;
 // How many second copies are allowed beyond `hedge_fraction`, because steps may be late when only
 // few have arrived. It is also the most second copies that are on the way at a time, because each
@@ -41,7 +41,8 @@ struct ScheduleOptions {
   // steps more. 0: for none.
   double hedge_fraction = 0.02;
   // How many of the listed servers the feed uses: at the beginning (first_servers), and at most
-  // (max_servers). It adds one more while the trainer waits, if the server added last has helped.
+  // (max_servers). While the trainer waits, the feed adds one more server, if the server added last
+  // has helped.
   int first_servers = kMostServers;
   int max_servers = kMostServers;
   // Decides the random part of the pauses. Clients with different seeds do not come back together.
@@ -133,8 +134,8 @@ struct OpenStream {
   int64_t count;
   int64_t stride;
 };
-// Cancel the stream. `paused`: no read is under way. `silent`: because the server has sent nothing
-// for silence_timeout. The stream's end is an event.
+// Cancel the stream. `paused`: no read is under way. `silent`: the reason is that the server has
+// sent nothing for silence_timeout. The stream's end is an event.
 struct StopStream {
   int lane;
   bool paused;
@@ -163,8 +164,8 @@ struct GiveUp {
   std::optional<FailureKind> failure;
   absl::Duration waited;
 };
-// For the log only: `server` is late with `step`. `second`: the server that is asked for the step,
-// too; nullopt: other servers go on with the steps of `server`.
+// For the log only: `server` is late with `step`. `second`: the server that sends a second copy of
+// the step; nullopt: other servers go on with the steps of `server`.
 struct StepLate {
   int64_t step;
   int server;

@@ -17,7 +17,7 @@ namespace systole {
 struct ScheduleLane {
   struct Seeking {};
   struct Streaming {
-    int64_t end;  // The first of the lane's steps that was not asked for.
+    int64_t end;  // The lane's first step that is beyond this stream.
     bool paused = false;
   };
   struct Stopping {};
@@ -26,16 +26,16 @@ struct ScheduleLane {
   int64_t step;  // The lane's first step that is not complete.
   int64_t stride;
   int64_t end;
-  int server;            // The server that it uses, or used last.
+  int server;            // The server that the lane uses, or used last.
   bool hedge = false;    // Made for one step that was late elsewhere.
   bool extra = false;    // A hedge whose step another lane has, too.
   bool won = false;      // A hedge whose copy came first.
-  absl::Duration since;  // When it began to wait for its step, or for a server to get it from.
+  absl::Duration since;  // When the lane began to wait for its step, or for a server.
   absl::Duration heard_at;
   int suspect = 0;  // Failures since the last complete step, by kind.
   int damaged = 0;
   std::optional<int> lost;       // The server that failed first since the last complete step.
-  absl::Duration failing_since;  // When it failed, if `lost` is set.
+  absl::Duration failing_since;  // When the server `lost` failed.
   State state = Seeking();
 };
 

@@ -19,9 +19,9 @@ constexpr int kMostTooBusy = 3;
 // About how often servers are asked how busy they are.
 constexpr absl::Duration kLookPeriod = absl::Seconds(10);
 
-// If a client exchanges a server and the new one is too busy again, the client itself may make it
-// busy. So after each exchange, the pause before the next one is longer. This also keeps clients
-// from changing together.
+// If a client exchanges a server and the new server is too busy again, perhaps this client makes it
+// busy. So after each exchange, the pause before the next exchange is longer. This also keeps
+// clients from changing together.
 constexpr absl::Duration kFirstSwapPause = absl::Seconds(20);
 constexpr absl::Duration kLongestSwapPause = absl::Minutes(5);
 
@@ -75,12 +75,12 @@ void ServerChoice::TakeAndPart(absl::Duration now, ServerRoster& roster, Schedul
   while (expected < wanted && TakeServer(now, roster, actions)) ++expected;
   const std::vector<int> serving = roster.AllServing();
   const std::vector<int> resting = roster.AllResting();
-  // Once enough servers serve, those that rest are given back, because others have replaced them.
-  // Until then as many of them stay as servers are wanted: they may come back before another server
-  // answers.
+  // Once enough servers serve, the resting servers are given back, because others have replaced
+  // them. Until then `wanted` resting servers stay, because they may come back before another
+  // server answers.
   const size_t kept = serving.size() >= wanted ? 0 : wanted;
   for (size_t i = 0; i + kept < resting.size(); ++i) roster.Part(resting[i]);
-  // More than are wanted: the busiest goes.
+  // If more servers serve than are wanted, the busiest are given back.
   for (size_t surplus = serving.size(); surplus > wanted; --surplus) {
     const auto busy = [this, now](int server) {
       const std::optional<ServerLoad> load = subset_.LoadOf(server, now);
@@ -129,7 +129,7 @@ void ServerChoice::LookAround(absl::Duration now, ServerRoster& roster, Schedule
     return;
   }
   for (const int server : serving) {
-    // A server that has not told of its load will not tell of it now.
+    // A server that sent no load with earlier answers would send none now.
     const std::optional<ServerLoad> load = subset_.LoadOf(server, now);
     if (roster.IsAsked(server) || !load.has_value()) continue;
     roster.Ask(server);
@@ -152,7 +152,7 @@ void ServerChoice::EndLook(absl::Duration now, ServerRoster& roster) {
   if (!spare_.has_value()) return;
   const int spare = *spare_;
   spare_.reset();
-  if (!roster.Knows(spare)) return;  // It has left the list.
+  if (!roster.Knows(spare)) return;  // The spare server has left the list.
   if (roster.IsSpare(spare) && subset_.HasRoom(spare, now)) {
     bool fair = true;
     for (const int server : serving) {

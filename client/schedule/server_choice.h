@@ -32,12 +32,12 @@ class ServerChoice {
     begun_ = true;
     PlanLook(now);
   }
-  // A server has answered. A new server that is full or has too much to do is given back, if there
-  // is another one.
+  // A server has answered. A new server that is full or has too much to do is given back, if the
+  // list has another server.
   void Answered(int server, const std::optional<ServerLoad>& load, absl::Duration now,
                 ServerRoster& roster);
-  // The trainer took a step, for which it had waited for `waited`. `settled`: it is a step of the
-  // present plan.
+  // The trainer took a step, for which it had waited for `waited`. `settled`: the step belongs to
+  // the present plan.
   void StepTaken(absl::Duration now, absl::Duration waited, bool settled,
                  const ServerRoster& roster);
   // The roster has no more use for the server.
@@ -50,8 +50,8 @@ class ServerChoice {
   absl::Duration Advance(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
 
  private:
-  // Takes the next server of the list, and asks it. False: there is none, or it is too early. Then
-  // due_ says when the next one is due.
+  // Takes the next server of the list, and asks it. Returns false if the list has no further
+  // server, or if it is too early. If it is too early, sets due_ to the time of the next attempt.
   bool TakeServer(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
   void TakeAndPart(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
   // Plans when the servers in use, and the next one of the list, are asked how busy they are.
@@ -66,15 +66,15 @@ class ServerChoice {
   ServerDemand demand_;
   absl::Duration due_ = absl::InfiniteDuration();
   bool begun_ = false;
-  // taken_ counts the servers taken since one answered and was kept. too_busy_ counts those of them
-  // that were given back because of their load. taken_at_ is when the last one was taken.
+  // taken_ counts the servers taken since a new server answered and was kept. too_busy_ counts how
+  // many of these were given back because of their load. taken_at_ is when a server was last taken.
   int taken_ = 0;
   int too_busy_ = 0;
   absl::Duration taken_at_ = absl::ZeroDuration();
   absl::Duration look_at_ = absl::InfiniteDuration();  // When to ask how busy servers are.
   std::optional<int> spare_;                           // The server asked beside those in use.
   bool looks_ = false;
-  absl::Duration swaps_after_ = absl::ZeroDuration();  // When another server may be taken instead.
+  absl::Duration swaps_after_ = absl::ZeroDuration();  // When the next exchange may happen.
   absl::Duration swap_pause_ = absl::ZeroDuration();
 };
 

@@ -14,7 +14,8 @@ constexpr absl::Duration kShortestMeasure = absl::Seconds(2);
 constexpr double kWaits = 0.05;
 constexpr double kNoWait = 0.01;
 
-// A server helps if the rate grows by this part of what one more server of n could bring (1 / n).
+// One more server could raise the rate of n servers by 1 / n. The added server helps if the rate
+// grows by at least this part of 1 / n.
 constexpr double kHelps = 0.25;
 
 constexpr absl::Duration kFirstPause = absl::Seconds(30);

@@ -1,13 +1,13 @@
 // Decides how many servers a feed uses. Adds one while the trainer waits, if the server added last
-// has helped. Gives one up if the server added last did not help, or if the trainer has not waited
-// for some time.
+// has helped. Gives a server up if the server added last did not help, or if the trainer has not
+// waited for some time.
 //
 //   measure the trainer's wait and rate -> waits: add one -> measure -> faster: go on
 //                                                                    -> not:    give it back
 //
-// Each server that did not help doubles the time until the next one is tried. If a server was given
-// up and the trainer then waits, the time until another one is given up doubles. So the number of
-// servers settles.
+// Each server that did not help doubles the time until the next server is tried. If a server was
+// given up and the trainer then waits, the time until another server is given up doubles. So the
+// number of servers settles.
 //
 // Times are those of StepSchedule. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_SERVER_DEMAND_H_
@@ -51,7 +51,7 @@ class ServerDemand {
   absl::Duration grows_after_ = -absl::InfiniteDuration();
   bool shrank_ = false;  // The last change was that a server was given up.
   absl::Duration waited_at_ = absl::ZeroDuration();  // When the trainer last waited.
-  absl::Duration shrinks_after_ = kShrinksAfter;     // This long after a wait.
+  absl::Duration shrinks_after_ = kShrinksAfter;     // How long after a wait a server is given up.
 
   static constexpr absl::Duration kShrinksAfter = absl::Minutes(1);
 };

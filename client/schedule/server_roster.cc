@@ -7,7 +7,7 @@
 namespace systole {
 namespace {
 
-// After this many steps a server's lags are forgotten.
+// After this many steps in a row, a server's lags are forgotten.
 constexpr int kStepsToTrust = 16;
 
 // While others serve, a server that lagged or leaves is asked again after pauses that double.

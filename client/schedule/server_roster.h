@@ -1,5 +1,5 @@
-// The servers that a feed uses: which of them may be given steps, and when one that failed or
-// lagged is asked again. Those that are only in the list are in ServerSubset.
+// The servers that a feed uses: which of them may be given steps, and when a server that failed or
+// lagged is asked again. The servers of the list that the feed does not use are in ServerSubset.
 //
 //   Asking -> Serving -> Resting (failed or late; asked again later) -> Asking ..
 //   Spare (asked, gets no steps) -> Serving
@@ -39,7 +39,7 @@ class ServerRoster {
   void Use(int number);
   // The server gets no more steps, and Advance() releases it.
   void Part(int number);
-  // A serving server is asked, too.
+  // Notes that a question to a serving server is under way.
   void Ask(int number);
   // The server gets no more steps, and Advance() forgets it. False: the server is not known.
   bool Leave(int number);
@@ -69,7 +69,7 @@ class ServerRoster {
   bool IsAsked(int number) const;
   // Whether the server was never given steps, because its first question is under way.
   bool IsNew(int number) const;
-  // Whether it was added by JoinSpare() and its question has not failed.
+  // Whether JoinSpare() added the server, and its question has not failed.
   bool IsSpare(int number) const;
   bool Serves(int number) const;
   bool AnotherServes(int number) const;
@@ -93,7 +93,7 @@ class ServerRoster {
 
   struct Advanced {
     absl::Duration due = absl::InfiniteDuration();  // When to ask the next server.
-    int64_t probes = 0;                             // How many were asked again.
+    int64_t probes = 0;                             // How many servers were asked again.
     std::vector<int> released;
   };
   // Forgets servers that have left, and releases those that part, once they are not `used` any
@@ -117,8 +117,8 @@ class ServerRoster {
     bool left = false;
     bool parts = false;
     bool asked = false;  // A question is under way.
-    int failures = 0;    // Since its last complete step.
-    int lags = 0;        // Since it last sent kStepsToTrust steps in a row.
+    int failures = 0;    // Failures since the server's last complete step.
+    int lags = 0;        // Lags since the server last sent kStepsToTrust steps in a row.
     int steps = 0;
     // Failed questions in a row, of each kind of failure.
     int suspect = 0;

@@ -10,15 +10,15 @@ namespace {
 // A server that was given back comes after all others for this long.
 constexpr absl::Duration kRest = absl::Minutes(1);
 
-// An answer counts for this long. So some twenty answers count at a time, and their average says
-// something about all servers.
+// An answer counts for this long. About every 10 s one spare server answers, so some twenty answers
+// count at a time. Their average tells roughly how busy all servers are.
 constexpr absl::Duration kMemory = absl::Minutes(3);
 
-// A server that is less busy than this has time for everybody, however idle the others are.
+// A server that is less busy than this loses no client, however idle the other servers are.
 constexpr double kHardlyBusy = 0.1;
 
 // At most this part of a server's clients leave it at a time. Its answer is some seconds old, so
-// some may have left it already.
+// some clients may have left already.
 constexpr double kMostExcess = 0.5;
 
 }  // namespace

@@ -38,8 +38,8 @@ class ServerSubset {
   // Takes a server off the list. False: it is not in the list.
   bool Remove(int server);
 
-  // Takes the first server that is not taken. Those that were given back in the last minute come
-  // last; if `rested`, they are left out.
+  // Takes the first server that is not taken. Servers that were given back in the last minute come
+  // last. If `rested`, such servers are left out.
   std::optional<int> Take(absl::Duration now, bool rested = false);
   // Whether Take() would return a server.
   bool CanTake(absl::Duration now, bool rested = false) const;
@@ -48,7 +48,7 @@ class ServerSubset {
 
   // What a server has answered about its load. nullopt: the server does not say.
   void Told(int server, const std::optional<ServerLoad>& load, absl::Duration now);
-  // The server's last answer. nullopt: it said nothing, or more than a minute ago.
+  // The load in the server's last answer. nullopt: the answer had none, or is 3 minutes old.
   std::optional<ServerLoad> LoadOf(int server, absl::Duration now) const;
   // Whether the server has room for this client: it has a free place, and is no busier than the
   // average of the other servers that told of their load.
@@ -67,11 +67,12 @@ class ServerSubset {
     absl::Duration told;
   };
   bool IsTaken(int server) const;
-  // nullopt: none of them told of its load.
+  // The average load of the other servers. nullopt: none of them told of its load.
   std::optional<double> AverageWithout(int server, absl::Duration now) const;
   bool IsRested(int server, absl::Duration now) const;
   std::optional<int> Next(absl::Duration now, bool rested) const;
-  // Forgets what is older than a minute.
+  // Forgets servers that are not taken, were not given back in the last minute, and have not told
+  // of their load for 3 minutes.
   void Forget(absl::Duration now);
 
   std::vector<std::pair<uint64_t, int>> order_;  // Rank and number of each server in the list.

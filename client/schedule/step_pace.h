@@ -38,7 +38,7 @@ class StepPace {
   static constexpr int kMostDoublings = 6;
 
   std::optional<absl::Duration> pace_;
-  int moves_ = 0;  // Since the last step that arrived.
+  int moves_ = 0;  // Moves since the last step arrived.
 };
 
 }  // namespace systole

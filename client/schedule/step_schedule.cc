@@ -54,7 +54,7 @@ void StepSchedule::On(const AskFailed& event) {
   if (!servers_.AskFailed(event.server, event.failure, now_, /*matters=*/!stopped_)) return;
   ++counts_.retries;
   const FailureKind kind = event.failure.kind;
-  // While there are others, a server that always garbles its answers does no harm.
+  // While there are other servers, a server that always garbles its answers does no harm.
   if (kind == FailureKind::kFinal ||
       (servers_.IsUseless(event.server) && !servers_.AnotherServes(event.server) &&
        !choice_.CanTake(now_))) {
@@ -79,7 +79,7 @@ void StepSchedule::On(const StepArrived& event) {
   lane.lost.reset();
   servers_.StepArrived(lane.server);
   if (!steps_.Has(step)) {
-    steps_.Add(step);  // It is in the window: a stream is paused before it leaves the window.
+    steps_.Add(step);  // The step is in the window: a stream pauses before it leaves the window.
     lane.won = lane.hedge;
     ++arrived_;
     arrived_at_ = now_;

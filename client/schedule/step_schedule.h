@@ -7,12 +7,13 @@
 //   lanes              each has the steps begin, begin + stride, .., below its end. At any time it
 //                      has one server, and at most one stream
 //   plan               n lanes for n serving servers: lane j has the steps cut + j, cut + j + n, ..
-//                      The lane of a slow server is divided: others get a part of its steps
+//                      The lane of a slow server is divided: other servers get a part of its steps
 //
 // When the serving servers change there is a new plan. It begins at the first step beyond the
 // window, because no lane has received a byte of such a step. The lanes of the old plan end there.
-// A lane whose server fails or lags goes on with another one, at its first incomplete step. A step
-// that the trainer waits for is hedged: a lane of one step asks another server for a second copy.
+// A lane whose server fails or lags goes on with another server, at its first incomplete step. A
+// step that the trainer waits for is hedged: a lane of one step requests a second copy from another
+// server.
 //
 //   servers: ServerChoice (which are used), ServerRoster (those in use)
 //   lanes:   ScheduleLane

@@ -48,7 +48,7 @@ void StepSchedule::Plan() {
   if (!started_) return;
   const std::vector<int> expected = servers_.Expected();
   std::vector<LaneShare> plan = shares_.SharesOf(expected);
-  // Without a server, the plan waits for the first one that comes.
+  // If no server is expected, the next plan waits until one comes.
   if (expected.empty() || plan == plan_) return;
   cut_ = plan_.empty() ? steps_.next() : steps_.next() + steps_.window();
   for (auto& [number, lane] : lanes_) lane.end = std::min(lane.end, cut_);
@@ -242,8 +242,8 @@ void StepSchedule::Hedge() {
            (steps_.next() - lane.step) % lane.stride == 0;
   });
   if (owner == lanes_.end()) return;
-  // A second copy of the step (a hedge) is tried before the lane is moved. The copy costs one step,
-  // a move costs all that is on the way.
+  // A second copy of the step (a hedge) is tried before the lane is moved. The copy costs one step.
+  // A move costs all steps that are on the way.
   const absl::Duration due = owner->second.since + pace_.late_after() / 2;
   if (now_ < due) {
     Due(due);

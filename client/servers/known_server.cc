@@ -45,7 +45,7 @@ absl::Status Unreachable(absl::string_view what, const std::map<int, KnownServer
   int named = 0;
   const KnownServer* shown = nullptr;
   for (const auto& [number, server] : servers) {
-    if (server.link == nullptr && server.last_error.ok()) continue;  // Never asked.
+    if (server.link == nullptr && server.last_error.ok()) continue;  // The server was never asked.
     if (++named > kMostNamed) continue;
     absl::StrAppend(&message, separator, server.address, ": ",
                     server.last_error.ok() ? "no answer" : server.last_error.message());

@@ -18,7 +18,8 @@ namespace systole {
 
 struct KnownServer {
   std::string address;
-  // Null while the server is not used: then it costs nothing but its address.
+  // Null while the server is not used. A server that is not used costs only the memory of its
+  // address.
   std::unique_ptr<ServerLink> link;
   // The identity in the server's answer, if the answer fits the feed. It is forgotten when a stream
   // breaks, because another process may listen at the address afterwards.

@@ -69,7 +69,7 @@ void ReceiveMeter::CallTook(uint64_t number, int64_t bytes) {
   MutexLock lock(mu_);
   accounted_bytes_ += bytes + bytes / 8 + kMessageBytes;
   // A connection keeps the order of messages. Before the server answered this call, it read that
-  // the earlier calls were given up. So we have read all that it sent for those calls.
+  // the earlier calls were given up. So we have read all that the server sent for those calls.
   while (!given_up_.empty() && given_up_.front().at <= number) {
     Settle(given_up_.front().ahead_bytes);
     given_up_.pop_front();
@@ -101,8 +101,8 @@ int64_t ReceiveMeter::overruns() const {
 
 void ReceiveMeter::Look() {
   MutexLock lock(mu_);
-  // The time is read, and the bytes taken are summed up, before the sockets are asked. So all bytes
-  // taken are among those received.
+  // The time and the sum of the bytes taken are read before the sockets' counts of bytes received.
+  // So all bytes taken are among those received.
   const int64_t idle_seconds = (clock_() - idle_until_) / absl::Seconds(1);
   idle_until_ += absl::Seconds(idle_seconds);
   int64_t received_bytes = 0;

@@ -50,7 +50,7 @@ class ReceiveMeter {
 
   // Adds a socket of the link. The socket is watched until it is closed.
   void AddSocket(int fd) ABSL_LOCKS_EXCLUDED(mu_);
-  // Counts what has come since the last Look(), and closes the connections if it is too much.
+  // Counts the bytes since the last Look(), and closes the connections if too many have come.
   void Look() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -83,7 +83,7 @@ class ReceiveMeter {
   uint64_t begun_ ABSL_GUARDED_BY(mu_) = 0;            // Calls so far.
   size_t open_ ABSL_GUARDED_BY(mu_) = 0;               // Calls that have not ended.
   size_t most_open_ ABSL_GUARDED_BY(mu_) = 0;          // The most at the same time, so far.
-  std::deque<GivenUp> given_up_ ABSL_GUARDED_BY(mu_);  // In order.
+  std::deque<GivenUp> given_up_ ABSL_GUARDED_BY(mu_);  // In the order of `at`.
   int64_t asked_bytes_ ABSL_GUARDED_BY(mu_) = 0;       // For the calls under way.
   // Bytes received up to the last look, less those that were accounted for by then.
   int64_t unaccounted_bytes_ ABSL_GUARDED_BY(mu_) = 0;
@@ -104,7 +104,7 @@ class MeteredCall {
 
   // A message of `bytes` was taken.
   void Took(int64_t bytes) { meter_->CallTook(number_, bytes); }
-  // The call has ended with `status`. Call this at most once. Returns `status`, or in its place
+  // The call has ended with `status`. Call this at most once. Returns `status` or, instead of it,
   //   Internal  the meter ended the call, because the server sent too much.
   absl::Status End(absl::Status status);
 
@@ -132,7 +132,7 @@ class ReceiveWatch {
   CondVar wakes_;
   std::vector<std::weak_ptr<ReceiveMeter>> meters_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  WorkerPool thread_;  // Last: the thread uses the members above.
+  WorkerPool thread_;  // Declared last, because the thread uses the members above.
 };
 
 }  // namespace systole

@@ -9,7 +9,7 @@
 namespace systole {
 namespace {
 
-// Less than the time between two reports.
+// How long a call may take: less than the time between two reports.
 constexpr std::chrono::seconds kPatience(5);
 
 }  // namespace

@@ -1,7 +1,7 @@
 // One ReportTrainer call to one server. It reports how long a trainer waits for its steps.
 //
-// Thread-compatible; Cancel() may be called while it runs. Must be destroyed on one of our own
-// threads, like a ServerLink. Once it has started, it does not need the link.
+// Thread-compatible; Cancel() may be called while the call runs. Must be destroyed on one of our
+// own threads, like a ServerLink. Once the call has started, it does not need the link.
 #ifndef SYSTOLE_CLIENT_SERVERS_REPORT_CALL_H_
 #define SYSTOLE_CLIENT_SERVERS_REPORT_CALL_H_
 
@@ -32,7 +32,7 @@ class ReportCall {
  private:
   const std::function<void(absl::Status)> done_;
   grpc::ClientContext context_;
-  std::optional<MeteredCall> metered_;  // While it runs.
+  std::optional<MeteredCall> metered_;  // Set while the call runs.
   std::unique_ptr<v1::Systole::Stub> stub_;
   v1::ReportTrainerRequest request_;
   v1::ReportTrainerResponse response_;

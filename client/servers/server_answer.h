@@ -26,7 +26,7 @@ inline constexpr int kMaxFeedAnswerBytes = 1 << 20;
 // The largest answer to ReportTrainer that the client accepts. The answer is empty today.
 inline constexpr int kMaxReportAnswerBytes = 1 << 10;
 
-// Larger counts and sizes are taken for mistakes. Sums of a few smaller ones do not overflow.
+// Larger counts and sizes are taken for mistakes. Sums of a few smaller numbers do not overflow.
 inline constexpr int64_t kMaxCount = int64_t{1} << 60;
 
 // Checks that `answer` can be what `spec` yields. Its tensors must be the spec's outputs and

@@ -99,7 +99,7 @@ absl::Status CheckServerAddress(absl::string_view address) {
       return absl::OkStatus();
     }
   }
-  // A person may have given shards in place of a server.
+  // A person may have given shards in place of a server. Their address may hold secrets.
   const std::string shown = MayHoldSecrets(address) ? ShownAddress(address) : std::string(address);
   return absl::InvalidArgumentError(absl::StrCat("server address '", shown,
                                                  "': want HOST:PORT or unix:PATH, such as "

@@ -40,8 +40,7 @@ class ServerLink {
  public:
   // Connects when first used. `watch` ensures that the server sends no more than it was asked for.
   // `share_memory`: read slices from the server's memory if possible. `trace` goes with each call
-  // that the feed makes. REQUIRES:
-  // CheckServerAddress(address) is OK.
+  // that the feed makes. REQUIRES: CheckServerAddress(address) is OK.
   ServerLink(std::string address, std::shared_ptr<const ChannelSecurity> security,
              ReceiveWatch& watch, bool share_memory = false, TraceHeaders trace = {});
 
@@ -51,7 +50,7 @@ class ServerLink {
   // The channel for a call that begins now. Reads the TLS files. If they have changed, the channel
   // is new, and running calls keep the old one. This must not run in a gRPC callback either.
   std::shared_ptr<grpc::Channel> channel() ABSL_LOCKS_EXCLUDED(mu_);
-  // The meter for the calls on its channels. Each call is a MeteredCall.
+  // The meter for the calls on this link's channels. Each call is a MeteredCall.
   const std::shared_ptr<ReceiveMeter>& meter() const { return meter_; }
   bool tls() const { return security_->tls(); }
   // Adds the access token to a call. Use it before the call begins. It may read a file.
@@ -60,9 +59,9 @@ class ServerLink {
   // Adds the trace to a call that has not begun.
   void AddTrace(grpc::ClientContext& context) const { trace_.AddTo(context); }
 
-  // A connection for the shared memory of one stream. Null if the stream has to come as bytes: the
-  // server is not on this machine, belongs to another user, or does not share its memory. Or this
-  // client does not share (StopSharing(), or its options).
+  // A connection for the shared memory of one stream. Null if the stream has to come as bytes. The
+  // reason is that the server is not on this machine, belongs to another user, or does not share
+  // its memory, or that this client does not share (StopSharing(), or its options).
   std::unique_ptr<SlotReader> OpenSlots() ABSL_LOCKS_EXCLUDED(mu_);
   // From now on every stream comes as bytes. `why` is the reason.
   void StopSharing(absl::string_view why) ABSL_LOCKS_EXCLUDED(mu_);
@@ -81,7 +80,7 @@ class ServerLink {
   std::string not_shared_ ABSL_GUARDED_BY(mu_);
 };
 
-// One ResolveFeed call to one server. Thread-compatible; Cancel() may be called while it runs.
+// One ResolveFeed call to one server. Thread-compatible; Cancel() may run while the call runs.
 class ResolveCall {
  public:
   // `compact`: whether the client finishes tensors. `done` gets the answer's status on one of
@@ -106,7 +105,7 @@ class ResolveCall {
   ServerLink& link_;
   const std::function<void(absl::Status)> done_;
   grpc::ClientContext context_;
-  std::optional<MeteredCall> metered_;  // While it runs.
+  std::optional<MeteredCall> metered_;  // Set while the call runs.
   GuardedMessage request_;
   grpc::ByteBuffer response_bytes_;
   v1::ResolveFeedResponse response_;

@@ -33,7 +33,7 @@ absl::Status LookUp(absl::string_view name_and_port, std::vector<std::string>& a
   const size_t colon = name_and_port.rfind(':');
   const std::string port(name_and_port.substr(colon + 1));
   absl::string_view name = name_and_port.substr(0, colon);
-  // A text in brackets is an address, and is valid whatever this host's own addresses are.
+  // A text in brackets is an IPv6 address. It is valid even if this host has no IPv6 address.
   const bool is_address = absl::ConsumePrefix(&name, "[") && absl::ConsumeSuffix(&name, "]");
   const addrinfo hints = {
       .ai_flags = AI_NUMERICSERV | (is_address ? AI_NUMERICHOST : AI_ADDRCONFIG),
@@ -53,7 +53,7 @@ absl::Status LookUp(absl::string_view name_and_port, std::vector<std::string>& a
     }
     addresses.push_back(one->ai_family == AF_INET6 ? absl::StrCat("[", text, "]:", port)
                                                    : absl::StrCat(text, ":", port));
-    if (addresses.size() > kMaxServers) break;  // Read() says so.
+    if (addresses.size() > kMaxServers) break;  // Read() returns the error.
   }
   return absl::OkStatus();
 }
@@ -71,7 +71,7 @@ absl::Status ReadList(const std::string& path, std::vector<std::string>& address
           absl::StrCat(path, ", line ", line_number, ": ", ForeignText(valid.message())));
     }
     addresses.emplace_back(address);
-    if (addresses.size() > kMaxServers) break;  // Read() says so.
+    if (addresses.size() > kMaxServers) break;  // Read() returns the error.
   }
   if (addresses.size() > before) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -120,8 +120,8 @@ absl::StatusOr<std::vector<std::string>> ServerList::Read() const {
                                                        ", the most in a list: list fewer of them"));
     }
   }
-  // Each address once. Equal ones need not be neighbours, because the order of a name's addresses
-  // changes from answer to answer.
+  // Keeps each address once. Equal addresses need not be neighbours, because the order of a name's
+  // addresses changes from answer to answer.
   std::set<std::string> seen;
   std::vector<std::string> unique;
   for (std::string& address : addresses) {

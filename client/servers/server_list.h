@@ -1,5 +1,5 @@
-// The servers of a feed, as its trainer gives them: addresses, names that are looked up, files that
-// list addresses.
+// The servers of a feed, as its trainer gives them: addresses, names that are looked up, and files
+// that list addresses.
 //
 //   HOST:PORT, unix:PATH    one server
 //   dns:///NAME:PORT        one server at each address of NAME, looked up again and again
@@ -32,7 +32,7 @@ inline constexpr int64_t kMaxServerFileBytes = 256 << 10;
 class ServerList {
  public:
   // InvalidArgument if `servers` is empty, has more than kMaxServers entries, or has an entry of
-  // none of the forms above. Looks nothing up yet.
+  // none of the forms above. Looks up no name and reads no file yet.
   static absl::StatusOr<ServerList> Create(std::vector<std::string> servers);
 
   // How often to call Read(): every few seconds if there are names or files, never otherwise.

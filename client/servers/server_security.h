@@ -62,9 +62,9 @@ class ChannelSecurity {
   ChannelSecurity() = default;
 
   // `servers` is FeedClientOptions::servers.
-  //   InvalidArgument    certificate without key or the reverse; TLS files without `tls`; a file
-  //                      without a token, or a token that would go to one of `servers` in plain
-  //                      text; the error of NameInCertificates().
+  //   InvalidArgument    a certificate without its key, or a key without its certificate; TLS files
+  //                      without `tls`; a file without a token; a token that would go to one of
+  //                      `servers` in plain text; the error of NameInCertificates().
   //   PermissionDenied   other users can read the token or the key.
   //   Errors of ReadSmallFile(); each names the file.
   static absl::StatusOr<std::shared_ptr<const ChannelSecurity>> Open(
