@@ -91,7 +91,7 @@ struct ChunkArrived {
 struct StepArrived {
   int lane;
 };
-// A lane's stream has ended. Without `failure` it has ended as it was asked to.
+// A lane's stream has ended. Without `failure` the stream ended well, or was cancelled.
 struct StreamEnded {
   int lane;
   std::optional<Failure> failure;

@@ -27,7 +27,7 @@ struct ScheduleLane {
   int64_t stride;
   int64_t end;
   int server;            // The server that the lane uses, or used last.
-  bool hedge = false;    // Made for one step that was late elsewhere.
+  bool hedge = false;    // Made for one step that was late on another lane.
   bool extra = false;    // A hedge whose step another lane has, too.
   bool won = false;      // A hedge whose copy came first.
   absl::Duration since;  // When the lane began to wait for its step, or for a server.

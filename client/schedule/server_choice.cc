@@ -8,12 +8,12 @@ namespace systole {
 namespace {
 
 // If the servers that are taken fail one after the other, this many more than wanted are taken
-// without a pause. After that, there is a pause before each further server: it doubles from
+// without a pause. After that, there is a pause before each further server. The pause doubles from
 // `backoff` to `max_backoff`.
 constexpr int kTakenAtOnce = 2;
 
 // A server that is taken in place of another may have too much to do as well. At most this many
-// such servers in a row are given back. Then the next one is kept.
+// such servers in a row are given back. Then the next server is kept.
 constexpr int kMostTooBusy = 3;
 
 // About how often servers are asked how busy they are.

@@ -1,5 +1,5 @@
 // Decides which servers of the list a feed uses. Takes servers while too few serve, gives others
-// back, and now and then compares the servers in use with another one.
+// back, and now and then compares the servers in use with another server.
 //
 // The servers that were taken are in the feed's ServerRoster, which the calls below change. Times
 // are those of StepSchedule, and never go back. Actions are appended. Thread-compatible.
@@ -54,7 +54,7 @@ class ServerChoice {
   // server, or if it is too early. If it is too early, sets due_ to the time of the next attempt.
   bool TakeServer(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
   void TakeAndPart(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
-  // Plans when the servers in use, and the next one of the list, are asked how busy they are.
+  // Plans when the servers in use, and the next server of the list, are asked how busy they are.
   void PlanLook(absl::Duration now);
   void LookAround(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
   void EndLook(absl::Duration now, ServerRoster& roster);

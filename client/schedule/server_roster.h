@@ -77,7 +77,7 @@ class ServerRoster {
   bool IsExpected(int number) const;
   std::vector<int> Expected() const;
   std::vector<int> AllServing() const;
-  // The servers that rest or are asked again. The one that failed first comes first.
+  // The servers that rest or are asked again. The server that failed first comes first.
   std::vector<int> AllResting() const;
   // The serving server with the fewest lanes, but not `avoided`.
   std::optional<int> Choose(absl::FunctionRef<int64_t(int)> lanes_of,

@@ -9,8 +9,9 @@
 //   plan               n lanes for n serving servers: lane j has the steps cut + j, cut + j + n, ..
 //                      The lane of a slow server is divided: other servers get a part of its steps
 //
-// When the serving servers change there is a new plan. It begins at the first step beyond the
-// window, because no lane has received a byte of such a step. The lanes of the old plan end there.
+// When the serving servers change there is a new plan. The new plan begins at the first step beyond
+// the window, because no lane has received a byte of such a step. The lanes of the old plan end at
+// this step.
 // A lane whose server fails or lags goes on with another server, at its first incomplete step. A
 // step that the trainer waits for is hedged: a lane of one step requests a second copy from another
 // server.

@@ -1,5 +1,5 @@
-// The engine that all LocalFeeds of a process share. The first feed makes it and the last one ends
-// it, so 30 feeds take no more threads than one feed.
+// The engine that all LocalFeeds of a process share. The first feed makes the engine, and the last
+// feed ends it. So 30 feeds take no more threads than one feed.
 //
 // Single-thread: call with the GIL held. The GIL guards the state, also in a child of fork(). The
 // child forgets the parent's engine, because the engine's threads are in the parent.

@@ -81,8 +81,8 @@ def configure(
                        that are read ahead and those that are kept for later; default: a quarter of
                        memory_budget
     block_cache:       folder on a local disk for what was read from buckets and web servers, also
-                       for later runs; one process uses it at a time, and processes forked from
-                       this one use none; default: nothing is kept
+                       for later runs; default: nothing is kept. Only one process may use a folder
+                       at a time. Processes forked from this process use no folder
     block_cache_bytes: the most that is kept in that folder
 
     The values apply to feeds opened from now on, also in processes forked from this one. Raises

@@ -272,7 +272,7 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
     def _go_to(self, updates: int) -> None:
         """Sets the feed to the save whose weights have had this number of updates. A save writes
         our file and then the file of weights, and a crash may come between the two. Both files
-        have the number of updates, which tells the save that the weights belong to."""
+        have the number of updates, and so the number finds the save of these weights."""
         for save in self._saves:
             if save["updates"] == updates:
                 self._train.load_state_dict(save["state"])
