@@ -1,17 +1,17 @@
 // Decides which of the unused blocks is dropped first when memory is short.
 //
-// For each feed that has begun a block, the block has a count of the records that the feed will
-// still read of it in this pass. When every feed that has begun the block has read all of them, the
-// block is *spent*. Blocks are dropped in this order:
+// A block has a count for each feed that has begun to read it. The count is the number of the
+// block's records that the feed will still read in this pass. When none of these feeds has a record
+// left to read, the block is *spent*. Blocks are dropped in this order:
 //   1. blocks of feeds that are gone, the oldest first;
-//   2. spent blocks. With one feed, the block that was spent last is dropped first. The next epoch
-//      needs the other blocks sooner, and would find no block if the oldest were dropped first.
-//      With several feeds, the block that was spent first is dropped first, because a feed that is
-//      behind needs the newest blocks;
+//   2. spent blocks. With one feed, the block that was spent last is dropped first, because the
+//      next epoch needs the other blocks sooner. If the oldest block were dropped first, the next
+//      epoch would find none of its blocks. With several feeds, the block that was spent first is
+//      dropped first, because a feed that is behind needs the newest blocks;
 //   3. the other blocks, the least recently read first.
-// A feed that has read nothing during many reads of others is gone.
+// A feed counts as gone if it has read nothing during many reads of other feeds.
 //
-// Thread-compatible. Knows numbers, not blocks.
+// Thread-compatible. Has only the numbers of the blocks, not the blocks.
 #ifndef SYSTOLE_CORE_FETCH_KEPT_ORDER_H_
 #define SYSTOLE_CORE_FETCH_KEPT_ORDER_H_
 
@@ -42,12 +42,12 @@ class KeptOrder {
   // A block has counts for at most this many feeds. If one more feed comes, the oldest count is
   // dropped.
   static constexpr size_t kMaxFeeds = 8;
-  // A feed is gone after this many reads of others, or after four times as many as there are
-  // blocks, if that is more.
+  // A feed counts as gone if other feeds have read more often than this since its last read, and
+  // more often than four times the number of blocks.
   static constexpr int64_t kIdleReads = 1000;
 
-  // The facts about a block. Only KeptOrder looks into it. Its address stays the same until the
-  // block is removed, so that a block need not be looked up again.
+  // The facts about a block. Only KeptOrder uses the members. The address of a Kept stays the same
+  // until the block is removed, so a caller may keep the reference.
   struct Kept {
     int64_t number = 0;
     absl::InlinedVector<Pass, 1> passes;  // Most blocks have one feed.
@@ -58,20 +58,21 @@ class KeptOrder {
     std::optional<Place> place;  // Its place in free_.
   };
 
-  // The block, which is added if it is new. A new block is in use.
+  // Returns the block. If it is new, adds it as a block in use.
   Kept& Of(int64_t block);
 
-  // A feed reads `records` records of a block, and `records_in_block` of them in a whole pass. If
-  // the feed had read all its records of the block, its next pass begins.
+  // Notes that a feed reads `records` records of a block. In a whole pass the feed reads
+  // `records_in_block` records of this block. If the feed had read all of them before, its next
+  // pass begins.
   void Read(Kept& kept, uint64_t feed, int64_t records, int64_t records_in_block);
   // Takes back a Read() whose read did not happen.
   void Unread(Kept& kept, uint64_t feed, int64_t records);
 
-  // Says whether the block is unused.
+  // Sets whether the block is unused.
   void SetFree(Kept& kept, bool is_free);
 
   // The free block that is dropped first. nullopt if no block is free. Blocks are put in order only
-  // here. As long as all blocks have room, this is not called, and reads only change counts.
+  // here. As long as all blocks have room, First() is not called, and reads only change counts.
   std::optional<int64_t> First();
 
   // Forgets the block, if it was added.
@@ -90,14 +91,14 @@ class KeptOrder {
   // Notes that the feed reads now, and forgets feeds that are gone.
   void Touch(uint64_t feed);
   void Forget(uint64_t feed);
-  // The block's place has changed.
+  // Notes that the block's place has changed.
   void Move(Kept& kept);
   // Moves blocks whose place has changed to their new place.
   void PutInOrder();
 
   int64_t now_ = 0;  // Counts reads.
   std::unordered_map<int64_t, Kept> blocks_;
-  // Each number is there once. Some of these blocks may be removed already.
+  // No number is in moved_ twice. Some of these blocks may have been removed.
   std::vector<int64_t> moved_;
   std::set<Place> free_;   // As of the last PutInOrder().
   std::list<Feed> feeds_;  // The feed that has read last is at the end.

@@ -10,7 +10,7 @@
 
 namespace systole {
 
-// Thread-compatible, but the read counts its bytes on any thread.
+// Thread-compatible. But the read may count its bytes in progress() on any thread.
 class ReadWatch {
  public:
   // A read that brings fewer bytes a second than this, on average over `timeout`, counts as
@@ -23,8 +23,9 @@ class ReadWatch {
   ReadWatch(absl::Duration timeout, absl::Duration now)
       : timeout_(timeout), began_(now), moved_(now) {}
 
-  // Whether this look and the look before it have found the read late. If the whole process was
-  // stopped for a while, the first look gives the read the time to go on.
+  // Looks whether the read is late at `now`. True if it is late, and was late at the previous look.
+  // One late look is not enough: the whole process may have been stopped for a while, and then the
+  // read needs some time to go on.
   bool HasTimedOut(absl::Duration now);
 
   absl::Duration Taken(absl::Duration now) const { return now - began_; }

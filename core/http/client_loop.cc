@@ -127,7 +127,8 @@ bool ClientLoop::AddBefore(absl::Duration deadline, const std::shared_ptr<Transf
   {
     MutexLock lock(mu_);
     if (!HasRoom()) {
-      // The loop's thread may be in a long poll, which began when there was no flag to look at.
+      // The loop's thread may be in a long poll that began when there was no flag to look at, so it
+      // is woken up.
       curl_multi_wakeup(multi_);
       Sleeper self;
       wanting_room_.insert(&self);

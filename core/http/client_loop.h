@@ -72,7 +72,7 @@ class ClientLoop {
 
   // Call this when waits() of a sleeper may return another value than before.
   void WakeSleepers() ABSL_LOCKS_EXCLUDED(mu_);
-  // The caller has abandoned the transfer. Frees its connection soon.
+  // Frees, soon, the connection of a transfer that the caller has abandoned.
   void Drop(const std::shared_ptr<Transfer>& transfer) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -88,7 +88,7 @@ class ClientLoop {
   // Starts waiting transfers while there are free connections. False once End() was called.
   bool StartWaiting() ABSL_LOCKS_EXCLUDED(mu_);
   void Start(std::shared_ptr<Transfer> transfer);
-  // Each of the next three returns how many connections it has freed.
+  // Each of the next three functions returns how many connections it has freed.
   int EndFinished();
   int EndAbandoned();
   // If it is time to look at the flags, ends the transfers of interrupted threads and wakes the

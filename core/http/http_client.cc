@@ -58,8 +58,8 @@ absl::StatusOr<HttpUrl> CheckRequest(const HttpRequest& request, const HttpNames
 absl::Status Forked(absl::string_view process) {
   return absl::FailedPreconditionError(
       absl::StrCat(process,
-                   " was forked after its parent had begun to read from the web, and has no thread "
-                   "for that; start processes by spawn"));
+                   " was forked after its parent had begun to read from the web, so it has no "
+                   "thread for its reads; start processes by spawn"));
 }
 
 bool IsRedirect(int status) {
@@ -123,7 +123,7 @@ absl::StatusOr<HttpResponse> HttpClient::FetchOnce(const HttpRequest& request,
   if (added) loop_->Drop(transfer);
   return absl::DeadlineExceededError(absl::StrCat(
       names.object(), ": no whole answer within ", absl::FormatDuration(request.timeout),
-      added ? "" : ", all of it spent in waiting for a connection",
+      added ? "" : "; the whole time was spent in waiting for a connection",
       "; check that the server and the network path to it are not overloaded"));
 }
 

@@ -54,8 +54,8 @@ class HttpClient {
   //   DataLoss            an answer that is not HTTP, or a redirect to nowhere.
   //   Cancelled           InterruptRequested(), or the client was destroyed.
   // Messages name the object by HttpRequest::called. The calling thread sleeps during the call, so
-  // that a watchdog sees that it waits. When bytes of the body of an answer 2xx come, they are
-  // added to the calling thread's CurrentReadProgress().
+  // that a watchdog sees that the thread waits. When bytes of the body of an answer 2xx come, they
+  // are added to the calling thread's CurrentReadProgress().
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
 
   // Sleeps for `time`. Returns early, with Cancelled, when Fetch() would return Cancelled.

@@ -13,7 +13,7 @@
 namespace systole {
 namespace {
 
-// The first of these variables that is set and not empty.
+// The value of the first of these variables that is set and not empty.
 std::string FirstOf(std::initializer_list<const char*> variables) {
   for (const char* variable : variables) {
     if (const char* value = std::getenv(variable); value != nullptr && *value != '\0') return value;

@@ -17,9 +17,9 @@ namespace systole {
 inline constexpr int kReceiveBufferBytes = 64 << 10;
 
 struct HttpClientOptions {
-  // The most connections in all, and to one origin. More connections carry more at a time. Each one
-  // needs a buffer of kReceiveBufferBytes, and loads the server. A request that finds no free
-  // connection waits.
+  // The most connections in all, and to one origin. More connections carry more at a time. Each
+  // connection needs a buffer of kReceiveBufferBytes, and loads the server. A request that finds no
+  // free connection waits.
   int max_connections = 64;
   int max_connections_per_origin = 64;
   // The most requests in the list of requests that wait for a connection. If the list is full, a
@@ -45,18 +45,19 @@ struct HttpClientOptions {
   std::string no_proxy = {};
 };
 
-// Options by the usual variables of the environment: CURL_CA_BUNDLE or SSL_CERT_FILE, SSL_CERT_DIR,
-// http_proxy, https_proxy or HTTPS_PROXY, all_proxy or ALL_PROXY, no_proxy or NO_PROXY. HTTP_PROXY
-// in upper case is not read, because in a CGI program it is a header that the client sent.
+// The options that the usual variables of the environment give: CURL_CA_BUNDLE or SSL_CERT_FILE,
+// SSL_CERT_DIR, http_proxy, https_proxy or HTTPS_PROXY, all_proxy or ALL_PROXY, no_proxy or
+// NO_PROXY. HTTP_PROXY in upper case is not read, because in a CGI program it is a header that the
+// client sent.
 //
 // If none of them names a file of authorities, ca_file is the first of the usual files of Linux
-// distributions that can be read; empty if there is none. libcurl itself looks only where the
-// system that it was built for has this file. But a wheel brings Debian's libcurl to other systems.
+// distributions that can be read; empty if there is none. libcurl itself looks only for the file of
+// the system that libcurl was built for. But a wheel brings Debian's libcurl to other systems.
 //
-// If `first_ca_variable` is not null, this variable goes before CURL_CA_BUNDLE. For AWS it is
+// If `first_ca_variable` is not null, this variable is read before CURL_CA_BUNDLE. For AWS it is
 // AWS_CA_BUNDLE, which AWS's tools read.
 HttpClientOptions HttpOptionsOfEnvironment(const char* first_ca_variable = nullptr);
-// The same. `can_be_read` says whether a file can be read.
+// Like the function above. `can_be_read` says whether a file can be read.
 HttpClientOptions HttpOptionsOfEnvironment(absl::FunctionRef<bool(const char* path)> can_be_read,
                                            const char* first_ca_variable = nullptr);
 

@@ -49,9 +49,9 @@ enum class SigningScheme {
   kGoogle,  // Cloud Storage's scheme. It differs only in its words: GOOG4-HMAC-SHA256, x-goog-date.
 };
 
-// Signs a request by AWS Signature Version 4, or by Cloud Storage's form of it, with the time of
-// day. All headers are signed. The body is not signed (UNSIGNED-PAYLOAD for S3 and Cloud Storage),
-// so only https protects it.
+// Signs a request by AWS Signature Version 4, or by Cloud Storage's form of it. The signature
+// contains the current time. All headers are signed. The body is not signed (UNSIGNED-PAYLOAD for
+// S3 and Cloud Storage), so only https protects it.
 struct AwsSigning {
   std::string access_key_id;
   std::string secret_access_key;
@@ -61,7 +61,7 @@ struct AwsSigning {
   SigningScheme scheme = SigningScheme::kAws;
 };
 
-// The handling of an answer that redirects. Redirects of POST, PUT and DELETE are never followed.
+// What is done with an answer that redirects. Redirects of POST, PUT and DELETE are never followed.
 enum class Redirects {
   kFollow,
   kReturn,  // The answer is returned like any other. For requests that must not be sent elsewhere.
@@ -74,23 +74,24 @@ struct HttpRequest {
   HttpHeaders headers = {};
   // The body of a POST or PUT, sent with its length. Empty for other methods.
   HttpBody body = {};
-  // The path of `url` must be percent-encoded in the service's way, and the query must be sorted by
-  // name, because path and query are signed as they are written. After a redirect within the origin
-  // the request is signed anew. A redirect to another origin is followed without a signature.
+  // How the request is signed. nullopt: it is not signed. The path of `url` must be percent-encoded
+  // in the service's way, and the query must be sorted by name, because path and query are signed
+  // as they are written. After a redirect within the origin the request is signed anew. A redirect
+  // to another origin is followed without a signature.
   std::optional<AwsSigning> sign = {};
   std::optional<HttpRange> range = {};
   // The time for the whole call: the wait for a connection, DNS, redirects, and the whole body.
   absl::Duration timeout = absl::Minutes(1);
   // The time for DNS, TCP and TLS, if it is shorter than HttpClientOptions::connect_timeout.
   absl::Duration connect_timeout = absl::InfiniteDuration();
-  // Replaces HttpClientOptions::stall_timeout if it is longer. For requests that take a server a
-  // long time.
+  // Replaces HttpClientOptions::stall_timeout if this timeout is longer. For requests that take a
+  // server a long time.
   absl::Duration stall_timeout = absl::ZeroDuration();
   // The most bytes of the body. A server could send without end, and this limit bounds the bytes
   // that are kept.
   uint64_t max_body_bytes = uint64_t{1} << 20;
-  // If it is not empty, the body of an answer 2xx is written here, and may have at most this many
-  // bytes. The memory must live until Fetch() returns. Nothing is written after that.
+  // If `into` is not empty, the body of an answer 2xx is written here, and may have at most this
+  // many bytes. The memory must live until Fetch() returns. Nothing is written after that.
   absl::Span<char> into = {};
   // The most bytes that are kept of the body of an answer that is not 2xx. The server chooses these
   // bytes. So a message may show values that were read from them and checked, but never the text

@@ -27,8 +27,8 @@ struct RetryOptions {
   // do not come back together.
   absl::Duration first_backoff = absl::Milliseconds(100);
   absl::Duration max_backoff = absl::Seconds(10);
-  // A server may ask for a longer wait than the backoff (header Retry-After). This is the longest
-  // wait that it can get.
+  // A server may ask for a longer wait than the backoff (header Retry-After). The wait is never
+  // longer than this.
   absl::Duration max_retry_after = absl::Seconds(30);
   // Each request adds `budget_share` to a budget that holds at most `budget_burst`. Each retry
   // takes 1 from this budget. If the budget holds less than 1, the retry is not made. So n requests

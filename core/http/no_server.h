@@ -12,9 +12,9 @@ namespace systole {
 // An Unavailable error for which IsNoServer() is true.
 absl::Status NoServerError(absl::string_view message);
 
-// Whether an error of HttpClient::Fetch() says that no connection was made: it was refused, the
-// server is unreachable, the time was over, or the name leads nowhere. A server that does not run
-// looks like this, and so does a server that is just starting. False if a server was reached and
+// Whether an error of HttpClient::Fetch() says that no connection was made: the connection was
+// refused, the server is unreachable, the time was over, or the name leads nowhere. A server that
+// does not run, or that is just starting, causes such an error. False if a server was reached and
 // failed, and for an error of HttpRetrier, which covers several attempts.
 bool IsNoServer(const absl::Status& error);
 

@@ -17,7 +17,7 @@
 namespace systole {
 namespace {
 
-// Headers of an answer, all together. A server could send them without end.
+// The most bytes of all headers of an answer. A server could send headers without end.
 constexpr size_t kMaxHeaderBytes = size_t{64} << 10;
 // If an answer is not 2xx, this much of its body is read, so that the connection can be used again.
 // Only HttpRequest::refusal_bytes of it are kept.
@@ -163,7 +163,8 @@ bool Transfer::SetUp(const HttpClientOptions& options, const HttpRequest& reques
              Milliseconds(std::min(options.connect_timeout, request.connect_timeout))) &&
          Set(handle_, CURLOPT_LOW_SPEED_LIMIT, kStallBytesPerSecond) &&
          Set(handle_, CURLOPT_LOW_SPEED_TIME, stall_s) && Set(handle_, CURLOPT_TCP_KEEPALIVE, 1L) &&
-         // Set even if they are empty: otherwise libcurl takes them from the environment.
+         // The proxies are set even if they are empty: otherwise libcurl takes them from the
+         // environment.
          Set(handle_, CURLOPT_PROXY, proxy.c_str()) &&
          Set(handle_, CURLOPT_NOPROXY, options.no_proxy.c_str()) &&
          Set(handle_, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L) &&

@@ -47,9 +47,9 @@ class Transfer {
 
   // For the thread that moves the bytes.
   CURL* handle() const { return handle_; }
-  // The transfer is over, with libcurl's result.
+  // Ends the transfer with libcurl's result.
   void EndWith(CURLcode code) ABSL_LOCKS_EXCLUDED(mu_);
-  // The transfer is over with `status`, unless it was over before.
+  // Ends the transfer with `status`. Does nothing if it is over already.
   void EndWith(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   bool is_abandoned() const ABSL_LOCKS_EXCLUDED(mu_);
   // Whether the thread that waits is interrupted.
@@ -74,7 +74,7 @@ class Transfer {
   bool SetSigning(const AwsSigning& sign);
 
   // libcurl calls these with each line of the headers, and with each piece of the body. A result
-  // that is not the size ends the transfer.
+  // that is not the number of bytes ends the transfer.
   static size_t OnHeader(char* data, size_t size, size_t count, void* transfer);
   static size_t OnBody(char* data, size_t size, size_t count, void* transfer);
   bool TakeHeader(absl::string_view line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

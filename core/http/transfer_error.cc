@@ -64,12 +64,12 @@ absl::Status RangesIgnored(absl::string_view object) {
       object,
       ": the server was asked for a range of bytes and sends the whole object; use a server "
       "that supports ranges (nginx, Apache and buckets do, python3 -m http.server does not), or "
-      "start again if a longer object took its place"));
+      "start again if a longer object has replaced it"));
 }
 
 absl::Status NotHttp(absl::string_view object) {
   return absl::DataLossError(absl::StrCat(
-      object, ": what comes from there is not HTTP; check the scheme and the port of the address"));
+      object, ": the answer is not HTTP; check the scheme and the port of the address"));
 }
 
 absl::Status TransferError(const TransferFacts& facts) {

@@ -14,8 +14,8 @@
 
 namespace systole {
 
-// Numbers, and names that may be shown. libcurl's own texts about a transfer are not used, because
-// they hold user names and passwords of proxies, and names of hosts.
+// What a message may show: numbers and names. libcurl's own texts about a transfer are not used,
+// because they hold user names and passwords of proxies, and names of hosts.
 struct TransferFacts {
   CURLcode code = CURLE_OK;
   std::string object = {};   // HttpNames::object().
@@ -33,8 +33,8 @@ struct TransferFacts {
 // connection to a server could be made. REQUIRES: facts.code != CURLE_OK.
 absl::Status TransferError(const TransferFacts& facts);
 
-// The whole object came instead of the range that was asked for. In both functions `object` is
-// HttpNames::object().
+// The error if the whole object came instead of the range that was asked for. In both functions
+// `object` is HttpNames::object().
 absl::Status RangesIgnored(absl::string_view object);
 
 absl::Status NotHttp(absl::string_view object);
