@@ -7,7 +7,7 @@
 //
 // How far an image is decoded ahead, and together with which other images, changes only the time.
 //
-// Single-thread. Images stay borrowed until their lane is cleared.
+// Single-thread. An added image must exist until its lane is cleared.
 #ifndef SYSTOLE_CORE_IMAGE_PAIRED_DECODING_H_
 #define SYSTOLE_CORE_IMAGE_PAIRED_DECODING_H_
 
@@ -25,14 +25,15 @@ class PairedDecoding {
   // Adds an image that was started. Does nothing if no part of the image can be decoded ahead.
   void Add(int lane, ImageTransformer& image);
 
-  // Whether images were added to the lane since Clear(). The lane's example must then be finished.
+  // Whether images were added to the lane since Clear(). If so, the caller must finish the lane's
+  // example.
   bool waits(int lane) const { return lanes_[static_cast<size_t>(lane)].waits; }
 
   // Decodes images of both lanes together until all images of one lane are ahead, and returns that
   // lane. If only one lane waits, returns that lane and decodes nothing. REQUIRES: a lane waits.
   int Advance();
 
-  // Empties the lane. Its example is finished or given up.
+  // Empties the lane. Call it when the lane's example is finished or given up.
   void Clear(int lane);
 
  private:

@@ -24,8 +24,8 @@ struct ScaledCrop {
 // Chooses a scale for `crop`, a part of the stored image that becomes out_height x out_width
 // pixels, and computes the crop's place at this scale. The scale is the smallest one at which each
 // side of the crop has at least as many pixels as that side of the output. The edges of the crop
-// are divided and not rounded, so it does not shift. REQUIRES: neither the crop nor the output is
-// empty.
+// are divided and not rounded, so the crop does not shift. REQUIRES: neither the crop nor the
+// output is empty.
 ScaledCrop ScaleCrop(const CropRect& crop, int out_height, int out_width);
 
 }  // namespace systole

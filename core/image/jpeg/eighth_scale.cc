@@ -173,7 +173,7 @@ HWY_EXPORT(MakePlainRow);
 HWY_EXPORT(ToRgb);
 
 // The largest dequantized coefficient that is accepted. Undamaged files of 8-bit samples have only
-// smaller ones. Up to this limit the sum of every column fits into 16 bits.
+// smaller coefficients. Up to this limit the sum of every column fits into 16 bits.
 constexpr int32_t kMaxValue = 2047;
 
 // The weight of a coefficient's row in its column's sum. 0 if the row is left out.

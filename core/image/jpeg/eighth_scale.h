@@ -43,10 +43,10 @@ class EighthScale {
   // and Cr.
   void Start(const Format& format, int first_mcu, int num_mcus);
 
-  // Adds the blocks of the MCU in `column` to a row of MCUs. They replace the blocks of the row
-  // before. Returns false if a coefficient is larger than any encoder makes it. Different builds of
-  // libjpeg make different pixels of such a coefficient. REQUIRES: first_mcu <= column < first_mcu
-  // + num_mcus.
+  // Adds the blocks of the MCU in `column` to a row of MCUs. They replace the blocks of the
+  // previous row of MCUs. Returns false if a coefficient is larger than any that an encoder makes.
+  // Different builds of libjpeg make different pixels of such a coefficient. REQUIRES: first_mcu <=
+  // column < first_mcu + num_mcus.
   bool AddMcu(const HuffmanDecoder::Block* blocks, int column);
 
   // Writes `width` pixels from column `x` on. `row` is a row of the MCUs that were added last,

@@ -20,7 +20,7 @@ namespace systole {
 namespace {
 
 // With any sampling, the image has several MCUs (JPEG's units of coded blocks) across and down. The
-// last ones are not full.
+// last MCUs are not full.
 constexpr int kWidth = 109;
 constexpr int kHeight = 51;
 // A crop whose edges lie inside MCUs. On each of its four sides there are MCUs that it does not

@@ -74,7 +74,8 @@ bool ScanState::NextMcu() {
     }
     if (wanted) values_end += mcu_values();
     decoded.Advance(scan.columns);
-    // Checked once a row. libjpeg, which continues after GiveUp(), checks the interrupt as well.
+    // The interrupt is checked once a row. libjpeg, which continues after GiveUp(), checks the
+    // interrupt as well.
     if (decoded.column == 0 && InterruptRequested()) {
       GiveUp();
       return false;
@@ -114,8 +115,8 @@ bool ScanState::NextMcu() {
 
 namespace {
 
-// At most this many coefficients wait to be taken. They belong to about 350,000 pixels. The
-// coefficients of two decoders fit into a second-level cache of 2 MiB.
+// At most this many coefficients wait to be taken. These are the coefficients of about 350,000
+// pixels. The coefficients of two decoders fit into a second-level cache of 2 MiB.
 constexpr size_t kMaxAheadValues = (size_t{1} << 20) / sizeof(int16_t);
 
 template <typename Table>
@@ -161,7 +162,7 @@ void HuffmanDecoder::Start(const HuffmanScan& scan) {
   s.decoded = s.taken = {};
   const int64_t wanted_mcus = int64_t{std::max(0, s.end_row - scan.first_row)} *
                               std::max(0, scan.end_column - scan.first_column);
-  // At least one MCU, which Take() needs even if nothing of the scan is decoded ahead.
+  // Room for at least one MCU. Take() needs it even if nothing of the scan is decoded ahead.
   const size_t want = std::clamp(static_cast<size_t>(wanted_mcus) * s.mcu_values(), s.mcu_values(),
                                  kMaxAheadValues);
   if (s.values.size() < want) s.values.resize(want);

@@ -12,7 +12,7 @@
 // the symbol before it. So two scans together take far less time, because each scan uses the time
 // in which the other one waits.
 //
-// Single-thread. Reusable: lookups are kept from image to image while the codes are the same.
+// Single-thread. Reusable: lookup tables are kept from image to image while the codes are the same.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_HUFFMAN_DECODER_H_
 #define SYSTOLE_CORE_IMAGE_JPEG_HUFFMAN_DECODER_H_
 

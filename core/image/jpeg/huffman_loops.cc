@@ -1,7 +1,7 @@
 #include "core/image/jpeg/huffman_loops.h"
 
-// Only CopyPlain uses vectors. The other functions are faster with cheap shifts by a number of bits
-// in a register. Targets from AVX2 on have these (BMI2).
+// Only CopyPlain uses vectors. The other functions shift by a number of bits that is in a register.
+// Such shifts are cheap on targets from AVX2 on (BMI2).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/image/jpeg/huffman_loops.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -44,8 +44,8 @@ HWY_INLINE Progress TakeSymbols(Cursor& cursor) {
     if constexpr (kStore) {
       const size_t last = k + entry.run;
       if (last < 63 || (last & kBeyond) == 0) {
-        // The order matters: if there is no second value, the first one overwrites the zero that is
-        // stored for it.
+        // The order matters: if there is no second value, a zero is stored for it, and the first
+        // value overwrites this zero.
         block[natural_order[last]] = entry.second_value();
         block[natural_order[first]] = entry.first_value(bits.window);
         bits.Drop(entry.bits);

@@ -87,8 +87,8 @@ struct ScanState {
   HuffmanScan scan;
   bool has_dc_only = false;  // A block of the scan is marked dc_only.
   // Neighbouring blocks of an MCU that must be set to zeros before coefficients are stored in them.
-  // Blocks marked dc_only are not among them. Their first coefficient is written, and the others
-  // are never read.
+  // Blocks marked dc_only are not among these. The first coefficient of such a block is written,
+  // and its other coefficients are never read.
   struct ZeroedBlocks {
     size_t first = 0;
     size_t count = 0;

@@ -16,17 +16,17 @@
 
 namespace systole::huffman {
 
-// More bits make larger tables, and tables are built for every image with its own codes. With fewer
+// More bits make larger tables, and each image that has its own codes needs new tables. With fewer
 // bits, more codes are too long for the tables.
 constexpr int kLookupBits = 10;
 constexpr int kLookupSize = 1 << kLookupBits;
 // The most bits of a lookup's entry, codes and values together.
 constexpr int kMaxEntryBits = 15;
 constexpr int kEntriesPerRefill = 3;
-// Values of `run` that are larger than any run in a block. k <= 62 is the last coefficient so far.
-// If k + run is below 63, the block continues. If k + run is 63 or more and its bit kBeyond is
-// clear, the block ends. If the bit is set, the entry has a symbol beyond the block's end, or has
-// no symbol.
+// Values of `run` that are larger than any run in a block. The last coefficient so far is number k,
+// at most 62. If k + run is below 63, the block continues. If k + run is 63 or more, the bit
+// kBeyond of the sum decides. If it is clear, the block ends. If it is set, the entry has a symbol
+// beyond the block's end, or has no symbol.
 constexpr int kBeyond = 64;
 constexpr int kLong = kBeyond + 1;            // Too long for the lookup.
 constexpr int kEndOfBlock = 2 * kBeyond + 1;  // Added to the run before it.

@@ -15,8 +15,8 @@ namespace {
 constexpr int kMarginColumns = 2;
 
 // Whether libjpeg will smooth block borders. It does so if a progressive image lacks low bits: the
-// image is damaged, or was written without them. Smoothing reads blocks two away, which the decode
-// of a part does not have, so the pixels would depend on the part.
+// image is damaged, or was written without them. Smoothing reads blocks up to two places away. The
+// decode of a part does not have these blocks, so the pixels would depend on the part.
 bool WillSmooth(const jpeg_decompress_struct& cinfo) {
   if (cinfo.coef_bits == nullptr) return false;  // Not progressive.
   for (int component = 0; component < cinfo.num_components; ++component) {
@@ -128,7 +128,7 @@ void JpegDecompressor::RowsStep(JpegDecompressor* s) {
   s->rows_ready = 0;
   s->next_ready = 0;
   while (s->rows_ready < want) {
-    // The memory source never suspends, so this makes progress or raises.
+    // The memory source never suspends, so this call makes at least one row or raises an error.
     s->rows_ready += static_cast<int>(jpeg_read_scanlines(
         &s->cinfo, rows + s->rows_ready, static_cast<JDIMENSION>(want - s->rows_ready)));
   }

@@ -25,8 +25,8 @@ class JpegEighth {
   void Reset() { entropy_ = nullptr; }
 
   // Call it after jpeg_start_decompress with scale_denom = 8. True: NextRows() makes the rows of
-  // `crop`, and libjpeg must not be asked for any. False: this class does not know this kind of
-  // image, and libjpeg has to make the rows. `entropy` must outlive the rows.
+  // `crop`, and libjpeg must not be asked for rows. False: this class cannot make rows of this kind
+  // of image, and libjpeg has to make them. `entropy` must outlive the rows.
   bool Start(j_decompress_ptr cinfo, const CropRect& crop, JpegEntropyDecoder& entropy);
   bool started() const { return entropy_ != nullptr; }
 

@@ -3,7 +3,7 @@
 //
 // This file relies on two facts about the inside of libjpeg: `entropy` of jpeg_decompress_struct
 // points to functions, and its `decode_mcu` decodes an MCU. The loaded libjpeg may differ from the
-// one of the headers, so everything else comes from libjpeg's public interface. entropy_check.h
+// libjpeg of the headers, so everything else comes from libjpeg's public interface. entropy_check.h
 // tests that both facts hold.
 //
 // Single-thread. Reusable: HuffmanDecoder keeps its lookups from image to image. Several

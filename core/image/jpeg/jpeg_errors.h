@@ -31,7 +31,7 @@ struct JpegErrors {
 };
 
 // Returns the pointer for `err` of a libjpeg object. `errors` must outlive that object. The fields
-// of `errors` that the user sets may have any values, and all its other fields must be zero.
+// of `errors` that the user sets may have any values, and the other fields must be zero.
 jpeg_error_mgr* InitErrors(JpegErrors* errors);
 
 // The inverse of InitErrors(), for callbacks.

@@ -17,8 +17,8 @@ namespace systole {
 // libjpeg may give other pixels. It is one of:
 //   libjpeg-turbo-2.1.5              a build in our list of known ones, such as Debian 12's
 //   libjpeg-build-75b7..             any other build: the hexadecimal digits of its build id
-//   libjpeg-unknown-headers-2.1.5    linked statically or without a build id: only the version of
-//                                    the headers that it was compiled with is known
+//   libjpeg-unknown-headers-2.1.5    linked statically or without a build id: the version of the
+//                                    headers that this code was compiled with
 const std::string& JpegLibraryVersion();
 
 // Whether `address` lies in libjpeg's code, or in the code of the program that libjpeg is linked

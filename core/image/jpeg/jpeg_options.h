@@ -56,8 +56,8 @@ struct JpegDecoderOptions {
   bool library_entropy_decoder = false;
   // The decoder whose lookups and memory (for at most 1 MiB of coefficients decoded ahead) are kept
   // from image to image. JPEG decoders may share one Huffman decoder if their images do not overlap
-  // in time: from StartCrop to the last NextRows of one JPEG decoder, no other one may call
-  // StartCrop. Null: the JPEG decoder makes a Huffman decoder of its own.
+  // in time: from StartCrop to the last NextRows of one JPEG decoder, no other JPEG decoder may
+  // call StartCrop. Null: the JPEG decoder makes a Huffman decoder of its own.
   std::shared_ptr<HuffmanDecoder> huffman_decoder;
 };
 

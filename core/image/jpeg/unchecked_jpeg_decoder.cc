@@ -19,11 +19,12 @@
 namespace systole {
 namespace {
 
-// Row buffers up to this size are kept from image to image. It is enough for colour images that are
-// 10,000 pixels wide. Larger buffers are freed.
+// Row buffers up to this size are kept from image to image. Such buffers are enough for colour
+// images that are 10,000 pixels wide. Larger buffers are freed.
 constexpr size_t kMaxKeptRowBytes = 256 << 10;
 
-// Names the format of bytes that are not a JPEG, if it is known. The text can end a sentence.
+// Names the format of bytes that are not a JPEG, if the format is known. The text can end a
+// sentence.
 const char* ForeignFormat(absl::string_view bytes) {
   if (absl::StartsWith(bytes, "\x89PNG")) return "a PNG image";
   if (absl::StartsWith(bytes, "GIF8")) return "a GIF image";
@@ -50,7 +51,7 @@ int64_t CoefficientBytes(const jpeg_decompress_struct& cinfo) {
   int64_t blocks = 0;
   for (int i = 0; i < cinfo.num_components; ++i) {
     const jpeg_component_info& component = cinfo.comp_info[i];
-    // Rounded up to whole groups of blocks, as libjpeg does.
+    // Rounds up to whole groups of blocks, as libjpeg does.
     const auto rounded = [](JDIMENSION count, int group) {
       return (int64_t{count} + group - 1) / group * group;
     };

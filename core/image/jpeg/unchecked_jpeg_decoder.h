@@ -58,9 +58,9 @@ class UncheckedJpegDecoder {
   absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);
 
   // Decodes `crop` to `out`: [height, width, channels] uint8. The image is the one whose header was
-  // read last. One call per header. If the crop reaches the last row, the file is read up to its
-  // end-of-image marker, so decoding a whole image checks the whole file. With a smaller `scale`
-  // the crop is a part of the smaller image, whose sides are ScaledSide().
+  // read last. Call Decode() once per header. If the crop reaches the last row, the file is read up
+  // to its end-of-image marker, so decoding a whole image checks the whole file. With a smaller
+  // `scale` the crop is a part of the smaller image, whose sides are ScaledSide().
   //   InvalidArgument     the crop is not inside the image, or `out` has another size.
   //   FailedPrecondition  no header was read.
   //   DataLoss            an error of libjpeg or, with fail_on_warning, a warning.
@@ -87,13 +87,13 @@ class UncheckedJpegDecoder {
   // Ends the image and frees its memory. The next ReadHeader would do so too.
   void EndImage();
 
-  // Whether libjpeg does the entropy decoding of the image begun last. The reason may be an option,
-  // the image's kind, or an oddity in the image.
+  // Whether libjpeg does the entropy decoding of the image that was begun last. The reason may be
+  // an option, the image's kind, or an oddity in the image.
   bool by_library() const;
 
-  // How many warnings libjpeg gave since the last ReadHeader. After calls without an error the
-  // number is above 0 only if !fail_on_warning, or for oddities that change no pixel (padding
-  // between markers, an odd colour profile).
+  // How many warnings libjpeg gave since the last ReadHeader. If fail_on_warning is set and no call
+  // gave an error, only oddities that change no pixel are counted (padding between markers, an odd
+  // colour profile).
   int64_t warnings() const;
 
  private:

@@ -93,7 +93,7 @@ bool DecodePlainPng(absl::string_view png, const PngLayout& layout, int channels
   const size_t stride = 1 + row_bytes;  // A row begins with its filter.
   const size_t piece_rows = std::clamp<size_t>(kPieceBytes / stride, 1, layout.height);
 
-  // Holds the last row of the piece before, followed by the piece itself.
+  // Holds the last row of the previous piece, followed by the piece itself.
   const size_t buffer_bytes = stride + piece_rows * stride + kUnfilterPadding;
   const auto buffer = std::make_unique_for_overwrite<uint8_t[]>(buffer_bytes);
   uint8_t* const above = buffer.get();

@@ -34,9 +34,9 @@ struct PngLayout {
 };
 
 // Decodes the whole file to `out`, [height, width, channels] uint8. With 3 channels, grey is
-// replicated. False if the file is not plain, or if InterruptRequested(). Then `out` may have been
-// written to. REQUIRES: the file's chunks before its first IDAT are good and agree with `layout`.
-// `channels` is 3, or it is 1 and the file is grey.
+// replicated. False if the file is not plain, or if InterruptRequested(). In both cases, `out` may
+// have been written to. REQUIRES: the file's chunks before its first IDAT are good and agree with
+// `layout`. `channels` is 3, or it is 1 and the file is grey.
 bool DecodePlainPng(absl::string_view png, const PngLayout& layout, int channels, uint8_t* out);
 
 }  // namespace systole

@@ -31,7 +31,7 @@ bool LooksLikePng(absl::string_view bytes);
 absl::StatusOr<PngInfo> ReadPngHeader(absl::string_view png, int channels);
 
 // Decodes the whole file to `out`: [height, width, channels] uint8. With 3 channels, a grey image
-// has three equal ones. With 1 channel, a coloured image becomes grey (png_grey.h).
+// has three equal channels. With 1 channel, a coloured image becomes grey (png_grey.h).
 //   InvalidArgument  `out` has another size.
 //   DataLoss         the file is damaged or cut short.
 //   Unavailable      no memory; the image itself may be good.

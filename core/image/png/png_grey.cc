@@ -21,12 +21,12 @@ int32_t Rounded(double x) { return static_cast<int32_t>(std::floor(x + 0.5)); }
 
 int32_t Reciprocal(int32_t x) { return Rounded(1e10 / x); }
 
-// Whether libpng accepts an inflated profile. It must be for RGB colours and must not contradict
-// itself. Faults of which libpng only warns are not checked.
+// Whether libpng accepts an inflated profile. An accepted profile is for RGB colours, and its
+// fields do not contradict each other. Faults of which libpng only warns are not checked.
 bool IsRgbProfile(absl::string_view profile) {
   constexpr size_t kHeader = 132, kTag = 12;
   if (profile.size() < kHeader || BigEndian(profile, 0) != profile.size()) return false;
-  if (profile[8] > 3 && profile.size() % 4 != 0) return false;  // Only since version 4.
+  if (profile[8] > 3 && profile.size() % 4 != 0) return false;  // A rule since version 4.
   const size_t tags = BigEndian(profile, 128);
   if (tags > (profile.size() - kHeader) / kTag || BigEndian(profile, 64) >= 0xffff) return false;
   const absl::string_view device = profile.substr(12, 4), space = profile.substr(20, 4);
@@ -103,8 +103,8 @@ std::vector<uint16_t> TableOf16(int32_t exponent, int shift) {
   return table;
 }
 
-// Makes a table with the same index. It maps each value of 16 bits to the nearest of the 256 values
-// i * 257. `exponent` is close to 1.
+// Makes a table with the index of TableOf16(). It maps each value of 16 bits to the nearest of the
+// 256 values i * 257. `exponent` is close to 1.
 std::vector<uint16_t> TableOf16To8(int32_t exponent, int shift) {
   std::vector<uint16_t> table(size_t{1} << (16 - shift), 65535);
   const auto most = static_cast<uint32_t>(table.size() - 1);

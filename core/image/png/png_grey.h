@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// The facts about a file's colours that the chunks before the palette and the pixels state.
+// What the chunks before the palette and the pixels say about a file's colours.
 struct PngColours {
   // The exponent of the file's values in units of 1/100000, from gAMA, sRGB or a profile that is
   // known to be sRGB. 0 if the file has none of them.
@@ -26,9 +26,9 @@ struct PngColours {
 
 // `profile` is the inflated content of the first iCCP chunk, if it can be read. As in libpng
 // 1.6.43, chunks with wrong checksums are ignored, sRGB has priority over gAMA, and everything
-// after a value that is out of range is ignored. Unlike libpng, this ignores two things: cHRM
-// (libpng may find it out of range) and damaged iCCP chunks. REQUIRES: `png` is a coloured PNG file
-// whose header is good.
+// after a value that is out of range is ignored. Unlike libpng, this function ignores two things:
+// cHRM (libpng may find it out of range) and damaged iCCP chunks. REQUIRES: `png` is a coloured PNG
+// file whose header is good.
 PngColours ReadPngColours(absl::string_view png, std::optional<absl::string_view> profile);
 
 class PngGrey {

@@ -21,8 +21,8 @@ enum Filter : uint8_t { kNone, kSub, kUp, kAverage, kPaeth };
 //   low         if high <= threshold := 3 * above_left - low - high,
 //   high        if threshold <= low,
 //   above_left  otherwise.
-// This needs no absolute values. The filtered byte can be added to each of the three before it is
-// known which one is the predictor.
+// This needs no absolute values. The filtered byte can be added to all three values before the
+// predictor is known.
 inline int Paeth(int left, int above, int above_left) {
   const int low = std::min(left, above), high = std::max(left, above);
   const int threshold = 3 * above_left - left - above;
@@ -95,8 +95,8 @@ HWY_INLINE void ForEachPixel(uint8_t* row, const uint8_t* above, size_t row_byte
   for (size_t i = 0;; i += kPixelBytes) {
     const PixelVector pixel = unfilter(filtered, hn::LoadU(d, above + i));
     const bool is_last = i + kPixelBytes == row_bytes;
-    // For a pixel of three bytes, a store of four is faster. It overwrites a byte of the next
-    // pixel. So the next pixel is loaded before the store.
+    // For a pixel of three bytes, a store of four bytes is faster. The store overwrites a byte of
+    // the next pixel. So the next pixel is loaded before the store.
     if (!is_last) filtered = hn::LoadU(d, row + i + kPixelBytes);
     if (kPixelBytes >= 3 && !is_last) {
       hn::StoreU(pixel, d, row + i);
@@ -109,8 +109,8 @@ HWY_INLINE void ForEachPixel(uint8_t* row, const uint8_t* above, size_t row_byte
   }
 }
 
-// Each pixel waits for the one before it. So the speed depends on how many instructions have to run
-// one after the other from `left` to the next `left`.
+// Each pixel waits for the pixel before it. So the speed depends on how many instructions have to
+// run one after the other from `left` to the next `left`.
 template <size_t kPixelBytes>
 HWY_INLINE void UnfilterPixels(Filter filter, uint8_t* row, const uint8_t* above,
                                size_t row_bytes) {

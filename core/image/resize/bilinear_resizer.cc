@@ -146,7 +146,7 @@ HWY_INLINE void FinishAs(const float* HWY_RESTRICT top, const float* HWY_RESTRIC
     store(d, one(i + 2 * lanes, scale2, bias2), one(i + 3 * lanes, scale0, bias0), to + 2 * lanes);
     store(d, one(i + 4 * lanes, scale1, bias1), one(i + 5 * lanes, scale2, bias2), to + 4 * lanes);
   };
-  // Only `store` writes to this, and it takes any alignment.
+  // Only `store` writes to this memory, and it takes any alignment.
   Value* to = reinterpret_cast<Value*>(out);
   size_t i = 0;
   for (; i + 6 * lanes <= values; i += 6 * lanes) block(i, to + i);
@@ -199,9 +199,9 @@ HWY_EXPORT(FinishRowKernel);
 // the caches, so a store to it waits for memory, and later stores wait for this store.
 constexpr int kPrefetchedRows = 8;
 constexpr size_t kCacheLineBytes = 64;
-// Images of float32 of this size and more are written past the caches. Their batches have left the
-// caches before they are read. A store that first fetches its cache line takes twice the memory
-// traffic.
+// Images of float32 of this size and more are written past the caches. Their batches leave the
+// caches before anything reads them. A store through the caches would first fetch its cache line,
+// which doubles the memory traffic.
 constexpr int64_t kMinStreamedBytes = 256 << 10;
 constexpr int kMaxOutputSide = 16384;
 constexpr int kMaxInputSide = 65535;
@@ -328,7 +328,8 @@ void BilinearResizer::BuildRows(const SourceSide& in_rows) {
   line_rows_.clear();
   const auto line_of = [&](int row) {
     if (line_rows_.empty() || line_rows_.back() < row) line_rows_.push_back(row);
-    // `row` is the input row of the last line. Only a Tap::lower may be that of the line before.
+    // `row` is the input row of the last line. A Tap::lower may also be the input row of the line
+    // before that.
     return static_cast<int>(line_rows_.size()) - (line_rows_.back() == row ? 1 : 2);
   };
   for (Tap& tap : rows_) {
@@ -389,8 +390,8 @@ void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int coun
 
 void BilinearResizer::Finish() {
   next_out_ = options_.height;
-  // The rows must be in memory before another thread reads them. The same holds if the image was
-  // given up and another thread gets its memory.
+  // The rows must be in memory before another thread reads them. If the image was given up, they
+  // must be there before another thread writes to the same memory.
   if (stream_) hwy::FlushStream();
 }
 

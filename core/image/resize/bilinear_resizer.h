@@ -4,8 +4,9 @@
 //   source = (i + 0.5) * (extent / out) + (begin - 0.5)         all in f32, every operation rounded
 //   value  = lerp(lerp(top left, top right), lerp(bottom left, bottom right)); a + (b - a) * t
 //   out    = Cast(value * scale[c] + bias[c])
-// `extent` is the input's size and `begin` is 0, unless Start is given a part (crop.h, SourceSide).
-// No multiply-add is fused and the order is TensorFlow's, so bytes are the same on every CPU.
+// `extent` is the input's size and `begin` is 0, unless the caller gives Start() a part of the
+// image (crop.h, SourceSide). No multiply-add is fused and the order is TensorFlow's, so bytes are
+// the same on every CPU.
 //
 // Single-thread. Reusable; tables are kept while sizes stay the same.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_BILINEAR_RESIZER_H_
@@ -41,7 +42,7 @@ struct BilinearResizerOptions {
 
 class BilinearResizer {
  public:
-  // Rows given to AddRow must be readable this many bytes beyond their end.
+  // The rows that AddRows() gets must be readable this many bytes beyond their end.
   static constexpr size_t kRowPaddingBytes = 16;
 
   // InvalidArgument if an option is out of range.
@@ -51,8 +52,8 @@ class BilinearResizer {
   int64_t output_bytes() const { return output_bytes_; }
 
   // Begins an image of in_height x in_width pixels (1 to 65535 each). If `flip`, the *result* is
-  // mirrored left to right, which equals flipping after resizing. `out` stays borrowed until the
-  // last row is written.
+  // mirrored left to right, which equals flipping after resizing. `out` must exist until the last
+  // row is written.
   //   InvalidArgument  a size out of range, or out.size() < output_bytes().
   absl::Status Start(int in_height, int in_width, bool flip, absl::Span<uint8_t> out) {
     return Start(WholeSide(in_height), WholeSide(in_width), flip, out);
@@ -61,9 +62,9 @@ class BilinearResizer {
   absl::Status Start(const SourceSide& in_rows, const SourceSide& in_columns, bool flip,
                      absl::Span<uint8_t> out);
 
-  // Takes the next `count` input rows, each [in_width, channels] uint8, `stride_bytes` apart. They
-  // are read before this returns. Rows that no output row needs cost nothing. Other rows cost least
-  // in pairs. REQUIRES: Start was called and not done().
+  // Takes the next `count` input rows, each [in_width, channels] uint8, `stride_bytes` apart. The
+  // rows are read before AddRows() returns. Rows that no output row needs cost nothing. Other rows
+  // cost least if they come in pairs. REQUIRES: Start was called and not done().
   void AddRows(const uint8_t* rows, size_t stride_bytes, int count);
   void AddRow(const uint8_t* row) { AddRows(row, 0, 1); }
 
@@ -75,7 +76,7 @@ class BilinearResizer {
   void Finish();
 
  private:
-  // The two source coordinates of an output coordinate, and the weight of the upper one.
+  // The two source coordinates of an output coordinate, and the weight of the upper coordinate.
   struct Tap {
     int lower;
     int upper;

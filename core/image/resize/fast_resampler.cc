@@ -196,7 +196,7 @@ void LerpColumns(const float* HWY_RESTRICT line, const LinearTap* columns, size_
   }
 }
 
-// Interpolates between two lines. They are padded, `out` is not.
+// Interpolates between two lines. The lines are padded, `out` is not.
 void LerpLines(const float* HWY_RESTRICT top, const float* HWY_RESTRICT bottom, float weight,
                size_t values, float* HWY_RESTRICT out) {
   const hn::CappedTag<float, 16> d;

@@ -17,8 +17,8 @@
 
 namespace systole {
 
-// T, arguments and REQUIRES: as for Resample(). Beside tables it takes memory for a row of `in` and
-// two rows of `out`.
+// T, arguments and REQUIRES: as for Resample(). Takes memory for tables, one row of `in` and two
+// rows of `out`.
 template <typename T>
 void FastResample(const ResampleOptions& options, const PixelView<const T>& in,
                   const PixelView<float>& out);
@@ -32,7 +32,7 @@ using TakeRows = absl::FunctionRef<void(int first, int count, const float* rows)
 // interrupted, `take` does not get the last rows. REQUIRES: as for Resample(), and GivesRows().
 void FastResampleRows(const ResampleOptions& options, const PixelView<const uint8_t>& in,
                       int height, int width, bool mirrored, TakeRows take);
-// Whether FastResampleRows() knows the method. It knows all methods except kArea and kNearest.
+// Whether FastResampleRows() has the method. It has all methods except kArea and kNearest.
 bool GivesRows(const ResampleOptions& options);
 
 }  // namespace systole

@@ -67,8 +67,8 @@ void ResampleBicubic(bool half_pixel_centres, const PixelView<const T>& in,
   }
 }
 
-// Area: the pixels [begin, end) that an output pixel covers. It may cover only parts of the first
-// and the last of these.
+// Area: the pixels [begin, end) that an output pixel covers. It may cover only a part of the first
+// pixel and of the last one.
 struct Cover {
   int64_t begin = 0;
   int64_t end = 0;

@@ -43,8 +43,8 @@ struct ResampleOptions {
 // The kernel of methods that resize by SamplingSpans; nullopt for the others.
 std::optional<SamplingKernel> SpansKernel(const ResampleOptions& options);
 
-// Pixels [height, width, channels] in memory. A row begins `row_values` values after the one
-// before.
+// Pixels [height, width, channels] in memory. A row begins `row_values` values after the previous
+// row.
 template <typename T>
 struct PixelView {
   T* values = nullptr;

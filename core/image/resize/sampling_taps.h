@@ -27,7 +27,7 @@ struct LinearTap {
 
 // Bicubic: the four pixels around an output pixel.
 struct CubicTap {
-  // The first pixel, if the image had no edges. It may lie outside.
+  // The first of the four pixels. It may lie outside of the image.
   int64_t first = 0;
   // The pixels that are read: first, first + 1, .., each moved to the edge if it lies outside.
   std::array<int64_t, 4> places = {};

@@ -48,8 +48,8 @@ struct RandomResizedCropOptions {
   // The crop's width / height, drawn uniformly on a log scale. 0.001 <= min <= max <= 1000.
   float min_aspect = 3.0f / 4.0f;
   float max_aspect = 4.0f / 3.0f;
-  // The most crops that are drawn, 1 to 1000. If none of them fits the image, the fallback is
-  // taken.
+  // The most crops that are drawn, 1 to 1000. If none of them fits the image, the fallback of
+  // RandomResizedCrop() is taken.
   int attempts = 10;
 };
 
@@ -63,7 +63,7 @@ CropRect RandomResizedCrop(const RandomResizedCropOptions& options, int height, 
                            CounterRng& rng);
 
 // The centred square of floor(fraction * short side) pixels, at least 1. If the margin is odd, the
-// larger half lies above and left of the crop. This is the TPU ResNet's rule, whose fraction is
+// larger half lies above and left of the crop. The TPU ResNet uses this rule with the fraction
 // 224/256. REQUIRES: height, width > 0 and 0 < fraction <= 1.
 CropRect CentreCrop(float fraction, int height, int width);
 

@@ -18,7 +18,7 @@ int Round(float value) { return static_cast<int>(std::nearbyint(value)); }
 
 float AreaOf(int height, int width) { return static_cast<float>(int64_t{height} * width); }
 
-// Makes one attempt. Every step is TensorFlow's: those that look redundant change which boxes can
+// Makes one attempt. Every step is TensorFlow's. Steps that look redundant change which boxes can
 // be drawn.
 std::optional<CropRect> DrawBox(const RandomResizedCropOptions& ranges, float aspect,
                                 int image_height, int image_width, BoxDraws& draws) {
