@@ -66,7 +66,7 @@ inline absl::Status InterruptedError() {
 // 1 or 3 channels.
 template <typename Part>
 void InParts(size_t count, const Part& part) {
-  constexpr size_t kPart = size_t{3} << 14;  // The slowest transforms take a millisecond for this.
+  constexpr size_t kPart = size_t{3} << 14;  // The slowest transforms take 1 ms for a part.
   for (size_t begin = 0; begin < count && !InterruptRequested(); begin += kPart) {
     part(begin, std::min(count, begin + kPart));
   }

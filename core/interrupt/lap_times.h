@@ -1,5 +1,6 @@
 // Measures how long the parts of a thread's work take. The code that runs the work begins the
-// measurement, only for a few pieces of work. The code below it says when a part has ended:
+// measurement, only for a few pieces of work. The functions that do the work say when a part has
+// ended:
 //
 //   LapTimes times(clock);            // On the thread, around the work.
 //     .. NoteLap(0); .. NoteLap(2);   // Below: the time since the last lap was for part 0, then 2.
@@ -31,8 +32,8 @@ class LapTimes {
     std::array<absl::Duration, kParts> parts;
   };
 
-  // The first lap begins now. `clock` gives the time since some fixed moment, and is borrowed. To
-  // note a lap takes about as long as to read the clock, some 30 ns, and this time counts in the
+  // The first lap begins now. `clock` gives the time since some fixed moment, and is borrowed.
+  // Noting a lap takes about as long as reading the clock, some 30 ns, and this time counts in the
   // lap. So a part should take a microsecond or more.
   explicit LapTimes(const std::function<absl::Duration()>& clock)
       : clock_(clock), before_(current_), begun_(clock()) {
@@ -72,7 +73,7 @@ inline void NoteLap(int part) {
   if (LapTimes::current_ != nullptr) LapTimes::current_->Lap(part);
 }
 
-// Notes a lap for the work that gave `result`, and returns it.
+// Notes a lap for the work that gave `result`, and returns `result`.
 template <typename T>
 T Lapped(int part, T result) {
   NoteLap(part);

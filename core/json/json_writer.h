@@ -24,7 +24,7 @@ class JsonWriter {
   JsonWriter& EndArray();
   JsonWriter& Key(absl::string_view key);
 
-  // Bytes that are not UTF-8 (a damaged name, an odd path) become U+FFFD, one each.
+  // Each byte that is not UTF-8 (in a damaged name or an odd path) becomes one U+FFFD.
   JsonWriter& String(absl::string_view value);
   JsonWriter& Int(int64_t value);
   JsonWriter& Uint(uint64_t value);

@@ -50,13 +50,15 @@ class EventLog {
   explicit EventLog(LogSink sink, EventLogOptions options = {})
       : sink_(std::move(sink)), options_(std::move(options)) {}
 
-  // Writes one line, unless its cause has used up its lines. `fields` say what the line is about.
-  // LogFormat::kText does not show them, so `text` must have the facts that a reader needs.
+  // Writes one line, unless its cause has used up its lines of this interval. `fields` say what the
+  // line is about. LogFormat::kText does not show them, so `text` must have the facts that a reader
+  // needs.
   void Add(LogCause cause, LogLevel level, absl::string_view text, const LogFields& fields = {})
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // For each cause whose interval is over, writes how many lines were left out. Add() does the same
-  // for its own cause. Call this function now and then, for causes that write no further lines.
+  // for the cause of its line. Call this function now and then, for causes that write no further
+  // lines.
   void Tick() ABSL_LOCKS_EXCLUDED(mu_) { Settle(options_.clock()); }
 
   // Writes how many lines were left out, for every cause at once. Call this at the end, when no

@@ -1,6 +1,6 @@
 // A block of memory that starts on a 64-byte boundary (a cache line, and the widest vector
-// register) or on a boundary of a larger power of two. It is for this process alone, or other
-// processes can map it as well.
+// register) or on a boundary of a larger power of two. The block is private to this process, or
+// other processes can map it as well.
 //
 // Thread-compatible. Owns its memory; moves, does not copy.
 #ifndef SYSTOLE_CORE_MEMORY_ALIGNED_BUFFER_H_

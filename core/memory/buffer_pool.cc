@@ -24,7 +24,7 @@ struct AddressRange {
   uintptr_t end = 0;
 };
 
-// Only whole pages inside the buffer: the bytes beside it belong to malloc.
+// Only whole pages inside the buffer. The bytes of other pages may belong to malloc.
 AddressRange WholePagesOf(const AlignedBuffer& buffer) {
   static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto data = reinterpret_cast<uintptr_t>(buffer.data());
@@ -48,12 +48,12 @@ constexpr int64_t kMinHugeBytes = 2 << 20;
 // mappings.
 constexpr int64_t kMostHugeBuffers = 4096;
 
-// Asks the kernel for huge pages, because in the usual setting (`madvise`) it gives them only on
-// request. All bytes of a buffer are used, again and again, so no memory is wasted.
+// Asks the kernel for huge pages, because in the usual setting (`madvise`) the kernel gives them
+// only on request. All bytes of a buffer are used, again and again, so no memory is wasted.
 void AskForHugePages(const AlignedBuffer& buffer, int64_t budget_bytes) {
   if (buffer.size() < kMinHugeBytes || budget_bytes / buffer.size() > kMostHugeBuffers) return;
   const auto [begin, end] = WholePagesOf(buffer);
-  // If the kernel refuses, or does not know huge pages, the buffer has ordinary pages.
+  // If the kernel refuses, or has no huge pages, the buffer has ordinary pages.
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
@@ -106,7 +106,7 @@ absl::StatusOr<AlignedBuffer> BufferPool::Make(int64_t bytes, BufferKind kind) {
 
 bool BufferPool::MaySeal() {
   if (sealed_ >= options_.max_sealed) {
-    // Free a kept buffer of another size: maybe no feed wants it any more.
+    // Frees a kept buffer of another size. Perhaps no feed needs that size any more.
     const auto sealed = by_size_.lower_bound({true, 0});
     if (sealed != by_size_.end()) Free(sealed->second.front());
   }

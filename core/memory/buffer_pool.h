@@ -52,7 +52,8 @@ class BufferPool {
   // Takes back a buffer that TryAcquire() gave.
   void Release(AlignedBuffer buffer);
 
-  // Stops counting a buffer of `bytes` from TryAcquire(). It belongs to its owner from now on.
+  // Stops counting a buffer of `bytes` from TryAcquire(). The buffer belongs to the caller from now
+  // on.
   void GiveAway(int64_t bytes);
   // Takes back a buffer that was given away. Keeps it for reuse if the budget has room, and
   // otherwise frees it.
@@ -76,7 +77,7 @@ class BufferPool {
   std::optional<AlignedBuffer> TakeKept(int64_t bytes, BufferKind kind);
   absl::StatusOr<AlignedBuffer> Make(int64_t bytes, BufferKind kind);
   // Whether one more sealed buffer may be made. At the limit, first frees a kept sealed buffer if
-  // it can.
+  // there is one.
   bool MaySeal();
   // Puts a buffer into the lists.
   void Keep(AlignedBuffer buffer);

@@ -1,6 +1,7 @@
 // Counts the scratch memory that threads share. Decides how much each thread may take, and which
-// threads wait. Each thread has an account and a turn, in which it takes more and more. At the end
-// of the turn it gives everything back, except a part that it keeps for the next turn.
+// threads wait. Each thread has an account and works in turns. In a turn the thread takes more and
+// more memory. At the end of the turn it gives the memory back, except a part that it keeps for the
+// next turn.
 //
 //   Take() -> true                         .. EndTurn()
 //   Take() -> false, .. again .. -> true   .. EndTurn()    or Leave(), if not needed any more
@@ -16,8 +17,8 @@
 //
 // The bound: used <= capacity + the bytes that the elder holds. All other threads together hold at
 // most the capacity. They take no memory that would exceed the capacity, and an elder joins them
-// only when its memory fits. Threads that stepped down count as elders here, until they end their
-// turns or fit.
+// only when its memory fits. Threads that stepped down count as elders here, until their turns end
+// or their memory fits.
 //
 // A thread that needs only the memory of ordinary images (kOrdinaryBytes) does not wait for the
 // elder. Threads that need more leave a quarter of the capacity to threads that need at most
@@ -34,11 +35,10 @@ namespace systole {
 
 class ScratchBudget {
  public:
-  // The memory that a thread takes for photographs of several feeds in turn.
+  // The memory that a thread takes if it works on photographs for several feeds in turn.
   static constexpr int64_t kOrdinaryBytes = int64_t{8} << 20;
 
-  // The account of a thread. It must outlive its use here. Its last turn must end with
-  // EndTurn(account, 0).
+  // The account of a thread. It must exist until its last turn has ended with EndTurn(account, 0).
   class Account {
    public:
     Account() = default;
@@ -85,7 +85,7 @@ class ScratchBudget {
   int64_t most_kept() const { return capacity_ / 8 * 7; }
 
   bool Fits(const Account& account, int64_t bytes) const;
-  // Changes the bytes that the account holds, and every sum with them.
+  // Changes the bytes that the account holds, and all sums that include these bytes.
   void Add(Account& account, int64_t bytes);
   void SetBeyond(Account& account, bool beyond);
   // Ends the elder's role once its memory fits beside that of the others, and finds the next elder.

@@ -36,7 +36,8 @@ absl::Status Refused(int error, absl::string_view call, int64_t bytes) {
 }
 
 absl::StatusOr<MappedPages> MapPages(int fd, int64_t bytes, int protection) {
-  // MAP_POPULATE, because a fault for each page costs more than copying the page.
+  // MAP_POPULATE maps all pages at once. Otherwise each page would cause a fault, which costs more
+  // than copying the page.
   void* data =
       ::mmap(nullptr, static_cast<size_t>(bytes), protection, MAP_SHARED | MAP_POPULATE, fd, 0);
   if (data == MAP_FAILED) return Refused(errno, "mmap", bytes);

@@ -8,7 +8,7 @@
 //   SHRINK        so that no reader dies of SIGBUS because the file was cut short
 //   GROW          so that the size that a reader was told stays right
 //   FUTURE_WRITE  no write() and no new writable mapping: no reader can change what other readers
-//                 see. WRITE itself cannot be set while the owner's mapping is there.
+//                 see. The seal WRITE cannot be set while the owner has its writable mapping.
 //   SEAL          no further seal can be set
 //
 // Thread-compatible.

@@ -78,7 +78,7 @@ struct MetricReading {
   std::vector<MetricValue> values;
 };
 
-// A `read` for the number `field` of Source.
+// For MetricLine::read: returns the number in the member `field` of a Source.
 template <auto field, typename Source>
 double ReadField(const Source& source) {
   return static_cast<double>(source.*field);

@@ -39,7 +39,7 @@ struct MetricFamily {
 std::vector<MetricFamily> FamiliesOf(absl::string_view prefix,
                                      const std::vector<MetricReading>& readings);
 
-// A table in Markdown, as MetricsTable() makes it of readings: name, labels, help.
+// A table in Markdown: name, labels, help. MetricsTable() makes such a table of readings.
 std::string FamiliesTable(const std::vector<MetricFamily>& families);
 
 }  // namespace systole

@@ -1,4 +1,4 @@
-// Readings of metrics, for people and for programs. Nothing here knows a particular metric.
+// Readings of metrics, for people and for programs. No code here depends on a particular metric.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_METRICS_METRIC_TEXT_H_

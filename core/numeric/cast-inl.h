@@ -67,8 +67,8 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToFloat16Bits(D d, hwy::HWY_NAMESPACE
   const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d, 1u));
   const auto halfway = hn::Set(d, 0xfffu - (112u << 23));
   const auto rounded = hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, halfway), odd));
-  // The last bit of a float just above 0.5 counts 2^-24, like the last bit of a subnormal float16.
-  // So the addition itself rounds half to even.
+  // The last bit of a float just above 0.5 has the value 2^-24, like the last bit of a subnormal
+  // float16. So the addition itself rounds half to even.
   const auto half = hn::Set(df, 0.5f);
   const auto small =
       hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(df, magnitude), half)), hn::BitCast(d, half));

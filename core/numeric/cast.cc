@@ -34,7 +34,7 @@ HWY_INLINE void CastAs(const float* HWY_RESTRICT in, size_t n, uint8_t* HWY_REST
     const auto x = hn::LoadU(d, from);
     store(d, hn::IfThenElse(hn::Eq(x, x), x, nan), to);
   };
-  // May be unaligned, because it is written only by stores that need no alignment.
+  // `to` may be unaligned. Only stores that need no alignment write to it.
   Value* to = reinterpret_cast<Value*>(out);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) one(in + i, to + i);
@@ -54,7 +54,8 @@ void CastKernel(const float* in, size_t n, PixelType type, uint8_t* out) {
     case PixelType::kFloat32:
       return CastAs(in, n, out, StoreFloat32());
     case PixelType::kBfloat16:
-      // Every NaN has the same bits here. Rounding adds to them, but leaves the upper half alone.
+      // Every NaN has the same bits here. Rounding adds to these bits, but does not change their
+      // upper half.
       return CastAs(in, n, out, StoreNumberBf16());
     case PixelType::kFloat16:
       return CastAs(in, n, out, StoreFloat16());

@@ -150,8 +150,9 @@ double PowDouble(double x, double y) { return ExpDouble(y * LogDouble(x)); }
 float Sin(float x) {
   if (!(std::fabs(x) <= 0x1p26f)) return std::numeric_limits<float>::quiet_NaN();
   if (x == 0) return x;
-  // pi/2 in two parts: the upper has 25 bits, so that k * kHalfPiHigh is exact for |k| < 2^28; both
-  // together have 78. This precision tells every float from the nearest multiple of pi/2.
+  // pi/2 in two parts. The upper part has 25 bits, so that k * kHalfPiHigh is exact for |k| < 2^28.
+  // Both parts together have 78 bits. This precision tells every float from the nearest multiple of
+  // pi/2.
   constexpr double kHalfPiHigh = 1.57079631090164184570e+00;
   constexpr double kHalfPiLow = 1.58932547735281966916e-08;
   constexpr double kTwoOverPi = 6.36619772367581382433e-01;
