@@ -1,6 +1,6 @@
-// exp, log, pow, sin and cos for floats, with the same bits on every CPU. glibc picks different
-// code (and so different last bits) by instruction set. So code whose results reach output bytes,
-// crops or losses must not call libm.
+// exp, log, pow, sin and cos for floats, with the same bits on every CPU. glibc has different code
+// for different instruction sets, and its results differ in their last bits. So code whose results
+// reach output bytes, crops or losses must not call libm.
 //
 // The functions compute in double, with only + - * / and bit operations, never fused
 // (-ffp-contract=off).
@@ -33,9 +33,9 @@ double PowDouble(double x, double y);
 // for them.
 float Sin(float x);
 
-// cos(pi * x): IEEE 754-2008's cosPi. Because x counts half turns, its reduction is exact. So the
-// bound on the error holds for every x. CosPi of an odd multiple of 1/2 is +0; CosPi of an infinity
-// is NaN.
+// cos(pi * x): IEEE 754-2008's cosPi. x counts half turns, so subtracting whole turns from x is
+// exact. So the bound on the error holds for every x. CosPi of an odd multiple of 1/2 is +0; CosPi
+// of an infinity is NaN.
 float CosPi(float x);
 // cos(pi * x) for finite x in double precision. The relative error is below 2^-50.
 double CosPi(double x);

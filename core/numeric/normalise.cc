@@ -211,7 +211,7 @@ size_t PixelTypeBytes(PixelType type) {
 uint8_t RoundToUint8(float value) {
   if (!(value > 0.0f)) return 0;  // NaN too.
   if (value >= 255.0f) return 255;
-  const float shifted = value + 8388608.0f;  // 2^23 leaves no fraction bits: rounds half to even.
+  const float shifted = value + 8388608.0f;  // Adding 2^23 rounds half to even.
   return static_cast<uint8_t>(shifted - 8388608.0f);
 }
 
@@ -276,7 +276,7 @@ absl::StatusOr<TensorNormaliser> TensorNormaliser::Create(int channels, int64_t 
     normaliser.AddPattern(normalisation, channels, inner);
     return normaliser;
   }
-  // Runs of one channel, each with a pattern of its own.
+  // Each channel gets a pattern of its own, because its runs are long.
   normaliser.period_ = kMaxLanes;
   normaliser.inner_ = inner;
   for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {

@@ -25,7 +25,7 @@ enum class PixelType {
   kFloat16    // RoundToFloat16.
 };
 
-// The form in which values are written as this type. REQUIRES: kUint8 or a type of floats.
+// The PixelType for values of `dtype`. REQUIRES: `dtype` is kUint8 or a type of floats.
 inline PixelType PixelTypeOf(DType dtype) {
   if (dtype == DType::kFloat32) return PixelType::kFloat32;
   if (dtype == DType::kBfloat16) return PixelType::kBfloat16;
@@ -48,7 +48,7 @@ struct Normalisation {
   static constexpr float kZero[1] = {0.0f};
 };
 
-// Owned factors: one of each for every channel, or one for all.
+// Owned factors. `scale` and `bias` have an entry for each channel, or one entry for all channels.
 struct NormaliseFactors {
   std::vector<float> scale;
   std::vector<float> bias;
@@ -93,7 +93,7 @@ inline absl::Status NormaliseFloat(absl::Span<const float> in, const NormaliseFa
 }
 
 // Does what NormaliseUint8 does, for a tensor that comes in pieces. The tensor may be cut anywhere,
-// and its channels need not be innermost. The bits are the same.
+// and its channels need not be innermost. The cuts change no bit of the result.
 class TensorNormaliser {
  public:
   // Value i of the tensor belongs to channel (i / inner) mod channels. `inner` is 1 for

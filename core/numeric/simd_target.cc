@@ -21,8 +21,8 @@ struct Target {
   int64_t bits;  // For hwy::SetSupportedTargetsForTest().
 };
 
-// Best first. Lower bits are better targets. The portable target is always there, but it has two
-// names, and the installed Highway may have been built with the other name.
+// Best first. Lower bits are better targets. The portable target is always there. The installed
+// Highway may use either of its two names, SCALAR and EMU128.
 std::vector<Target> Targets(int64_t supported) {
   std::vector<Target> targets;
   for (int64_t rest = supported & HWY_TARGETS & ~kPortable; rest != 0; rest &= rest - 1) {

@@ -68,7 +68,7 @@ void ValueTable::ApplyAs(const std::vector<Entry>& entries, int64_t first,
     const int64_t at = first + static_cast<int64_t>(done);
     const auto channel = static_cast<size_t>(at / inner_ % channels_);
     if (inner_ == 1 && channel == 0) {
-      // Whole pixels.
+      // Looks up all whole pixels that are left.
       const auto channels = static_cast<size_t>(channels_);
       const size_t end = done + (in.size() - done) / channels * channels;
       for (; done < end; done += channels) {

@@ -42,7 +42,7 @@ class ValueTable {
 
   int64_t channels_ = 1;
   int64_t inner_ = 1;
-  // One of the two holds all entries, in the output's type. The other is empty.
+  // Either narrow_ or wide_ holds all entries, in the output's type. The other vector is empty.
   std::vector<uint16_t> narrow_;
   std::vector<uint32_t> wide_;
 };

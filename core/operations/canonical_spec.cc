@@ -41,8 +41,8 @@ void WriteWeights(google::protobuf::RepeatedPtrField<v1::Member>& mixture) {
   for (v1::Member& member : mixture) member.set_weight(member.weight() / divisor);
 }
 
-// The same for the changes of the weights. A change at the first example becomes the weights of the
-// members.
+// Divides the weights of each change by their common divisor. A change at the first example becomes
+// the weights of the members.
 void WriteWeightChanges(v1::FeedSpec& spec) {
   for (v1::Weights& change : *spec.mutable_weights()) {
     int64_t divisor = 0;

@@ -10,10 +10,11 @@
 
 namespace systole {
 
-// `spec` with its outputs and mixed tensors sorted by name, and defaults written out. There are two
-// exceptions, which FeedPlan writes. The default of an output's dtype depends on the dataset's
-// features, and the step that begins with an example (Weights.from_example) on the number of
-// records. Fields that have no effect are left out, and so is `cache`, which changes no byte.
+// `spec` with its outputs and mixed tensors sorted by name, and defaults written out. FeedPlan
+// writes two values that are missing here, because they depend on the dataset. The default of an
+// output's dtype depends on the dataset's features. The step that begins with an example
+// (Weights.from_example) depends on the number of records. Fields that have no effect are left out,
+// and so is `cache`, which changes no byte.
 v1::FeedSpec CanonicalSpec(v1::FeedSpec spec);
 
 // XXH3 of CanonicalSpec(spec), serialized deterministically.

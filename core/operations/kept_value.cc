@@ -20,10 +20,11 @@ constexpr double kDecodeWork = 4;
 // The work for each byte that is copied, and for each byte that is read from disk.
 constexpr double kCopyWork = 1.0 / 16;
 constexpr double kDiskWork = 1.0 / 2;
-// A smaller value is better if its time exceeds the least time by at most this part.
+// A smaller value is better if its time exceeds the least time by at most this part of the least
+// time.
 constexpr double kTimeForRoom = 0.1;
 
-// A text that says what the first `count` transforms do, and how their value is written.
+// A text that says what the first `count` transforms do, and how their result is written.
 std::string TextOf(const v1::Output& output, size_t count) {
   std::string text = absl::StrCat("2 [", absl::StrJoin(output.shape(), ","), "]");
   for (size_t i = 0; i < count; ++i) {

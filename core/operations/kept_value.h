@@ -61,8 +61,7 @@ struct KeptValue {
 
 struct KeptValues {
   // From the fewest bytes to the most. Each value leaves less work than all values before it. A
-  // value that could never be best is left out: another value takes less room and leaves no more
-  // work.
+  // value is left out if another value takes less room and leaves no more work.
   std::vector<KeptValue> values;
   double work = 0;  // The work to make an example without a kept value.
 };

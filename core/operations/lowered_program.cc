@@ -94,13 +94,15 @@ struct Fusion {
   std::optional<ResizePart> resize;
   std::optional<ResamplePart> resample;
   std::vector<Move> mirrors;    // The mirrorings after `resample`.
-  bool reads_any_size = false;  // Whether only the record gives the size that the operation reads.
+  bool reads_any_size = false;  // Whether only the record gives the size of the last operation's
+                                // input.
   bool rounds = false;
   std::optional<NormaliseFactors> normalise;
 };
 
 // Returns the longest beginning that can be fused. If that beginning decodes a JPEG but fixes no
-// size, returns the longest one that leaves pixels uint8. For floats, only a normalize is fused.
+// size, returns the longest beginning after which the pixels are still uint8. For floats, only a
+// normalize is fused.
 Fusion LongestBeginning(const Program& program) {
   const bool floats = program.input().element == ElementType::kFloat32;
   Fusion fused, pixels;
@@ -112,8 +114,8 @@ Fusion LongestBeginning(const Program& program) {
   return fused.jpeg.has_value() && !program.type_before(fused.steps).has_size() ? pixels : fused;
 }
 
-// Whether the spec decides the size of such values. Otherwise the record does, and they take up to
-// kMaxValueBytes.
+// Whether the spec decides the size of values of `type`. Otherwise the record decides it, and the
+// values take up to kMaxValueBytes.
 bool IsKnown(const ValueType& type) {
   return type.has_size() && type.element != ElementType::kBytes;
 }
@@ -168,7 +170,7 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
   lowered.mirrors = std::move(fusion.mirrors);
   lowered.made =
       PixelTypeOf(lowered.has_rest() ? static_cast<DType>(DataTypeOf(type.element)) : dtype);
-  // Without a normalisation, the cast to uint8 rounds as well.
+  // A cast to uint8 without a normalisation rounds, too, so no second pass is needed.
   lowered.rounds =
       fusion.rounds && (fusion.normalise.has_value() || lowered.made != PixelType::kUint8);
   if (fusion.normalise.has_value()) lowered.finish = *fusion.normalise;

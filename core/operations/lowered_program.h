@@ -41,10 +41,10 @@ inline constexpr int64_t kMaxKeptWindowBytes = int64_t{1} << 20;
 struct LoweredProgram {
   enum class Way {
     kJpeg,    // One pass decodes a JPEG, cuts, resizes, mirrors, normalises and casts.
-    kPixels,  // One pass does this from raw pixels.
+    kPixels,  // One pass cuts, resizes, mirrors, normalises and casts raw pixels.
     kValues,  // One pass normalises and casts raw bytes.
     kFloats,  // One pass normalises and casts floats.
-    kWindow,  // One pass decodes the window of a JPEG to uint8. If resamples_rows(), a second one
+    kWindow,  // One pass decodes the window of a JPEG to uint8. If resamples_rows(), a second pass
               // resamples, mirrors, normalises and casts. Otherwise the window is resampled if
               // `resample` is set, and the references do the other steps.
     // The references do everything, because the values are int64, or because no JPEG is decoded and
@@ -73,7 +73,8 @@ struct LoweredProgram {
   PixelType made = PixelType::kUint8;
 
   // The steps before number `rest` are fused. For kInterpreter, `rest` is 0. The references do the
-  // other steps. If `last` is set, the last step normalises by it, in one pass with the cast.
+  // other steps. If `last` is set, it has the factors of the last step, which then runs in one pass
+  // with the cast.
   size_t rest = 0;
   std::optional<NormaliseFactors> last;
 

@@ -2,7 +2,7 @@
 // implementation of each transform in turn. All faster paths must make the same bytes as the
 // interpreter.
 //
-// Thread-compatible; immutable, so any number of threads may use one.
+// Thread-compatible; immutable, so any number of threads may use the same program.
 #ifndef SYSTOLE_CORE_OPERATIONS_PROGRAM_H_
 #define SYSTOLE_CORE_OPERATIONS_PROGRAM_H_
 
@@ -70,8 +70,9 @@ class Program {
   }
   // Makes the same values as Interpret(), bit for bit, with Operation::Run and RowChanges.
   absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end) const;
-  // Does the same, but does not make the row changes of the last steps. It stores these changes in
-  // `left`. The caller makes them together with row changes of its own. REQUIRES: `left` is empty.
+  // Does what the other Run() does, but does not make the row changes of the last steps. Stores
+  // these changes in `left`. The caller makes them together with row changes of its own. REQUIRES:
+  // `left` is empty.
   absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end,
                             RowChanges& left) const {
     return Steps(std::move(value), example, first, end, &left);

@@ -181,8 +181,8 @@ absl::Status ProgramRunner::ResampleWindow(const LoweredProgram& program, const 
 absl::Status ProgramRunner::Transform(const LoweredProgram& program, const Input& input,
                                       const ExampleKey& example, absl::Span<uint8_t> out) {
   if (program.way == Way::kJpeg) return transformer_->Finish(out);
-  // The input may be the bytes of a record. They are pixels, and the first step, decode_raw, gives
-  // their size.
+  // If the input is the bytes of a record, these bytes are pixels. The first step, decode_raw, then
+  // gives the image's size.
   const bool decodes = program.program->input().element == ElementType::kBytes;
   const absl::Span<const int64_t> stored =
       decodes ? program.program->steps().front().output.shape : input.shape;

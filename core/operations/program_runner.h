@@ -29,8 +29,9 @@ namespace systole {
 
 class ProgramRunner {
  public:
-  // The input of a program. A program for floats reads `floats`, one for int64 reads `int64s`, and
-  // any other reads `bytes`. If its input is of uint8, `bytes` are pixels of `shape`.
+  // The input of a program. A program whose input is float32 reads `floats`. A program whose input
+  // is int64 reads `int64s`. Any other program reads `bytes`. If its input is uint8, `bytes` are
+  // the pixels of an image of `shape`.
   struct Input {
     absl::string_view bytes;
     absl::Span<const int64_t> shape;

@@ -31,8 +31,8 @@ class RowChanges {
   // unchanged.
   void Make(Value& value);
 
-  // Does the same, but `value` may be any value of floats. Whenever all changes of some floats are
-  // made, calls `use` with these floats and the index of the first of them.
+  // Does what the other Make() does, but `value` may be any value of floats. Whenever all changes
+  // of some floats are made, calls `use` with these floats and the index of the first of them.
   void Make(Value& value,
             const std::function<void(size_t first, absl::Span<const float> values)>& use);
 

@@ -62,7 +62,7 @@ absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& pos
     examples = Narrow(turns % Wide(per_epoch));
   }
   const int64_t batch = order.spec().global_batch;
-  // This is steps_per_epoch() + 1 if the position is in the tail that kDrop leaves out.
+  // `rounded_up` is steps_per_epoch() + 1 if the position is in the tail that kDrop leaves out.
   const int64_t rounded_up = examples / batch + (examples % batch == 0 ? 0 : 1);
   const int64_t step_in_epoch = std::min(rounded_up, order.steps_per_epoch());
   const absl::uint128 step = epoch * Wide(order.steps_per_epoch()) + Wide(step_in_epoch);

@@ -1,6 +1,6 @@
-// Where a feed stands, counted in examples. The number of a step means nothing under another global
-// batch; the number of examples does. So a feed can go on at the same example with another global
-// batch.
+// Where a feed stands, counted in examples. A step's number stands for other examples if the global
+// batch changes. A number of examples does not depend on the global batch. So a feed can go on at
+// the same example with another global batch.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_ORDER_FEED_POSITION_H_
@@ -15,10 +15,10 @@
 
 namespace systole {
 
-// `examples` of the epoch's examples were delivered. At the end of an epoch this is 0 of the next
-// epoch, whatever the tail left out. The epochs of a mixture are not passes over its records, and
-// with kDrop their length depends on the batch. So in a mixture `epoch * num_records + examples`
-// counts all examples that were delivered.
+// `examples` of the epoch's examples were delivered. At the end of an epoch, the position is
+// example 0 of the next epoch, whatever the tail left out. The epochs of a mixture are not passes
+// over its records, and with kDrop their length depends on the batch. So in a mixture `epoch *
+// num_records + examples` counts all examples that were delivered.
 struct FeedPosition {
   int64_t epoch = 0;     // >= 0
   int64_t examples = 0;  // 0 .. num_records - 1
@@ -47,8 +47,8 @@ struct ResumedStep {
 // The first step whose examples all come at `position` or later. If no step begins at `position`,
 // this is the next step, which may be the first of the next epoch. If kDrop leaves a mixture fewer
 // examples than come before `position`, this is the step after the feed's last one.
-//   InvalidArgument  no feed of `order` can stand there, because it has fewer records, or the step's
-//                    number is beyond 2^63 - 1.
+//   InvalidArgument  no feed of `order` can stand at `position`, because `order` has fewer records,
+//                    or the step's number is beyond 2^63 - 1.
 absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& position);
 
 }  // namespace systole

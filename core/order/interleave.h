@@ -54,8 +54,8 @@ class Interleave {
     std::vector<Turn> turns_;
     size_t turn_ = 0;  // Where the last position was found.
   };
-  // The same, but reuses `round` if an earlier call has stored the position's round there.
-  // Otherwise stores the position's round.
+  // Does what the other RecordAt() does. If an earlier call has stored the round of `position` in
+  // `round`, reuses it. Otherwise stores that round in `round`.
   At RecordAt(int64_t position, Round& round) const;
 
  private:

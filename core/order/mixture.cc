@@ -35,8 +35,8 @@ uint64_t ChangeHash(absl::uint128 from_turn, absl::Span<const int64_t> weights) 
   return hasher.Digest64();
 }
 
-// The fingerprint of the pieces up to a change with this ChangeHash(), from that of the pieces
-// before it.
+// The fingerprint of all pieces up to the one that a change with this ChangeHash() begins. `before`
+// is the fingerprint of the pieces before that one.
 uint64_t FingerprintAfter(uint64_t before, uint64_t change_hash) {
   Xxh3Hasher fingerprint;
   fingerprint.UpdateU64(before);
@@ -44,8 +44,8 @@ uint64_t FingerprintAfter(uint64_t before, uint64_t change_hash) {
   return fingerprint.Digest64();
 }
 
-// Checks where a change begins; `change` names it. `last` is where the change before it begins,
-// null if it is the first one.
+// Checks where a change begins. Messages name the change by `change`. `last` is where the previous
+// change begins, or null for the first change.
 absl::Status CheckPlace(absl::string_view change, const ChangePlace& place,
                         const ChangePlace* last) {
   const std::string is = absl::StrCat(change, ".", FieldOf(place), " is ", place.number);
@@ -61,7 +61,7 @@ absl::Status CheckPlace(absl::string_view change, const ChangePlace& place,
       is, place.turn, last->turn, FieldOf(*last), last->number));
 }
 
-// Checks the weights of a change; `field` names them.
+// Checks the weights of a change. Messages name them by `field`.
 absl::Status CheckWeights(absl::string_view field, absl::Span<const int64_t> weights,
                           size_t members) {
   if (weights.size() != members) {

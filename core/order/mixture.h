@@ -3,8 +3,8 @@
 //
 // The weights may change at given turns. The turns between two changes are a piece. In each piece
 // members take turns as turn_table.h says, as if the piece were a mixture of its own. So the bound
-// given there holds for the first n turns of every piece, for every n. The counts go on from piece
-// to piece: a change of weights neither leaves out nor repeats an example of any member.
+// in turn_table.h holds for the first n turns of every piece, for every n. The counts go on from
+// piece to piece: a change of weights neither leaves out nor repeats an example of any member.
 //
 // Thread-compatible. To be shared by threads, it must be const.
 #ifndef SYSTOLE_CORE_ORDER_MIXTURE_H_
@@ -47,7 +47,7 @@ absl::string_view FieldOf(const ChangePlace& place);
 // A change of a mixture's weights, without the weights.
 struct WeightChange {
   ChangePlace place;
-  uint16_t hash = 0;  // Of the turn and the new weights. Distinguishes most changes.
+  uint16_t hash = 0;  // The hash of the turn and the new weights. Tells most changes apart.
 };
 
 // The hashes of `changes`, as a token holds them.
@@ -64,8 +64,8 @@ class Mixture {
 
   // Sets the weights from turn `place.turn` on. Only the ratios of the weights count. A member of
   // weight 0 has no turn. A change at turn 0 replaces the weights that the members came with.
-  //   InvalidArgument  `place.number` is below 0, `place.turn` is not above that of the call before,
-  //                    there were kMaxWeightChanges calls before, there is not one weight for each
+  //   InvalidArgument  `place.number` is below 0, `place.turn` is not above the last call's, there
+  //                    were kMaxWeightChanges calls before, there is not one weight for each
   //                    member, a weight is below 0, the weights add up to 0 or to more than
   //                    kMaxTotalWeight, or all pieces have more than kMaxTurns turns. The message
   //                    names the change by the number of calls before: "weights[1].from_step".
@@ -88,11 +88,11 @@ class Mixture {
   // Hash of everything that decides the turns and the records: the weights divided by their
   // greatest common divisor, the turns at which they change, the sizes and the selections.
   uint64_t fingerprint() const { return pieces_.back().fingerprint; }
-  // Hash of everything that decides the turns before `turn`. Later changes of the weights do not
-  // count. The weights at the beginning do, also if `turn` is 0.
+  // Hash of everything that decides the turns before `turn`. The weights at the beginning always
+  // count, even if `turn` is 0. Changes of the weights at `turn` or later do not count.
   uint64_t FingerprintBefore(absl::uint128 turn) const;
-  // What FingerprintBefore() would be after the first changes, if each of them began at its turn of
-  // `turns`. REQUIRES: there are turns.size() changes (CHECK).
+  // What FingerprintBefore() would be after the first turns.size() changes, if change i began at
+  // turns[i]. REQUIRES: there are turns.size() changes (CHECK).
   uint64_t FingerprintIfChangedAt(absl::Span<const absl::uint128> turns) const;
 
  private:
@@ -105,17 +105,18 @@ class Mixture {
   };
 
   Mixture() = default;
-  // Makes the first piece of these weights, and forgets all others.
+  // Makes the first piece, with these weights, and forgets all other pieces.
   void Begin(std::vector<int64_t> weights);
-  // The index of a table of these weights, which is made if there is none. Counts its turns.
+  // The index of the table of these weights. Makes the table if it does not exist. InvalidArgument
+  // if all tables together would have more than kMaxTurns turns.
   absl::StatusOr<size_t> TableOf(std::vector<int64_t> weights);
 
   std::vector<MixtureMember> members_;
   std::vector<TurnTable> tables_;
   std::vector<Piece> pieces_;          // At least one; the first one begins at turn 0.
   std::vector<WeightChange> changes_;  // One for each piece but the first.
-  int num_calls_ = 0;                  // Of ChangeWeights().
-  ChangePlace last_place_;             // Of the last call.
+  int num_calls_ = 0;                  // Calls of ChangeWeights().
+  ChangePlace last_place_;             // The place of the last call.
   int64_t num_records_ = 0;
 };
 

@@ -322,7 +322,7 @@ absl::Span<const WeightChange> Order::WeightChangesBefore(absl::uint128 position
 }
 
 uint64_t Order::FingerprintOf(uint64_t dataset_fingerprint, uint64_t mixture_fingerprint) const {
-  // Parameters that the mode ignores must not count.
+  // Parameters that the mode ignores must not change the fingerprint.
   const bool windowed = spec_.mode == ShuffleMode::kWindow;
   Xxh3Hasher hasher;
   hasher.Update("systole order 2");

@@ -116,13 +116,13 @@ class Order {
 
   // Hash of all that decides the order: dataset, seed, shuffle with its parameters, record count,
   // selection, mixture and tail. Neither the number of epochs nor the global batch counts, because
-  // a run may go on with others (feed_position.h).
+  // a run may go on with other numbers (feed_position.h).
   uint64_t Fingerprint(uint64_t dataset_fingerprint) const;
-  // The same for the first `positions` positions alone: later changes of a mixture's weights do not
-  // count. So a run that has taken these positions may get other weights for the rest.
+  // The fingerprint of the first `positions` positions alone. Later changes of a mixture's weights
+  // do not count. So a run that has taken these positions may get other weights for the rest.
   uint64_t FingerprintBefore(uint64_t dataset_fingerprint, absl::uint128 positions) const;
-  // What FingerprintBefore() would be after the first changes of a mixture's weights, if each of
-  // them began at its turn of `turns`. REQUIRES: the order has turns.size() changes (CHECK).
+  // What FingerprintBefore() would be after the first turns.size() changes of a mixture's weights,
+  // if change i began at turns[i]. REQUIRES: the order has turns.size() changes (CHECK).
   uint64_t FingerprintIfChangedAt(uint64_t dataset_fingerprint,
                                   absl::Span<const absl::uint128> turns) const;
   // The changes of a mixture's weights within the first `positions` positions.
@@ -134,7 +134,7 @@ class Order {
 
   // Positions of an epoch that kDrop does not leave out.
   int64_t UsedPositions() const;
-  // The fingerprint, if that of the mixture is `mixture_fingerprint`.
+  // The order's fingerprint, if the mixture's fingerprint is `mixture_fingerprint`.
   uint64_t FingerprintOf(uint64_t dataset_fingerprint, uint64_t mixture_fingerprint) const;
 
   OrderSpec spec_;

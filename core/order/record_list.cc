@@ -44,7 +44,8 @@ constexpr std::array<uint8_t, 2048> PlacesInBytes() {
 }
 constexpr std::array<uint8_t, 2048> kPlaceInByte = PlacesInBytes();
 
-// The place of set bit number `rank`, counted from 0, in `word`. REQUIRES: there is one.
+// The place of set bit number `rank`, counted from 0, in `word`. REQUIRES: `word` has more than
+// `rank` set bits.
 int64_t BitAt(uint64_t word, uint64_t rank) {
   const uint64_t sums = BitsUpToEachByte(word);
   // The high bit of each byte whose sum is at most `rank`. Sums are at most 64.
@@ -60,8 +61,8 @@ int64_t BitAt(uint64_t word, uint64_t rank) {
 size_t WordAt(uint64_t sums, uint64_t& rank) {
   constexpr uint64_t kHigh = kSums << (kSumBits - 1);
   const uint64_t ranks = rank * kSums;
-  // The high bit of each sum that is at most `rank`. The high bits decide or, if they are equal, a
-  // difference of the other bits.
+  // The high bit of each sum that is at most `rank`. If the high bits of the sum and of `rank`
+  // differ, they decide. Otherwise the difference of the other bits decides.
   const uint64_t difference = (ranks | kHigh) - (sums & ~kHigh);
   const uint64_t before = ((ranks & ~sums) | (~(ranks ^ sums) & difference)) & kHigh;
   const auto word = static_cast<size_t>((before >> (kSumBits - 1)) * kSums >> 54 & 7);

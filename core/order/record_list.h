@@ -19,8 +19,7 @@ class RecordList {
   // Bit i % 64 of words[i / 64] says whether the list has position i, for 0 <= i < num_positions.
   // Other bits are ignored. REQUIRES: enough words.
   RecordList(std::vector<uint64_t> words, int64_t num_positions);
-  // A list of `size` positions of which this process knows only how many there are, and their
-  // hash().
+  // A list of `size` positions. This process knows only their number and their hash().
   static RecordList OfUnknown(int64_t size, int64_t num_positions, uint64_t hash);
 
   bool is_known() const { return is_known_; }
@@ -28,7 +27,7 @@ class RecordList {
   int64_t num_positions() const { return num_positions_; }
   int64_t size() const { return size_; }
   // Position number `rank` of the list, counted from 0. kUnknownRecord if !is_known(). O(1) where
-  // the list has many of the positions, O(log) of the gap between them where it has few. REQUIRES:
+  // the list has many of the positions. Where it has few, O(log) of the gap between them. REQUIRES:
   // 0 <= rank < size() (CHECK).
   int64_t At(int64_t rank) const;
 
@@ -43,8 +42,8 @@ class RecordList {
   int64_t size_ = 0;
   uint64_t hash_ = 0;
   std::vector<uint64_t> words_;
-  // Two for each block of 512 positions: how many of the list lie before it, and the sums of
-  // WordAt() (record_list.cc).
+  // Two numbers for each block of 512 positions: how many positions of the list lie before the
+  // block, and the sums of WordAt() (record_list.cc).
   std::vector<int64_t> ranks_;
   // The blocks in which the positions of rank 0, 512, 1024 .. lie.
   std::vector<int64_t> samples_;

@@ -18,8 +18,8 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kName = "systole2";
-// The name in the tokens of older releases. Such a token counts steps, and does not have the size
-// of their batch.
+// The name in the tokens of older releases. Such a token counts steps, and does not say how many
+// examples a step had.
 constexpr absl::string_view kOlderName = "systole1";
 // Far above what Encode() can write. Limits the work if the text is not a token.
 constexpr size_t kMaxTextBytes = 2000;
@@ -80,7 +80,8 @@ std::string OrderText(const ResumeToken& token) {
   return text;
 }
 
-// False if `text` has another form. Other mistakes need no check, as in Unescape().
+// Reads the field that OrderText() writes. False if `text` has another form. Other mistakes need no
+// check, as in Unescape().
 bool ReadOrder(absl::string_view text, ResumeToken& token) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, '+');
   if (!absl::SimpleHexAtoi(parts[0], &token.order_fingerprint)) return false;

@@ -43,7 +43,8 @@ struct InterleaveFiles {
   int64_t cycle_length = 0;
   int64_t block_length = 0;
 };
-// Of the positions that the steps before have left, keeps those in `list`.
+// Keeps the positions that are in `list`. A position counts the records that the earlier steps have
+// left.
 struct ListedRecords {
   std::shared_ptr<const RecordList> list;
 };
@@ -72,7 +73,8 @@ struct SelectedRecords {
   std::shared_ptr<const Selection> selection;
 
   int64_t size() const;
-  // The record at `position`, numbered like `begin`, or kUnknownRecord. `walk` as in Selection.
+  // The record at `position`, or kUnknownRecord. Like `begin`, its number counts the records of all
+  // members. `walk` as in Selection.
   // REQUIRES: 0 <= position < size().
   int64_t RecordAt(int64_t position, SelectionWalk* walk = nullptr) const;
   // Adds to the hash everything that decides which records these are, except `begin`.
@@ -104,7 +106,7 @@ class Selection {
 
   // Records selected; at least 1 unless NoRecords::kAllowed.
   int64_t num_records() const { return num_records_; }
-  // Whether these are all records of the dataset, in its order.
+  // Whether the selection has all records of the dataset, in the dataset's order.
   bool is_whole() const;
   // The record at `position`, by its number in the dataset. Each record has at most one position.
   // O(1), or O(cycle_length) if shards are interleaved. kUnknownRecord if a list is not known in
@@ -127,7 +129,7 @@ class Selection {
   absl::Status ApplyRecordStep(const SelectionStep& step);
 
   // A list that chooses from positions: position p of its choice is position begin + list[p] *
-  // stride of what came before the list.
+  // stride of the result before the list.
   struct Filter {
     int64_t begin = 0;
     int64_t stride = 1;
@@ -137,8 +139,8 @@ class Selection {
   // The record at a position of `files_` or `members_`, or of the whole dataset.
   int64_t BaseRecordAt(int64_t at, SelectionWalk* walk) const;
 
-  // Position p of the result is position begin_ + p * stride_ of what the last of `filters_` has
-  // chosen or, without filters, of the records that `files_` or `members_` give.
+  // Position p of the result is position begin_ + p * stride_ of the choice of the last filter.
+  // Without filters, it is that position of the records that `files_` or `members_` give.
   std::vector<Filter> filters_;
   int64_t begin_ = 0;
   int64_t stride_ = 1;

@@ -17,7 +17,7 @@ constexpr Prefix kPrefixes[] = {{1e-9, "n"}, {1e-6, "µ"}, {1e-3, "m"}, {1, ""},
                                 {1e6, "M"},  {1e9, "G"},  {1e12, "T"}, {1e15, "P"}};
 
 struct UnitRule {
-  const char* name;    // It follows the prefix.
+  const char* name;    // Written after the prefix.
   double least, most;  // The smallest and largest prefix in use.
 };
 

@@ -17,8 +17,8 @@
 
 namespace systole {
 
-// The largest width and height of a picture, in pixels, unless Create() is told another one. The
-// picture of a larger image has only every second pixel, or every third, and so on.
+// The largest width and height of a picture, in pixels, unless Create() gets another `max_edge`.
+// The picture of a larger image has only every second pixel, or every third, and so on.
 inline constexpr int64_t kMaxPictureEdge = 512;
 
 struct ShownPicture {
@@ -29,9 +29,9 @@ struct ShownPicture {
 
 class ImageOutput {
  public:
-  // REQUIRES: max_edge >= 1. nullopt if `tensor` holds no images. It holds images if each example
-  // has the shape [height, width, 1 or 3] before `output.layout` reorders it, and its type is UINT8
-  // or a type of floats.
+  // REQUIRES: max_edge >= 1. Nullopt if `tensor` holds no images. A tensor holds images if each
+  // example has the shape [height, width, 1 or 3] before `output.layout` reorders it, and its type
+  // is UINT8 or a type of floats.
   //   InvalidArgument  the transforms of `output` are wrong, or they do not make such a `tensor`.
   static absl::StatusOr<std::optional<ImageOutput>> Create(const v1::Output& output,
                                                            const SliceTensor& tensor,

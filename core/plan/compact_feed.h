@@ -17,7 +17,7 @@ namespace systole {
 // How one tensor is finished.
 struct CompactTensor {
   CompactForm form;
-  int channel_axis = 0;  // Index in the tensor's shape. 0 if all values have one rule.
+  int channel_axis = 0;  // Index in the tensor's shape. 0 if all values have the same rule.
 };
 
 struct CompactFeed {

@@ -34,7 +34,7 @@ constexpr int64_t kBorderBlocks = 2;
 // A file of the disk's cache counts as a multiple of 4 KiB. So each file loses half of 4 KiB on
 // average.
 constexpr int64_t kDiskLossBytes = int64_t{kDiskEntryHeaderBytes} + 2048;
-// A cache keeps no value that is larger than this part of it (KeptSet::Admits).
+// A cache keeps no value that is larger than 1 / kMostOfACache of the cache (KeptSet::Admits).
 constexpr int64_t kMostOfACache = 8;
 // All numbers are doubles. A double holds every whole number of bytes below 9 PB exactly.
 struct Shuffle {
@@ -100,8 +100,8 @@ std::vector<EpochPart> PartsOf(const FeedPlan& plan, double run) {
   return parts;
 }
 
-// The bytes that WINDOW adds. `whole`: its blocks are runs of the dataset's records. `files`: how
-// many files each block has runs of, such as those of a zip's members.
+// The bytes that WINDOW adds. `whole`: its blocks are runs of the dataset's records. `files`: in
+// how many files a block has runs, such as the files of a zip's members.
 void AddWindow(const Shuffle& shuffle, bool whole, double files, EpochPart& part) {
   const double run = ReadBlocks::kRunBytes;
   const double block = Least(shuffle.block, part.positions);
@@ -155,7 +155,7 @@ void ShareOut(double kept, std::vector<EpochPart>& parts) {
   }
 }
 
-// The bytes of blocks of this size that a cache on disk keeps.
+// How many bytes a cache on disk keeps, if blocks have `block` bytes.
 double DiskRoom(const ReadRoom& room, double block) {
   const auto disk = static_cast<double>(room.disk_bytes);
   if (block > disk / kMostOfACache) return 0;
@@ -171,7 +171,7 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
   if (epoch.set_bytes == 0) return epoch;
   double run = ReadBlocks::kRunBytes;
   if (shuffle.mode == ShuffleMode::kGlobal) {
-    // As ReadAhead does: only memory keeps runs.
+    // Only memory keeps runs, as in ReadAhead.
     run = epoch.set_bytes <= room.memory_bytes ? ReadBlocks::kKeptRunBytes : 0;
   }
   const bool whole = order.selection == nullptr && order.mixture == nullptr;

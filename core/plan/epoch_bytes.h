@@ -8,7 +8,8 @@
 //                fetched instead, each once.
 //   images       each file is fetched by itself, once, in any order.
 //
-// Each member of a zip is fetched in its own way, and a dataset that is several members once.
+// Each member of a zip is fetched in its own way. A dataset that is several members is fetched
+// once.
 //
 // For a compressed shard, whole pieces are fetched. If records are fetched by themselves, a piece
 // is fetched again for each record that needs it. With WINDOW, a piece at the border of two blocks
@@ -45,8 +46,8 @@ struct ReadRoom {
   // How many reads run at a time.
   static constexpr int64_t kReads = 64;
 
-  // The largest set that is kept as a whole, in bytes. It is the larger of the two sizes and not
-  // their sum, because memory and disk keep the same blocks: those that came first.
+  // The largest set that is kept as a whole, in bytes. It is the larger of memory_bytes and
+  // disk_bytes, not their sum, because memory and disk keep the same blocks: those that came first.
   int64_t kept_bytes() const { return std::max(memory_bytes, disk_bytes); }
 };
 

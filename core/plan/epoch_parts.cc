@@ -57,9 +57,9 @@ double BytesBetween(const RecordSource& shard, int64_t first, int64_t end) {
   return stored;
 }
 
-// The `size` records of a selection, estimated from a sample of at most `most`. A selection may
-// have only some records of a run. Then a selected record costs the bytes up to the next selected
-// record, but at most a run.
+// The `size` records of a selection, estimated from a sample of at most `most` records. A selection
+// may have only some records of a run. Then a selected record costs the bytes up to the next
+// selected record, but at most a run.
 template <typename RecordAt>
 EpochPart SampleOf(const Dataset& dataset, int64_t size, RecordAt record_at, int64_t most,
                    double run) {

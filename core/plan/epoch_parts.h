@@ -15,7 +15,7 @@ namespace systole {
 // doubles. A double holds every whole number of bytes below 9 PB exactly.
 struct EpochPart {
   double positions = 0;    // Records, far or not.
-  double records = 0;      // Far records. In a zip, those of each member.
+  double records = 0;      // Far records. In a zip, the far records of each member.
   double bytes = 0;        // The bytes that one pass over the part fetches.
   double alone = 0;        // Those of `bytes` that are fetched record by record.
   double requests = 0;     // The requests of one pass.
@@ -30,19 +30,20 @@ struct EpochPart {
 };
 
 // Whether all far records of `dataset` are files, which are fetched one by one in any order of the
-// feed. In a zip, those of all members.
+// feed. In a zip, this must hold for all members.
 bool ReadsEachRecord(const Dataset& dataset);
 
-// How many datasets hold records of `dataset` that can be fetched in runs: those of a zip that have
-// far shards other than files, each counted once. At most 1 if it is no zip.
+// How many datasets hold records of `dataset` that can be fetched in runs: in a zip, the members'
+// datasets that have far shards other than files, each counted once. At most 1 if `dataset` is no
+// zip.
 int64_t DatasetsInRuns(const Dataset& dataset);
 
 // All records of `dataset`, in runs of `run` bytes. 0: record by record. Records that are files are
 // always fetched one by one. O(shards).
 EpochPart WholePart(const Dataset& dataset, double run);
 
-// The records `records` of `joined`, which are those of `own`. A selection is estimated from a
-// sample of at most `most` positions.
+// The part of an epoch for `records`, which come from the dataset `own`. RecordAt() of `records`
+// gives numbers of `joined`. A selection is estimated from a sample of at most `most` positions.
 EpochPart PartOf(const Dataset& joined, const Dataset& own, const SelectedRecords& records,
                  int64_t most, double run);
 

@@ -34,14 +34,14 @@ FeatureKind DeclaredKind(const v1::Output& output);
 absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPlan::Source source,
                                               int64_t stored_elements);
 
-// The values for a record that lacks the feature. REQUIRES: output.default_values is set and of the
-// kind of the vector.
+// The values for a record that lacks the feature. REQUIRES: output.default_values is set, and its
+// values are of the vector's type.
 void SpreadDefault(const OutputPlan& output, std::vector<int64_t>& int64s);
 void SpreadDefault(const OutputPlan& output, std::vector<float>& floats);
 
 // Checks the default value as if a record held it. An image is decoded only if it has at most
 // `pixels_left` pixels. Then its pixels are subtracted from `pixels_left`. REQUIRES: the output is
-// compiled, and making an example of it is bounded.
+// compiled, and the work of making an example of it is bounded.
 //   InvalidArgument  the value does not fit. The message is as for DefaultValuesOf().
 absl::Status CheckDefault(const OutputPlan& output, int64_t& pixels_left);
 

@@ -1,7 +1,7 @@
 // A feed spec that was checked against a dataset and translated: where each tensor lies in a slice,
 // and how one example is made.
 //
-// Thread-compatible; immutable but for output_costs(), so any number of threads may use it.
+// Thread-compatible; immutable except for output_costs(), so any number of threads may use it.
 #ifndef SYSTOLE_CORE_PLAN_FEED_PLAN_H_
 #define SYSTOLE_CORE_PLAN_FEED_PLAN_H_
 
@@ -51,7 +51,8 @@ class FeedPlan {
   // Checks `spec` and translates it. Nothing is decoded, but the features of a sample record are
   // compared with what the outputs need. For a `where`, the columns of the shards are read after
   // all other checks. `lists` then holds the list of records as long as the plan lives. If `lists`
-  // is null, the plan has lists of its own. Lists that are made count for `peer` (RecordLists).
+  // is null, the plan has lists of its own. Each new list takes one of the places of `peer`
+  // (RecordLists).
   //   InvalidArgument  the message has the field of the spec, what was seen and what was wanted.
   //   NotFound         the spec names another dataset, or members that `dataset` does not have.
   // Also the errors of ListOf().
@@ -62,7 +63,7 @@ class FeedPlan {
   const v1::FeedSpec& spec() const { return spec_; }
   const Dataset& dataset() const { return *dataset_; }
   const Order& order() const { return order_; }
-  // For each `where`, in the order of FindList.
+  // The list of each `where`, in the order of FindList.
   const std::vector<WhereList>& where_lists() const { return where_lists_; }
   // For other plans over the same records.
   const std::shared_ptr<RecordLists>& lists() const { return lists_; }

@@ -1,6 +1,6 @@
 // Notes the columns from which conditions are answered, and refuses features that no record of the
-// dataset has: their names are misspelt, or it is the wrong dataset. A feature that only some
-// records have is not refused.
+// dataset has. Probably their names are misspelt, or the spec names the wrong dataset. A feature
+// that only some records have is not refused.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_NOTE_COLUMNS_H_
@@ -18,9 +18,9 @@
 namespace systole {
 
 // Dataset::NoteColumns() of a dataset that is not joined.
-//   InvalidArgument  no record has one of the features. The message names it, and the feature with
-//                    the nearest name in the dataset's sample. No column of such a feature is kept
-//                    in a file.
+//   InvalidArgument  no record has one of the features. The message names the feature, and the
+//                    feature with the nearest name in the dataset's sample. No column of such a
+//                    feature is kept in a file.
 absl::StatusOr<NotedColumns> NoteColumnsOf(const Dataset& dataset,
                                            const std::vector<std::string>& features,
                                            const NoteColumnsOptions& options = {});

@@ -19,7 +19,7 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
 
 // Whether a plan that CompileOutput() made of `output` can feed the records of another dataset,
 // too.
-//   InvalidArgument  as CompileOutput(); or the feature is of another kind there.
+//   InvalidArgument  as CompileOutput(); or the feature is of another kind in the other dataset.
 absl::Status CheckOtherDataset(const v1::Output& output, const OutputPlan& plan,
                                const Dataset& dataset);
 

@@ -31,8 +31,8 @@ class OutputCosts {
     int output = -1;     // -1: nothing was timed.
     int transform = -1;  // -1: not known, or the work outside of all transforms takes longer.
   };
-  // The output that took longest so far, and the transform that takes most of its time. If there is
-  // only one output, it is that one.
+  // The output that took longest so far, and the transform that takes most of its time. If the plan
+  // has only one output, this is the answer.
   Costliest Find() const {
     Costliest costliest;
     if (costs_.size() == 1) costliest.output = 0;

@@ -56,8 +56,8 @@ struct KeptForm {
 // The meaning of Output.cache, checked.
 struct CachePlan {
   CacheStore store = CacheStore::kMemory;
-  // At least one, in the order of KeptValues::values. Only one form is kept. The size of the cache
-  // decides which.
+  // At least one form, in the order of KeptValues::values. Only one of them is kept. The size of
+  // the cache decides which one.
   std::vector<KeptForm> forms;
   double work = 0;  // KeptValues::work.
 };

@@ -22,7 +22,7 @@ int64_t FirstFrom(const RecordSource& shard, int64_t begin, int64_t end, uint64_
   return begin;
 }
 
-// The same for pieces.
+// The first piece of [begin, end) that begins at `offset` or later; `end` if there is none.
 int64_t FirstFrom(const StoredPieces& pieces, int64_t begin, int64_t end, uint64_t offset) {
   while (begin < end) {
     const int64_t middle = begin + (end - begin) / 2;
@@ -108,7 +108,7 @@ void ReadBlocks::AddBlocks(const RecordSource& shard, int64_t index, const Recor
     }
     const ByteStretch bytes = pieces.BytesOf(block);
     const uint64_t offset = pieces.PlaceOf(block.begin).begin;
-    // The block's records are the one that begins at or before the first byte, and all that begin
+    // The block has the record that begins at or before its first byte, and all records that begin
     // at a later byte of the block.
     blocks.push_back({.shard = &shard,
                       .first = FirstFrom(shard, sharing.first + 1, index + 1, bytes.begin + 1) - 1,

@@ -3,8 +3,8 @@
 // depend on the order, because a block is worth fetching as a whole only if all of it is needed
 // soon:
 //   no shuffle   runs of some MiB: the feed needs the whole run next.
-//   WINDOW       such runs, too, but a run also ends where a block of the order ends. So a run has
-//                no bytes that only another window needs.
+//   WINDOW       runs of some MiB, too, but a run also ends where a block of the order ends. So a
+//                run has no bytes that only another window needs.
 //   GLOBAL       the record alone. If all fetched bytes are kept, runs of some 100 KiB, because the
 //                neighbours are needed later, and small requests are slow.
 //
@@ -15,8 +15,8 @@
 //
 // The blocks of a compressed file are runs of pieces (core/storage/stored_pieces.h) instead of
 // records, with the same lengths. A record that lies in the pieces of two blocks needs both blocks.
-// If records are read in order, each piece is read once. With GLOBAL, unless everything is kept,
-// all pieces of a record are read for this record, and again for each other record in them.
+// If records are read in order, each piece is read once. With GLOBAL, if not all bytes are kept, a
+// piece is read once for each record that lies in it.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CORE_PLAN_READ_BLOCKS_H_
@@ -55,9 +55,11 @@ class ReadBlocks {
   // `keeps_all`: all bytes of the dataset that were fetched are kept.
   ReadBlocks(const Order& order, bool keeps_all);
 
-  // The blocks of a record. There is one, but there may be several if the shard is compressed.
+  // The blocks of a record. A record of a compressed shard may have several blocks. Any other
+  // record has one.
   using Blocks = absl::InlinedVector<ReadBlock, 2>;
-  // The blocks of record `index` of `shard`, which is `record` of the dataset, or a part of it.
+  // The blocks of record `index` of `shard`. This record is record number `record` of the dataset
+  // or, in a zip, a part of that record.
   // REQUIRES: the shard has far_bytes(), and the record is not too large to be read. O(log records)
   // for each block.
   Blocks BlocksOf(const RecordSource& shard, int64_t index, int64_t record) const;
@@ -69,7 +71,7 @@ class ReadBlocks {
     int64_t end = 0;
   };
 
-  // The records that may share blocks with this one.
+  // The records that may share blocks with record `index`.
   Records SharingWith(const RecordSource& shard, int64_t index, int64_t record) const;
   // Adds the blocks of a record's pieces of one kind.
   void AddBlocks(const RecordSource& shard, int64_t index, const Records& sharing, size_t kind,

@@ -202,7 +202,7 @@ absl::StatusOr<RecordList> MakeList(const Condition& condition, const Dataset& d
         condition.field, ": ", records.status().message(), MeantFeature(condition, dataset)));
   }
   SYSTOLE_RETURN_IF_ERROR(records.status());
-  // There may be columns that say so of every record (NoteColumnsFor()).
+  // The columns may say that no record has the feature (NoteColumnsFor()).
   for (const std::string& feature : FeaturesOf(condition)) {
     if (!found.contains(feature)) return NoRecordHas(dataset, feature);
   }

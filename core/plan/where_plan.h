@@ -29,7 +29,7 @@ inline constexpr int kMaxWhereLevels = 8;
 inline constexpr int kMaxWheres = 8;
 
 // The condition `where`, whose place in the spec is `field`.
-//   InvalidArgument  it is not as feed.proto says. The message names the field within `field`.
+//   InvalidArgument  `where` is not as feed.proto says. The message names the field within `field`.
 absl::StatusOr<Condition> ConditionOf(const v1::Where& where, absl::string_view field);
 
 // Calls `visit` for each `where` of the spec, with its place: first those of the feed's own
@@ -39,17 +39,17 @@ using VisitWhere =
     absl::FunctionRef<absl::Status(int member, const v1::Where& where, const std::string& field)>;
 absl::Status ForEachWhere(const v1::FeedSpec& spec, VisitWhere visit);
 
-// Checks all `where` steps of the spec, and how many there are, before any is answered.
+// Checks all `where` steps of the spec and their number, before the list of any step is made.
 //   InvalidArgument  the errors of ConditionOf(), or there are too many steps or conditions.
 absl::Status CheckWheres(const v1::FeedSpec& spec);
 
 // For OrderSpecOf(): the list of `step`, a step of `spec` over `dataset`. Feeds of the same
-// datasets and steps share a list of `lists`. A list that is made counts for `peer`. The look-up
-// takes a share of lists.memory().
+// datasets and steps share a list of `lists`. A new list takes one of the places of `peer`
+// (RecordLists). The look-up takes a share of lists.memory().
 //   InvalidArgument     the errors of ConditionOf() and CheckComparable(), or no record has a
 //                       feature. For a step of all members it is enough that a record of one
 //                       member has it.
-//   FailedPrecondition  a shard has no column of a feature; says how to note it.
+//   FailedPrecondition  a shard has no column of a feature. The message says how to note it.
 //   ResourceExhausted   too many lists are in use (RecordLists).
 //   Cancelled           InterruptRequested().
 // Also the errors of Dataset::RecordsThatMeet().

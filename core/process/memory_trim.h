@@ -9,9 +9,9 @@
 
 namespace systole {
 
-// A trim is due if more memory is resident than is allowed. The caller asks ten times a second.
-// While a trim runs, every thread that needs memory waits. If a trim gained little, the resident
-// memory is in use. So each such trim doubles the wait before the next one.
+// A trim is due if more memory is resident than is allowed. The caller calls IsDue() ten times a
+// second. While a trim runs, every thread that needs memory waits. If a trim gained little, the
+// resident memory is in use. So each such trim doubles the wait before the next one.
 class MemoryTrim {
  public:
   // A trim that gives back less than this gained little.

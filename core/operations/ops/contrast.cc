@@ -40,7 +40,7 @@ std::vector<float> MeansOf(const T* values, size_t pixels, size_t channels) {
   return sums;
 }
 
-// Computes the same means in another way. Each sum of a later round is a sum of a few values of the
+// Computes the means of MeansOf() faster. Each sum of a later round is a sum of a few values of the
 // image. So a piece of a round can be made directly from the image, and no whole round is written
 // to memory.
 template <typename T>
@@ -54,7 +54,8 @@ class FastMeans {
   }
 
   std::vector<float> Make() const {
-    // The first round that fits in one piece is made from the image. Later rounds are made from it.
+    // The first round that fits in one piece is made from the image. Later rounds are made from
+    // that round.
     size_t count = pixels_ * channels_;
     size_t round = 0;
     for (; count > kPiece; ++round) count = rounds_[round].left;

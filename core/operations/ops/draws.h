@@ -54,7 +54,7 @@ class Draws {
 
  private:
   uint32_t purpose_ = 0;
-  uint64_t key_ = 0;  // 0: none.
+  uint64_t key_ = 0;  // 0: no key.
   std::optional<TensorFlowSeed> tensorflow_;
 };
 

@@ -87,7 +87,7 @@ absl::StatusOr<MixDraws> MixDraws::Create(const v1::Mix& mix, int height, int wi
   if (full.has_cutmix()) SYSTOLE_RETURN_IF_ERROR(CheckAlpha("cutmix", full.cutmix().alpha()));
   const float mixup = full.mixup().probability();
   const float cutmix = full.cutmix().probability();
-  // Added in float32, because there tenths such as 0.3 and 0.7 add up to exactly 1.
+  // Added in float32, because in this type the sum of tenths such as 0.3 and 0.7 is exactly 1.
   const float sum = mixup + cutmix;
   if (sum > 1) {
     return absl::InvalidArgumentError(absl::StrCat("mix.mixup.probability is ", mixup,

@@ -16,7 +16,7 @@ namespace {
 
 class Normalize final : public Operation {
  public:
-  // `mean` and `stddev` are the numbers of values that the spec has for each.
+  // `mean` is the number of means in the spec, and `stddev` is the number of deviations.
   Normalize(NormaliseFactors factors, int mean, int stddev)
       : factors_(std::move(factors)), mean_(mean), stddev_(stddev) {}
 

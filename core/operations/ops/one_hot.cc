@@ -14,7 +14,8 @@ namespace systole {
 namespace {
 
 constexpr int64_t kMaxDepth = kMaxValueBytes / int64_t{sizeof(float)};
-// The most dimensions of the input. one_hot adds one, and the batch adds another.
+// The most dimensions of the input. one_hot adds one dimension, and the batch adds another
+// dimension.
 constexpr size_t kMaxDimensions = 5;
 
 class OneHot final : public Operation {

@@ -2,7 +2,7 @@
 // the facts that a fused path needs. Each operation has its own .cc, and operation_rows.h lists
 // them.
 //
-// Thread-compatible; immutable, so any number of threads may use one.
+// Thread-compatible; immutable, so any number of threads may use the same operation.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_H_
 #define SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_H_
 
@@ -43,7 +43,7 @@ struct ResizePart {
   int height = 0;
   int width = 0;
 };
-// Resizes by any method, to float32; NEAREST leaves the type as it was.
+// Resizes by any method. The result is float32, or with NEAREST has the type of the input.
 struct ResamplePart {
   ResampleOptions options;
   int height = 0;
@@ -77,8 +77,8 @@ class Operation {
   //   ResourceExhausted  the record has too many values.
   virtual absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const = 0;
 
-  // Does what Apply does. Feeds call it. An operation with a faster way overrides this function.
-  // The result is the same to the bit.
+  // Makes the result of Apply, to the bit. Feeds call Run. An operation that can be done faster
+  // overrides Run.
   virtual absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const {
     return Apply(std::move(input), example);
   }
@@ -92,8 +92,8 @@ class Operation {
     return nullptr;
   }
 
-  // How many bytes the operation takes, if it takes bytes and every example must have the same
-  // number.
+  // The number of bytes that every example must have. Nullopt if the operation takes no bytes, or
+  // any number of bytes.
   virtual std::optional<int64_t> InputBytes() const { return std::nullopt; }
 
   // About how many values Apply computes, as a measure of its time. REQUIRES: both types have a
@@ -107,9 +107,10 @@ class Operation {
   virtual int64_t ScratchBytes(int64_t /*elements*/) const { return 0; }
 
   // How many rules the operation has, if it draws nothing and changes each value by a rule that
-  // depends only on the value and its channel. 1: all values have the same rule. Otherwise there is
-  // one rule for each channel. The last dimension is the channels. 0: the operation is not of this
-  // kind. A client can do the last steps of a program if they are such operations (compact_form.h).
+  // depends only on the value and its channel. 0 for any other operation. 1 means that all values
+  // have the same rule. A larger number means one rule for each channel, and channels are the last
+  // dimension. A client can do the last steps of a program if they all have such rules
+  // (compact_form.h).
   // REQUIRES: TypeOf() is OK for uint8 or float32.
   virtual int RulesByValue() const { return 0; }
 

@@ -27,16 +27,17 @@ struct OperationArguments {
 struct OperationGuide {
   absl::string_view summary;  // One sentence.
   absl::string_view example;  // As written in a spec, in textproto.
-  // Its names in other libraries. Empty: the library has no such operation.
+  // The operation's names in other libraries. A name is empty if the library has no such operation.
   absl::string_view tensorflow = "";
   absl::string_view torchvision = "";
   absl::string_view dali = "";
-  // How its values compare with TensorFlow's: "exact", "within NUMBER ..", or "different: " and
-  // why. Empty if TensorFlow has no such operation. parity_test checks each "exact" and each
-  // number.
+  // How the operation's values compare with TensorFlow's: "exact", "within NUMBER ..", or
+  // "different: " and why. Empty if TensorFlow has no such operation. parity_test checks each
+  // "exact" and each number.
   absl::string_view parity = "";
   // A function of TensorFlow that does the work of this operation and of the transform before it in
-  // one call. The text says how the function's values compare with ours. Empty: there is none.
+  // one call. combined_parity says how the function's values compare with ours. Both texts are
+  // empty if there is no such function.
   absl::string_view combined_tensorflow = "";
   absl::string_view combined_parity = "";
 };

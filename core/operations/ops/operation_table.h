@@ -19,8 +19,8 @@ absl::Span<const OperationRow> Operations();
 // Describes mixup or cutmix, which mix the examples of a group. They are not transforms but fields
 // of v1::Mix; mix_draws.h checks their parameters.
 struct MixRow {
-  absl::string_view name;  // The name of its field.
-  OperationGuide guide;    // The example is a field of the spec itself.
+  absl::string_view name;  // The name of the field of v1::Mix.
+  OperationGuide guide;    // Its example is a field of the spec itself.
 };
 
 absl::Span<const MixRow> MixOperations();

@@ -105,7 +105,7 @@ Tap TapOf(int64_t i, const SourceSide& in, int64_t out) {
 
 float Lerp(float a, float b, float weight) { return a + (b - a) * weight; }
 
-// A view of `rect`, a part of the image that has `values` and `type`.
+// A view of the part `rect` of an image. The image has `values` and `type`.
 template <typename T>
 PixelView<T> ViewOf(T* values, const ValueType& type, const CropRect& rect) {
   const int64_t channels = type.shape[2];

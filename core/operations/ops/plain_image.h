@@ -1,5 +1,6 @@
 // Crops, turns, pads and resizes an image. The functions are written in the obvious way, because
-// operations use them as references. The last three give the same bits faster, for Operation::Run.
+// operations use them as references. ResizeFast(), ResampleFast() and ResampleRows() give the same
+// bits faster, for Operation::Run.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_PLAIN_IMAGE_H_
@@ -26,7 +27,7 @@ Value TransposePlainly(const Value& image);
 // Rotates by `quarters` * 90 degrees, counter-clockwise. REQUIRES: quarters is 0 to 3.
 Value RotatePlainly(const Value& image, int quarters);
 // Puts `rect` of the image into a height x width image of zeros, with its first pixel at (y, x).
-// REQUIRES: it fits.
+// REQUIRES: `rect` fits there.
 Value PlacePlainly(const Value& image, const CropRect& rect, int height, int width, int y, int x);
 
 // Resizes `rect` of the image to [height, width] kFloat32, with the arithmetic of BilinearResizer
@@ -52,8 +53,8 @@ absl::StatusOr<Value> ResamplePlainly(const Value& image, const CropRect& rect,
 // ResamplePlainly() or ResampleFast().
 using ResampleFunction = decltype(&ResamplePlainly);
 
-// Make the same values as ResizePlainly() and ResamplePlainly(), by FastResample()
-// (core/image/resize/fast_resampler.h).
+// ResizeFast() makes the values of ResizePlainly(), and ResampleFast() those of ResamplePlainly().
+// Both use FastResample() (core/image/resize/fast_resampler.h).
 Value ResizeFast(const Value& image, const CropRect& rect, int height, int width);
 absl::StatusOr<Value> ResampleFast(const Value& image, const CropRect& rect,
                                    const ResampleOptions& options, const CropRect& to,

@@ -30,7 +30,8 @@ std::optional<ResampleMethod> MethodOf(v1::Resize::Method method) {
   }
 }
 
-// How many pixels a kernel reaches to each side if nothing shrinks. nullopt: no kernel is used.
+// How many pixels a kernel reaches to each side if the image does not shrink. Nullopt if no kernel
+// is used.
 std::optional<int64_t> SpanRadius(const ResampleOptions& options) {
   switch (options.method) {
     case ResampleMethod::kBilinear:
@@ -96,7 +97,7 @@ int64_t ResampleWork(const ResampleOptions& options, const ValueType& input,
   const int64_t made = height * width * channels;
   const std::optional<int64_t> radius = SpanRadius(options);
   if (radius.has_value()) {
-    // The first pass makes rows as wide as the input. The second makes columns.
+    // The first pass makes rows as wide as the input. The second pass makes the columns.
     const int64_t read_rows = 2 * *radius * (options.antialias ? shrinks_rows : 1);
     const int64_t read_columns = 2 * *radius * (options.antialias ? shrinks_columns : 1);
     return height * input.shape[1] * channels * read_rows + made * read_columns;

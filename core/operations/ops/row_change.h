@@ -14,8 +14,8 @@
 
 namespace systole {
 
-// Changes some whole rows of an image of 1 or 3 channels in place. It is called for all rows, once
-// for each, from the first to the last.
+// Changes some whole rows of an image of 1 or 3 channels in place. The calls cover all rows from
+// the first to the last, each row once.
 using RowChange = std::function<void(absl::Span<float> rows)>;
 
 // Whether an operation changes each row of a float32 image in place, without reading other rows.

@@ -52,8 +52,8 @@ Rgb RgbOf(const Hsv& hsv) {
   while (x >= 2) x -= 2.0f;
   x = c * (1 - std::abs(x - 1));
   Rgb pixel = {0, 0, 0};
-  // A hue that was rounded up to the whole circle belongs to no sixth. TensorFlow makes it black
-  // (plus m).
+  // A hue that was rounded up to the whole circle belongs to no sixth. TensorFlow makes such a
+  // pixel black before it adds m.
   switch (sixths >= 0 ? static_cast<int>(sixths) : -1) {
     case 0:
       pixel = {c, x, 0};

@@ -24,7 +24,7 @@ class ScaledDecoding {
   // scale: AUTO }, then any number of crops, then a resize whose Operation::Parts() is not empty.
   static std::optional<ScaledDecoding> Create(absl::Span<const Operation* const> operations);
 
-  // How many operations it stands for: 2 or more.
+  // How many operations of the program this operation replaces: 2 or more.
   size_t num_operations() const { return num_operations_; }
 
   // Makes float32 [height, width, channels], the result of the resize.

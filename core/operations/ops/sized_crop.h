@@ -1,5 +1,5 @@
 // Cuts out a rectangle by a rule and resizes it to a given size. random_resized_crop, center_crop
-// and resize share it.
+// and resize share this class.
 //
 // Thread-compatible; immutable.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_SIZED_CROP_H_

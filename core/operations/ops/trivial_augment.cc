@@ -44,8 +44,9 @@ float Added(float sum, float factor, float x) {
   return static_cast<float>(double{factor} * double{x} + double{sum});
 }
 
-// Value i of torch.linspace(from, to, count). Values are counted from the nearer end, with a step
-// of float32 and one rounding for each value. In double precision nothing else is rounded.
+// Value i of torch.linspace(from, to, count). Each value is computed from the nearer end with a
+// float32 step, and is rounded once. The code computes in double precision, so nothing else is
+// rounded.
 float Spaced(float from, float to, int64_t count, int64_t i) {
   if (count == 1) return from;
   const double step = (to - from) / static_cast<float>(count - 1);
@@ -60,9 +61,9 @@ struct InverseMap {
   double yx = 0, yy = 1, y0 = 0;
 };
 
-// One coordinate of all pixels' sources, computed step by step as torchvision does: the image is -1
-// to 1 in float32, and each operation is rounded. So if a source lies between two pixels, this code
-// chooses the same pixel as torchvision.
+// One coordinate of all pixels' sources, computed step by step as torchvision does: the coordinate
+// runs from -1 to 1 across the image, in float32, and each operation is rounded. So if a source
+// lies between two pixels, this code chooses the same pixel as torchvision.
 class SourceLine {
  public:
   // `of_x`, `of_y` and `offset` are a row of the map. `edge` is the image's size along the
@@ -73,7 +74,7 @@ class SourceLine {
         offset_(InHalves(offset, edge)),
         half_(0.5f * static_cast<float>(edge)) {}
 
-  // The column or row. It may be outside of the image.
+  // The source's column or row for the pixel at (x, y). It may be outside of the image.
   float At(float x, float y) const {
     const float source = (x * of_x_ + y * of_y_) + offset_;
     return std::nearbyint(Added(-0.5f, half_, source + 1.0f));
