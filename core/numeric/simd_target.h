@@ -25,8 +25,8 @@ std::vector<std::string> SupportedSimdTargets();
 std::string CurrentSimdTarget();
 
 // Makes every later kernel call of the process run on `name`. "" goes back to the best target.
-// "EMU128" and "SCALAR" both name the portable target, whichever of the two the compiler could
-// build.
+// "EMU128" and "SCALAR" both name the portable target. Both names work, although the compiler
+// builds only one of the two.
 //   InvalidArgument  no such target, or this CPU lacks it. The message lists the targets that the
 //                    CPU has.
 absl::Status ForceSimdTarget(absl::string_view name);

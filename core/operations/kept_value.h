@@ -51,7 +51,8 @@ struct KeptCost {
 
 struct KeptValue {
   size_t steps = 0;       // How many steps from the first on make the value.
-  bool finished = false;  // Whether it is the finished example, in the type in which it is fed.
+  bool finished = false;  // Whether the value is the finished example, in the type in which it is
+                          // fed.
   ValueType type;         // After the steps: an image of uint8 or float32, unless it is finished.
   KeptCost cost;
   // The steps that make the value, as a text for cache keys. If the texts are equal, equal bytes

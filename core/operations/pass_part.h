@@ -12,9 +12,9 @@
 namespace systole {
 
 // The part for NoteLap(): the number, in the spec, of the step that takes most of the pass, not
-// counting the decoding of a JPEG. Among the first `fused` steps, this is the step that resamples,
-// because the others cost little beside it. If there is none, it is the step that normalises, or
-// else the last step. LapTimes::kNoPart if nothing is fused.
+// counting the decoding of a JPEG. If one of the first `fused` steps resamples, it is that step,
+// because the others cost little beside it. Otherwise it is the step that normalises. If no step
+// normalises, it is the last step. LapTimes::kNoPart if nothing is fused.
 int PassPartOf(const Program& program, size_t fused);
 
 }  // namespace systole

@@ -32,8 +32,8 @@ FeedPosition PositionBefore(const Order& order, int64_t step);
 // The turns that a mixture has taken before `position`.
 absl::uint128 TurnsBefore(const Order& order, const FeedPosition& position);
 
-// The position in words: "after 40 examples of epoch 2". A mixture has no such place in an epoch,
-// so all its examples are counted: "after 540 examples of the mixture".
+// The position in words: "after 40 examples of epoch 2". For a mixture, the text counts the
+// examples of all epochs: "after 540 examples of the mixture".
 std::string PositionText(const Order& order, const FeedPosition& position);
 
 // Where a feed goes on.

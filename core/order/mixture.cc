@@ -148,7 +148,7 @@ absl::StatusOr<size_t> Mixture::TableOf(std::vector<int64_t> weights) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the weights of the mixture and of all changes up to this one add up to ", turns,
         ", want at most ", kMaxTurns,
-        " (without common divisors, and equal weights counted once); use smaller weights"));
+        " (divided by common divisors; equal weights count once); use smaller weights"));
   }
   tables_.emplace_back(std::move(weights));
   return tables_.size() - 1;

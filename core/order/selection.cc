@@ -178,7 +178,7 @@ absl::Status Selection::ApplySteps(absl::Span<const int64_t> records_per_shard,
       return absl::InvalidArgumentError(absl::StrCat("select[", i, "] leaves no record; ",
                                                      std::holds_alternative<ListedRecords>(step)
                                                          ? "none of the records meets the condition"
-                                                         : "take or skip less, or split less"));
+                                                         : "take more, skip less, or split less"));
     }
   }
   return absl::OkStatus();

@@ -75,7 +75,7 @@ Turns TurnsOf(const FeedPlan& plan, const std::vector<EpochPart>& parts) {
   return turns;
 }
 
-// Each member of a mixture, otherwise the one dataset of the feed.
+// A part for each member of a mixture. Otherwise one part, for the feed's dataset.
 std::vector<EpochPart> PartsOf(const FeedPlan& plan, double run) {
   const OrderSpec& order = plan.order().spec();
   const Dataset& dataset = plan.dataset();

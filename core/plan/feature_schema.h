@@ -20,8 +20,8 @@ inline constexpr int64_t kMaxDefaultBytes = int64_t{1} << 20;
 // The most pixels of a spec's defaults that are decoded to check them. The limit exists because the
 // thread that answers a client decodes the images. For larger images only the header is read.
 inline constexpr int64_t kMaxDefaultPixels = int64_t{1} << 18;
-// The most values that a default stands for. The limit exists because they are written anew for
-// each record that lacks the feature.
+// The most values that a default stands for. The limit exists because the values are written anew
+// for each record that lacks the feature.
 inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
 
 // The kind of feature that the output expects, for a feature that no sampled record has. kMissing

@@ -268,8 +268,8 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     outputs.push_back(std::move(plan));
   }
   SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, SliceLayout::Create(std::move(tensors)));
-  // A spec may name an output's type, or leave it out. If it names the type that it would get
-  // anyway, both specs are one feed, with one fingerprint.
+  // A spec may name an output's type, or leave it out. If it names the default type, the feed and
+  // its fingerprint are the same in both cases.
   v1::FeedSpec typed = spec;
   for (int i = 0; i < spec.outputs_size(); ++i) {
     OutputPlan& plan = outputs[static_cast<size_t>(i)];

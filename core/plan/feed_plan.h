@@ -31,8 +31,8 @@ namespace systole {
 // over all outputs: some seconds of a thread's time.
 inline constexpr int64_t kMaxInterpretedElements = int64_t{64} << 20;
 
-// The dataset that `spec` names. If `spec` names members instead, they are joined into one, or
-// zipped. `find` finds a dataset by its name.
+// The dataset that `spec` names. If `spec` names members instead, they are joined into one dataset,
+// or zipped. `find` finds a dataset by its name.
 //   InvalidArgument  the members are wrong, or do not fit each other. The message has the field.
 // Also the errors of `find`.
 using FindDataset =

@@ -346,7 +346,7 @@ absl::Status CheckOtherDataset(const v1::Output& output, const OutputPlan& plan,
   if (source != plan.source) {
     return Refuse(output, absl::StrCat("the feature '", ForeignName(output.feature()),
                                        "' is of another kind in dataset '", dataset.name(),
-                                       "' than in the members before; want one kind"));
+                                       "' than in the earlier members; want the same kind in all"));
   }
   return CheckSize(output, plan, dataset);
 }

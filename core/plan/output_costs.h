@@ -32,7 +32,7 @@ class OutputCosts {
     int transform = -1;  // -1: not known, or the work outside of all transforms takes longer.
   };
   // The output that took longest so far, and the transform that takes most of its time. If the plan
-  // has only one output, this is the answer.
+  // has only one output, Find() returns that output.
   Costliest Find() const {
     Costliest costliest;
     if (costs_.size() == 1) costliest.output = 0;

@@ -40,7 +40,7 @@ class Translator {
     }
     if (++conditions_ > kMaxWhereConditions) {
       return Refuse(field, absl::StrCat(" is one of more than ", kMaxWhereConditions,
-                                        " conditions; want at most as many in a `where`"));
+                                        " conditions, the most that a `where` may have"));
     }
     Condition condition = {.field = std::move(field)};
     const int ways = (HasTests(where) || !where.feature().empty() ? 1 : 0) +
@@ -50,7 +50,8 @@ class Translator {
                                          ? " has no condition; want tests of a feature, `all` "
                                            "or `any`"
                                          : " mixes tests of a feature, `all` and `any`; want "
-                                           "one of the three: put the others into its `all`");
+                                           "one of the three; to combine them, make each a "
+                                           "condition of `all`");
     }
     if (where.all().empty() && where.any().empty()) {
       SYSTOLE_RETURN_IF_ERROR(SetTests(where, condition));

@@ -84,9 +84,10 @@ class Operation {
   }
 
   // Whether the operation can change a float32 image row by row. If so, feeds call ChangeOf for
-  // such images instead of Run. The change gives the result of Apply, to the bit. Unless by_row()
-  // is kAfterReadingAll, earlier changes of `image` may not have been made yet, so ChangeOf may
-  // read only its type. REQUIRES: by_row() is not kNo. `image` has 1 or 3 channels.
+  // such images instead of Run. The change gives the result of Apply, to the bit. If by_row() is
+  // kAfterReadingAll, all earlier changes of `image` have been made. Otherwise some may not have
+  // been made yet, so ChangeOf may read only the type of `image`. REQUIRES: by_row() is not kNo.
+  // `image` has 1 or 3 channels.
   virtual ByRow by_row() const { return ByRow::kNo; }
   virtual RowChange ChangeOf(const Value& /*image*/, const ExampleKey& /*example*/) const {
     return nullptr;
