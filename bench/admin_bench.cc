@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kStreams = 100;
 
-// A call that has its first chunk and takes no more.
+// A stream whose client has read the first chunk and reads no more.
 struct OpenStream {
   grpc::ClientContext context;
   std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader;
@@ -62,7 +62,7 @@ void BM_Scrape(benchmark::State& state) {
     v1::Chunk chunk;
     SYSTOLE_CHECK(streams.back()->reader->Read(&chunk));
   }
-  // By then each stream has sent what its client's window takes.
+  // After this time each stream has sent what its client's window takes.
   std::this_thread::sleep_for(std::chrono::seconds(2));
   const int64_t scrapes = ScaledWork(100);
   const Side scrape = [&]() -> Sample {

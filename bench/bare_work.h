@@ -25,8 +25,8 @@ struct BareExample {
   std::vector<TapsPass> passes = {};
 };
 
-// Takes copies of finished examples, in four slices that are filled in turn. An engine makes as
-// many slices ahead.
+// Takes copies of finished examples, in four slices that are filled in turn. An engine makes four
+// slices ahead, too.
 class SliceStore {
  public:
   // If `kept`, there are as many source examples as a slice has examples, so they come from memory.

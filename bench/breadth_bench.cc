@@ -72,9 +72,9 @@ struct Resizing {
   ImageSize size;
   // resize_with_pad keeps the image's aspect ratio within `size`.
   bool keeps_aspect = false;
-  // A plan that cuts the same windows out of the images as the feed does. It resizes them by the
-  // default method, because only such a plan can be asked for its windows. Null: the images are
-  // resized whole.
+  // A plan that cuts the same windows out of the images as the feed does. The plan resizes by the
+  // default method, because a plan with another method does not give its windows. Null: the images
+  // are resized whole.
   std::shared_ptr<const FeedPlan> windows;
 
   ImageSize OutputOf(const ImageSize& in) const {
@@ -248,7 +248,7 @@ void RunRow(benchmark::State& state, const BreadthRow& row) {
 }  // namespace systole::bench
 
 int main(int argc, char** argv) {
-  systole::KeepFreedMemory();  // The server does it, too.
+  systole::KeepFreedMemory();  // As the server does.
   const std::vector<systole::bench::BreadthRow> rows = systole::bench::BreadthRows();
   for (const systole::bench::BreadthRow& row : rows) {
     benchmark::RegisterBenchmark(

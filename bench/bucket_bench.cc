@@ -1,6 +1,6 @@
 // Measures how long it takes to open a dataset of 100,000 shards in a bucket of S3 that answers
-// each request after 20 ms. The index of the folder (shards.manifest.idx) is there, so hardly
-// anything but lists is asked for. The indexes of shards lie beside the shards, or in a folder of
+// each request after 20 ms. The index of the folder (shards.manifest.idx) is there, so nearly all
+// requests ask for lists of objects. The indexes of shards lie beside the shards, or in a folder of
 // this machine. The bucket is a process of its own, whose CPU time does not count.
 #include <signal.h>
 #include <sys/prctl.h>
@@ -37,7 +37,7 @@ namespace systole::bench {
 namespace {
 
 constexpr absl::Duration kLatency = absl::Milliseconds(20);
-// Shards that lie with their indexes in one folder, and without them in another.
+// Two folders of the bucket: `beside` has the shards and their indexes, `apart` only the shards.
 constexpr char kBeside[] = "beside";
 constexpr char kApart[] = "apart";
 
@@ -88,7 +88,7 @@ void StartBucket() {
   }
   close(ends[0]);
   SYSTOLE_CHECK(!endpoint.empty());
-  // A proxy of the environment does not lead to this machine.
+  // A proxy that the environment names cannot reach this machine.
   setenv("no_proxy", "127.0.0.1", 1);
   setenv("AWS_ENDPOINT_URL_S3", endpoint.c_str(), 1);
   setenv("AWS_REGION", "eu-west-1", 1);

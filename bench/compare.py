@@ -15,7 +15,7 @@ import results
 
 
 def by_figure(rows):
-    """(figure, ceiling) -> its rows, run by run."""
+    """The rows of each (figure, ceiling), in the order of the runs."""
     found = {}
     for row in rows:
         found.setdefault((row["figure"], row["ceiling"]), []).append(row)

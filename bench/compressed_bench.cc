@@ -86,7 +86,7 @@ std::vector<int64_t> Shuffled(int64_t records) {
 }
 
 void BM_ReadCompressed(benchmark::State& state) {
-  KeepFreedMemory();  // The server does it, too.
+  KeepFreedMemory();  // As the server does.
   const auto compression = static_cast<Compression>(state.range(0));
   const bool shuffled = state.range(1) != 0;
   const TempFolder folder;
@@ -114,8 +114,8 @@ void BM_ReadCompressed(benchmark::State& state) {
           });
         },
     });
-    // JPEGs do not compress further, so libzstd only copies. So our own copies take a larger share
-    // of the time.
+    // JPEGs do not compress further, so libzstd only copies. Our own copies then take a larger
+    // share of the time, so less is wanted.
     const bool copies = compression == Compression::kZstd;
     bench::ReportRow(state, "of_library",
                      {.figure = absl::StrCat("records of a ", CompressionName(compression),

@@ -141,7 +141,7 @@ absl::Status FileError(absl::string_view what, const fs::path& path, const std::
 absl::Status Make(const Corpus& corpus, const fs::path& folder) {
   const fs::path making = folder.string() + ".making";
   std::error_code error;
-  fs::remove_all(making, error);  // A run that was broken off may have left it.
+  fs::remove_all(making, error);  // A run that was broken off may have left this.
   if (!error) fs::create_directory(making, error);
   if (error) return FileError("make the folder", making, error);
   std::vector<absl::Status> written(static_cast<size_t>(corpus.shards));

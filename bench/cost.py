@@ -219,7 +219,7 @@ def main():
     parser.add_argument("base", type=pathlib.Path)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--scale", type=float, default=1, help="more or fewer steps")
+    parser.add_argument("--scale", type=float, default=1, help="factor for the number of steps")
     options = parser.parse_args()
     builds = (options.base.resolve(), options.build.resolve())
     with tempfile.TemporaryDirectory() as name:

@@ -52,7 +52,7 @@ class FarShards {
   std::vector<FarBlock> Blocks() const;
   // These blocks as ranges, for bare libcurl.
   std::vector<FetchRange> Ranges() const;
-  // The want that asks a BlockReader for the block.
+  // What to pass to a BlockReader to get the block.
   BlockWant WantOf(const FarBlock& block) const;
 
  private:

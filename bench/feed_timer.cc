@@ -99,7 +99,7 @@ absl::StatusOr<Usage> UsageWith(int64_t server_pid) {
   return usage;
 }
 
-// Mean and deviation of the values of tensors. They show whether two sides made the same thing.
+// Mean and deviation of the values of tensors. They show whether two sides made the same values.
 class Moments {
  public:
   void Add(const TensorView& tensor) {
@@ -238,8 +238,8 @@ class InProcessCommand final : public TimerCommand {
     SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<ValueCache> cache,
                              ValueCache::Create({.memory_bytes = cache_bytes_}));
     StepEngine engine({.threads = static_cast<int>(threads_)});
-    // The stream goes on beyond the last step, as a trainer's would. So the steps made ahead when
-    // the clock starts are balanced by those made ahead when it stops.
+    // The stream goes on beyond the last measured step, as a trainer's would. Some steps were made
+    // ahead before the clock starts, and as many are made ahead before it stops: these balance.
     SYSTOLE_ASSIGN_OR_RETURN(
         const std::unique_ptr<StepStream> stream,
         engine.Open(plan, {.count = int64_t{1} << 40, .core_end = NumCoresOf(spec)}, {}, "",

@@ -194,6 +194,6 @@ BENCHMARK(BM_ResizeNormalise)->Unit(benchmark::kMillisecond);
 }  // namespace systole::bench
 
 int main(int argc, char** argv) {
-  systole::KeepFreedMemory();  // The server does it, too.
+  systole::KeepFreedMemory();  // As the server does.
   return systole::bench::RunBenchmarks(argc, argv);
 }

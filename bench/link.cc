@@ -58,7 +58,7 @@ absl::StatusOr<int> OpenTun(const char* name) {
   return tun;
 }
 
-// Sets up the calling end's namespace.
+// Sets up the namespace of the process that calls this.
 absl::Status Tune(const char* tun, const std::string& address) {
   return Run(absl::StrCat(
       "ip link set lo up && echo '4096 131072 67108864' > /proc/sys/net/ipv4/tcp_rmem && "

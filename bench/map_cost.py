@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a batch costs in systole.map beside the function.
+"""What a batch costs in systole.map, apart from the time of the function itself.
 
     bench/map_cost.py SHARDS FEATURE [--rounds N]
 

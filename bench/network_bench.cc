@@ -67,7 +67,7 @@ std::unique_ptr<StepEngine> ColdEngine(const std::shared_ptr<const FeedPlan>& ne
   return engine;
 }
 
-// An empty cache of blocks, with room for the set in every round.
+// An empty cache of blocks, with room for the blocks of all shards in every round.
 std::shared_ptr<DiskStore> OpenDisk(const TempFolder& folder) {
   absl::StatusOr<std::unique_ptr<DiskStore>> disk =
       DiskStore::Open(folder.path(), int64_t{8} << 30);
@@ -158,8 +158,8 @@ void BM_FarBlocks(benchmark::State& state, bool on_disk) {
   bare.Fetch(ranges);  // Makes its connections and memory.
   const std::string name = absl::StrCat("blocks read ahead, in order, ",
                                         on_disk ? "into the cache on disk" : "in memory");
-  // The first ReadAll() is not measured: it allocates the reader's memory, and a server reads for
-  // days.
+  // The first ReadAll() is not measured, because it allocates the reader's memory. A server does
+  // this once in days of reading.
   const TempFolder folder;
   BlocksInOrder reader(on_disk ? OpenDisk(folder) : nullptr);
   reader.ReadAll(shards, blocks);
@@ -209,8 +209,8 @@ void BM_FarInOrder(benchmark::State& state, bool on_disk) {
   const std::string name = absl::StrCat("feed in order over 20 ms and 400 MB/s, cold",
                                         on_disk ? ", into the cache on disk" : "");
   for (auto _ : state) {
-    // The first RunEpochs() is not measured: it allocates the engine's memory, and a server reads
-    // for days.
+    // The first RunEpochs() is not measured, because it allocates the engine's memory. A server
+    // does this once in days of reading.
     const TempFolder folder;
     const std::unique_ptr<StepEngine> engine =
         ColdEngine(near, {.block_cache = on_disk ? OpenDisk(folder) : nullptr});
@@ -308,12 +308,14 @@ void BM_FarGlobal(benchmark::State& state, Work work) {
   const double bytes = shards.bytes();
   const std::shared_ptr<const FeedPlan> far = shards.Far(v1::Shuffle::GLOBAL);
   const std::shared_ptr<const FeedPlan> near = shards.Near(v1::Shuffle::GLOBAL);
-  // Half of the read budget is for records that are kept, so all of the set is kept.
+  // Half of the read budget is for records that are kept. Here that is one and a half times the
+  // bytes of all records, so all are kept.
   const std::unique_ptr<StepEngine> far_engine =
       ColdEngine(near, {.read_budget_bytes = 3 * static_cast<int64_t>(bytes)});
   const std::unique_ptr<StepEngine> near_engine = ColdEngine(near);
   RunEpochs(*far_engine, far, bytes);
-  // No step is made twice: an engine keeps the last ones for a while.
+  // Every turn makes steps of new epochs. An engine keeps its last steps for a while, and would not
+  // make them again.
   int64_t far_epoch = 0;
   int64_t near_epoch = 0;
   const int64_t epochs = work == Work::kDecode ? kWarmEpochsDecoded : kWarmEpochs;
@@ -345,7 +347,7 @@ BENCHMARK_CAPTURE(BM_FarGlobal, decoded, Work::kDecode)->Iterations(1)->Unit(ben
 }  // namespace systole::bench
 
 int main(int argc, char** argv) {
-  systole::KeepFreedMemory();  // The server does it, too.
+  systole::KeepFreedMemory();  // As the server does.
   systole::bench::TheServer();
   return systole::bench::RunBenchmarks(argc, argv);
 }

@@ -58,7 +58,7 @@ struct Connection {
   std::string head;
   int file = -1;
   off_t offset = 0;
-  int64_t left = 0;   // Of the body.
+  int64_t left = 0;   // Bytes of the body.
   bool full = false;  // The socket takes no more now.
 };
 
@@ -73,7 +73,8 @@ std::string HeaderValue(absl::string_view request, absl::string_view name) {
   return "";
 }
 
-// Reads "bytes=FIRST-LAST" for an object of `size` bytes. False if no byte of it is there.
+// Reads "bytes=FIRST-LAST" for an object of `size` bytes. False if the object has none of these
+// bytes.
 bool ParseRange(absl::string_view text, int64_t size, int64_t& begin, int64_t& end) {
   if (!absl::ConsumePrefix(&text, "bytes=")) return false;
   const std::pair<absl::string_view, absl::string_view> parts =
@@ -157,7 +158,7 @@ class ObjectServer::Loop {
       const int on = 1;
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
       connections_[fd].socket = std::move(socket);
-      // Edges only: Send() notes whether it waits for room.
+      // EPOLLET reports only that a socket has new room, so Send() notes which sockets are full.
       Watch(fd, EPOLLIN | EPOLLOUT | EPOLLET);
     }
   }
@@ -230,7 +231,7 @@ class ObjectServer::Loop {
     connection.left = last_end - begin;
   }
 
-  // Null: there is no such file. What follows a '?' makes another address of the same file.
+  // Null: there is no such file. Addresses that differ only after a '?' name the same file.
   const File* Find(absl::string_view address) {
     const std::string target(address.substr(0, address.find('?')));
     const auto known = files_.find(target);

@@ -1,7 +1,7 @@
 // Serves the files of a folder to benchmarks, by plain HTTP/1.1, as if over a link with a latency
 // and a rate. It is a process of its own, so the program that measures does not count its CPU time.
 //
-// It knows GET, HEAD, one range of bytes, strong ETags and If-Match, on any number of kept
+// It supports GET, HEAD, one range of bytes, strong ETags and If-Match, on any number of kept
 // connections. Every answer begins after the latency. While an answer waits, others are sent. All
 // bodies share the rate.
 //

@@ -82,8 +82,8 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     if (flow.writer != nullptr && !flow.writing) lent = flow.writer->Next();
   }
   // Lends and sends the next slice if that is possible now, or ends the stream after the last step.
-  // Returns a reference to the slot that was lent, because the client may have given the slot back
-  // already. Null if no slot was lent.
+  // Returns a second reference to the slot that was lent. If the client has given the slot back
+  // already, it is the last reference, and the caller drops it. Null if no slot was lent.
   std::shared_ptr<const void> Next() {
     if (step_ == end_) {
       flow_->writer = nullptr;

@@ -148,9 +148,9 @@ std::vector<std::string> RawShards(const TempFolder& folder, int64_t image_bytes
 }
 
 // Runs kEpochs epochs of raw tensors through the engine's one thread. The ceiling copies as many
-// bytes from memory into four slices of the same size in turn: the engine makes four ahead.
+// bytes from memory into four slices of the same size in turn: the engine makes four slices ahead.
 void BM_ExampleToRawTensor(benchmark::State& state) {
-  KeepFreedMemory();  // The server does it, too.
+  KeepFreedMemory();  // As the server does.
   const int64_t image_bytes = state.range(0);
   const auto mode = static_cast<v1::Shuffle::Mode>(state.range(1));
   const TempFolder folder;

@@ -99,8 +99,8 @@ void ReportPoint(const Point& point);
 double Median(std::vector<double> values);
 
 // For main(): runs this program's benchmarks. The command line has Google Benchmark's flags. If the
-// environment forces a SIMD target, they run on that one. Returns the exit code: 0, or 2 for a
-// wrong flag or target.
+// environment forces a SIMD target, the benchmarks run on this target. Returns the exit code: 0, or
+// 2 for a wrong flag or target.
 int RunBenchmarks(int argc, char** argv);
 
 // CPU seconds of this process, user and system.

@@ -34,7 +34,7 @@ mapfile -t declared <"$build/bench/benchmarks.txt"
 cmake --build "$build" -j "$jobs" --target make_corpus versions "${declared[@]##*/}" </dev/null
 
 if [[ $amount == smoke ]]; then
-  # Leaves the results of the last real run alone.
+  # A smoke run does not overwrite the results of the last real run.
   results=$(mktemp -d)
   trap 'rm -rf "$results"' EXIT
   options=(--benchmark_min_time=0.01)

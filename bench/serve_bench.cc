@@ -47,7 +47,8 @@ void TakeFromServer(const std::string& address, const v1::FeedSpec& spec, int64_
     absl::StatusOr<std::optional<Step>> taken = (*client)->Next();
     SYSTOLE_CHECK(taken.ok() && taken->has_value());
   }
-  // If a way fails, the client silently takes another one. Checks that it took the row's way.
+  // If a way fails, the client silently takes another way. Checks that the client took the way that
+  // the row names.
   const FeedClientStats stats = (*client)->stats();
   SYSTOLE_CHECK((stats.shared_payload_bytes > 0) == absl::StartsWith(address, "unix:"));
   SYSTOLE_CHECK((stats.compact_steps > 0) == (*client)->can_be_compact());
@@ -73,7 +74,7 @@ v1::FeedSpec Compact(v1::FeedSpec spec) {
 
 // A row of the table: one way from the server to the client.
 struct Figure {
-  std::string name;     // Its name in the table.
+  std::string name;     // The way's name in the table.
   std::string counter;  // The prefix of its counters' names.
   Side side;
 };

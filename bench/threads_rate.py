@@ -6,8 +6,8 @@
 
 Measures a feed of N threads, and after it N processes at once that have a feed of one thread each.
 The processes share nothing but the machine. So they show what its processors and its memory allow.
-Prints the medians of the rates in examples a second, and of the ratios of neighbours. Needs the
-Python package.
+Prints the medians of the rates in examples a second, and of the ratios of a feed to the processes
+measured after it. Needs the Python package.
 """
 
 import argparse
@@ -24,8 +24,9 @@ import systole
 
 
 def measure(shards, spec, threads, seconds):
-    """Examples a second, from the line on stdin on. Until then the feed runs, too, so that no steps
-    wait that were made before.
+    """Prints the examples a second of a feed, measured from the moment when a line comes on stdin.
+    The feed also runs before this moment, so that no finished steps are waiting when the time
+    begins.
     """
     with systole.LocalFeed(shards, spec, threads=threads) as feed:
         batches = feed.steps()
@@ -50,7 +51,7 @@ def rate_of(options, processes, threads):
     for child in children:
         child.stdout.readline()
     for child in children:
-        with contextlib.suppress(BrokenPipeError):  # It has failed.
+        with contextlib.suppress(BrokenPipeError):  # The process has failed.
             child.stdin.write("begin\n")
             child.stdin.flush()
     printed = [child.communicate()[0] for child in children]

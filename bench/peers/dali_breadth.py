@@ -99,7 +99,7 @@ def _colours(images):
 
 
 def _augment(images):
-    # Black outside of the image, as ours and torchvision's. The default is grey.
+    # Pixels outside of the image are black, as on the other sides. DALI's default is grey.
     return trivial_augment.trivial_augment_wide(images, fill_value=0)
 
 

@@ -21,8 +21,8 @@ _DTYPES = {"f32": tf.float32, "bf16": tf.bfloat16}
 def window(shape):
     """Draws [y, x, height, width] as torchvision's RandomResizedCrop does.
 
-    tf.image.sample_distorted_bounding_box draws the side, not the area, uniformly: its crops are
-    15 % smaller."""
+    tf.image.sample_distorted_bounding_box is not used, because it draws the side, not the area,
+    uniformly: its crops are 15 % smaller."""
     bound = tf.cast(shape[:2], tf.float32)
     area = bound[0] * bound[1] * tf.random.uniform([_ATTEMPTS], *measuring.AREA)
     aspect = tf.exp(tf.random.uniform([_ATTEMPTS], *map(math.log, measuring.ASPECT)))

@@ -24,7 +24,8 @@ namespace systole {
 // The size of a feed's epochs.
 emulator::EpochSize EpochSizeOf(const Feed& feed);
 
-// The steps that are left of `epochs` epochs. REQUIRES: fewer epochs have ended (state.epochs).
+// The steps that are left of `epochs` epochs. REQUIRES: fewer than `epochs` epochs have ended
+// (state.epochs).
 int64_t StepsLeft(int64_t epochs, const emulator::LoopState& state, int64_t steps_per_epoch);
 
 // A checkpoint that was read, and where its feed goes on.
@@ -36,11 +37,13 @@ struct ResumedRun {
   // InvalidArgument if the run has finished `epochs` epochs.
   absl::Status CheckEpochs(int64_t epochs) const;
   // The state of the loop that goes on with `feed`, which was resumed from the token and has given
-  // no step yet. Differs from the checkpoint's in `step_in_epoch` if the global batch does.
+  // no step yet. If its global batch is not the checkpoint's, `step_in_epoch` differs from the
+  // checkpoint's.
   //   FailedPrecondition  epochs have another number of steps, with the same global batch.
   //   DataLoss            the token is not for the loop's step.
   absl::StatusOr<emulator::LoopState> LoopIn(const Feed& feed) const;
-  // For the report of a run that goes on with another global batch. Empty if it is the same.
+  // For the report of a run that goes on with another global batch. Empty if the global batch is
+  // the same.
   std::string BatchNote(int64_t global_batch) const;
   // emulator::RestoreTrainer(), with the file's name in front of its errors.
   absl::Status Restore(emulator::Trainer& trainer) const;
@@ -58,8 +61,8 @@ class CheckpointFlags {
   //   ResourceExhausted  a file larger than any trainer's memory.
   //   DataLoss           a damaged file.
   // Also the errors of opening the file to read and of creating the files to write. As a trial,
-  // this function creates the files to write once. So these errors come before the run, not after
-  // an epoch. Errors of files name the file.
+  // this function creates once each file that the run will write. So the errors of creating come
+  // before the run, not after an epoch. Errors of files name the file.
   absl::StatusOr<std::optional<ResumedRun>> Load() const;
 
   bool saves() const { return !file_.empty(); }

@@ -52,7 +52,7 @@ class CompileCommand final : public Command {
                      "ws-db, or scalesim-os, scalesim-ws, scalesim-is for chips of one matrix unit "
                      "a core");
     options.Optional("--overlap", "X", &options_.overlap,
-                     "How much of the shorter of matrix time and memory time the longer one hides, "
+                     "Part of the shorter time, matrix or memory, that passes during the longer one: "
                      "0 (nothing) to 1 (all of it). Default: the chip's");
     options.Optional(
         "--layout", "NAME", &layout_,

@@ -1,5 +1,5 @@
-// A feed for the training loop. Takes the slices of core_queues.h and picks the tensors that are
-// the model's input and label.
+// A feed for the training loop. Takes slices from the queues of core_queues.h and picks the tensors
+// that are the model's input and label.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_CORE_INFEEDS_H_

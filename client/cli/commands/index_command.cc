@@ -1,6 +1,6 @@
 // `systole index`: builds the index files that let a server start without scanning, and columns of
-// features, from which a spec's `where` is answered. Each file is written as soon as its shard has
-// been read, so a run that was ended is resumed by the next one.
+// features, by which a spec's `where` chooses records. Each file is written as soon as its shard
+// has been read. If a run is interrupted, the next run makes only the files that are missing.
 
 #include <algorithm>
 #include <cstddef>
@@ -141,7 +141,8 @@ class IndexCommand final : public Command {
 
  private:
   // Notes the columns of all shards together, because a feature may be in few of them. A server
-  // that cannot keep a column goes on with it in memory. Here that is an error.
+  // that cannot write a column to disk goes on with the column in memory. For this command it is an
+  // error.
   absl::StatusOr<NotedColumns> NoteColumns(const Console& console,
                                            const std::vector<std::string>& columns,
                                            int threads) const {

@@ -72,7 +72,7 @@ struct Inspected {
   std::vector<ShardDifference> differences = {};
 };
 
-// The fields of a dataset's object, which is open.
+// Adds the fields of a dataset to the JSON object that is open.
 void AppendReport(const Inspected& inspected, JsonWriter& json) {
   const InspectReport& report = inspected.report;
   if (!inspected.name.empty()) json.Field("name", ForeignName(inspected.name));
@@ -315,7 +315,7 @@ class InspectCommand final : public Command {
  private:
   using Shards = std::vector<std::unique_ptr<const RecordSource>>;
 
-  // `opened` gets the shards, which stay open. Null: they are closed.
+  // Puts the open shards into `opened`. If `opened` is null, closes them.
   absl::Status Inspect(const Console& console, Inspected& dataset, Shards* opened) const {
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(dataset.globs));
     SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(0));

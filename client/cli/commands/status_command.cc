@@ -218,7 +218,7 @@ class StatusCommand final : public Command {
   }
 
  private:
-  // Without `found`.
+  // Returns an answer whose `found` is empty.
   absl::StatusOr<Answer> Ask(const std::string& server, const ServerSecurity& security) const {
     SYSTOLE_ASSIGN_OR_RETURN(v1::ServerStatusResponse status,
                              AskServerStatus(server, timeout_, security));
@@ -227,7 +227,7 @@ class StatusCommand final : public Command {
     return Answer{std::move(status), std::move(metrics), at, {}};
   }
 
-  // Answer::found.
+  // Returns the value for Answer::found.
   absl::StatusOr<std::map<std::string, int64_t>> AskForDamage(
       const std::string& server, const ServerSecurity& security) const {
     // A client that may ask for the status may lack the permission to list datasets. It then sees

@@ -26,7 +26,7 @@ enum class StepPrinting {
 class StepPrinter {
  public:
   // `output` is used by kValues only.
-  //   InvalidArgument  the layout has no such output; names those it has.
+  //   InvalidArgument  the layout has no such output. The message names its outputs.
   static absl::StatusOr<StepPrinter> Create(StepPrinting printing, absl::string_view output,
                                             const SliceLayout& layout);
 

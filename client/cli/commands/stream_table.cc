@@ -33,7 +33,7 @@ struct Rates {
 Rates RatesOf(const v1::StreamStatus& now, const StreamsByNumber& earlier) {
   v1::StreamStatus begin;
   const auto known = earlier.find(now.stream());
-  // A server that was restarted counts streams anew.
+  // A restarted server counts streams anew, so the same number may belong to another stream.
   if (known != earlier.end() && known->second->client() == now.client() &&
       known->second->seconds() < now.seconds() && known->second->steps() <= now.steps() &&
       known->second->payload_bytes() <= now.payload_bytes()) {
@@ -81,7 +81,7 @@ void PrintStreams(const v1::ServerStatusResponse& now, const v1::ServerStatusRes
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
   for (const Row& row : rows) {
-    // The last column is not filled up.
+    // The last column needs no blanks after it.
     for (size_t i = 0; i + 1 < row.size(); ++i) {
       out << "  " << row[i] << std::string(widths[i] - row[i].size(), ' ');
     }
