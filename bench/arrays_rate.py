@@ -35,7 +35,7 @@ def memcpy_rate(rows, order):
     """GB/s of copies of the rows in this order."""
     buffers = [np.empty((BATCH, *rows.shape[1:]), rows.dtype) for _ in range(4)]
     for buffer in buffers:
-        buffer.fill(1)  # Its pages are there before the time is taken.
+        buffer.fill(1)  # Makes the buffer's pages resident before the time is taken.
     begin = time.perf_counter()
     for first in range(0, len(order), BATCH):
         buffer = buffers[first // BATCH % len(buffers)]

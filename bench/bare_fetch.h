@@ -28,8 +28,8 @@ class BareFetch {
   BareFetch(const BareFetch&) = delete;
   BareFetch& operator=(const BareFetch&) = delete;
 
-  // Begins the ranges in order. Copies each into its connection's memory, over the range that this
-  // connection fetched before.
+  // Requests the ranges in order. Copies each range into its connection's memory, over the range
+  // that this connection fetched before.
   void Fetch(absl::Span<const FetchRange> ranges);
 
  private:

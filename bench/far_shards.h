@@ -26,7 +26,7 @@ ObjectServer& TheServer();
 // What a feed does with its records: copies them, or decodes photographs.
 enum class Work { kCopy, kDecode };
 
-// A block of the far shards. It stays valid when they are opened anew.
+// A block of the far shards. It stays valid when the shards are opened anew.
 struct FarBlock {
   size_t shard = 0;
   uint64_t offset = 0;

@@ -1,6 +1,7 @@
 // Measures how fast a JPEG in memory becomes an output: its crop is decoded, resized, flipped,
 // normalised and cast. The ceiling is libjpeg-turbo's bare decode of the same crop. A program that
-// decodes with libjpeg cannot be faster. Ours can: it has its own decoder of Huffman codes.
+// decodes with libjpeg cannot be faster. Systole can be faster, because it has its own decoder of
+// Huffman codes.
 #include <cstdint>
 #include <string>
 #include <utility>

@@ -1,7 +1,7 @@
 // Measures the feed through links that limit it: one of 1 Gbit/s, and one of 20 ms round trip
 // (bench/link.h). The ceiling is a raw TCP socket that moves the same bytes over the same link.
-// Also measures the gain over the link of 1 Gbit/s if the client finishes the steps in place of the
-// server. To finish a step is to normalise and cast its pixels.
+// Also measures how much faster images come through the link of 1 Gbit/s if the client finishes the
+// steps in place of the server. To finish a step is to normalise and cast its pixels.
 //
 // Needs root. Without root every figure is reported as not measured.
 #include <arpa/inet.h>

@@ -12,7 +12,7 @@
 namespace systole::bench {
 
 // Lends copies of `ready` at `address`, a "unix:PATH", with the real server's sessions and window.
-// `ready` must outlive it. A client that does not ask for shared memory ends the program.
+// `ready` must outlive this object. A client that does not ask for shared memory ends the program.
 class RunningSlotServer {
  public:
   RunningSlotServer(const ReadySteps& ready, const std::string& address);

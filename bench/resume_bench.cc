@@ -1,6 +1,6 @@
 // Compares resuming far into a feed with starting at its beginning, by the time from opening a
-// stream to its first slice. The two take turns inside one iteration, so that the ratio holds on a
-// noisy machine.
+// stream to its first slice. The two measurements take turns inside one iteration, so that the
+// ratio holds on a noisy machine.
 #include <chrono>
 #include <cstdint>
 #include <memory>

@@ -80,8 +80,8 @@ struct Ratio {
 Ratio ReportRow(benchmark::State& state, const std::string& counter, const Row& row,
                 const std::vector<Sample>& figure, const std::vector<Sample>& ceiling);
 
-// Says in the results that `figure` cannot be measured on this machine, and why. Not for benchmarks
-// that fail.
+// Says in the results that `figure` cannot be measured on this machine, and why. Do not call it for
+// a benchmark that fails.
 void ReportNotMeasured(const std::string& figure, const std::string& reason);
 
 // A point of a curve; points of one curve and series are joined in order of x.

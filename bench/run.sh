@@ -110,8 +110,8 @@ for i in "${!programs[@]}"; do
 done
 
 if [[ $amount == smoke ]]; then
-  # Ratios of next to no work must not be read as results, so the table is not shown. But the table
-  # is made, to show that making it works.
+  # The ratios of a smoke run must not be read as results, so its table is not shown. The table is
+  # made all the same, to test the program that makes it.
   exec 3>/dev/null
 else
   exec 3>&1

@@ -61,7 +61,7 @@ std::shared_ptr<const FeedPlan> PlanOf(const v1::FeedSpec& spec) {
 }
 
 // `spec` with pixels that are rounded before they are normalised, and so travel as uint8. The
-// pipeline that is the ceiling does not round. With rounding it would take the same time.
+// ceiling's pipeline does not round, because rounding would not change the time that it takes.
 v1::FeedSpec Compact(v1::FeedSpec spec) {
   auto& transforms = *spec.mutable_outputs(0)->mutable_transforms();
   const v1::Transform normalize = transforms.Get(transforms.size() - 1);
