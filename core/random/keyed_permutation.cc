@@ -50,8 +50,8 @@ uint64_t KeyedPermutation::Mix(int round, uint64_t half) const {
   return x ^ (x >> 31);
 }
 
-// Each round needs the result of the one before it. So values are permuted in lockstep: while one
-// waits for its product, the processor computes those of others.
+// Each round needs the result of the one before it. So values are permuted in lockstep: while the
+// processor waits for one value's product, it computes the products of other values.
 void KeyedPermutation::Encrypt(absl::Span<uint64_t> values) const {
   for (int round = 0; round < rounds_; round += 2) {
     for (uint64_t& x : values) {

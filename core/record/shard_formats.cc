@@ -152,8 +152,8 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
                            format->open(std::move(file), options));
   if (!restart_path.empty() && !opened->CheckHoldsRecords().ok() &&
       CheckMayKeep(restart_path, options.write_index).ok()) {
-    // The file seems not to be a shard, so no file of ours stays beside it. The restart points were
-    // written only to read it.
+    // The file seems not to be a shard. Its restart points were written only for this attempt to
+    // read it, so they must not stay beside it.
     RemoveStored(restart_path).IgnoreError();  // There may be no such file.
   }
   return opened;

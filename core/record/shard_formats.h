@@ -20,8 +20,8 @@
 namespace systole {
 
 // All formats. A shard has the first format whose bytes it begins with. If there is none, the
-// ending of its name decides. If no format has this ending, the shard has the first format of all.
-// The name alone decides whether a file is a record (ShardFormat::is_record).
+// ending of its name decides. If no format has this ending, the shard has the first format of the
+// list. The name alone decides whether a file is a record (ShardFormat::is_record).
 absl::Span<const ShardFormat* const> ShardFormats();
 
 // The files of one shard: one file, or all files of a format whose records are files.
@@ -56,9 +56,10 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
                                                         const ShardOptions& options = {});
 
 // The shard `path`, whose `facts` are known. Sends no request: the shard is opened when it is first
-// read. Null if the shard must be opened now, because the facts are not enough: `options` say how
-// to treat indexes or compression, or no format has such facts. Returns the errors of
-// Store::OpenInState(). Errors of opening the shard come when it is read.
+// read. Null if the shard must be opened now. This is the case if `options` say how to treat
+// indexes or compression, if no format with ShardFormat::examples has the name that is in the
+// facts, or if no read of the file waits for a server. Returns the errors of Store::OpenInState().
+// Errors of opening the shard come when it is read.
 absl::StatusOr<std::unique_ptr<RecordSource>> DeferShard(const std::string& path,
                                                          const ShardFacts& facts,
                                                          const ShardOptions& options = {});

@@ -52,7 +52,7 @@ class ArraySource final : public RecordSource {
   bool IsTooLarge(int64_t /*record*/) const override { return false; }
   void PrefetchSpan(int64_t /*record*/) const override {}
   void Prefetch(int64_t record) const override { table_->Prefetch(record); }
-  // The arrays are the caller's, who must not change them.
+  // The arrays belong to the caller, who must not change them.
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
   absl::Status CheckHoldsRecords() const override { return absl::OkStatus(); }
 

@@ -49,7 +49,7 @@ class ArrayTable {
                                                                   int threads);
 
   int64_t num_rows() const { return rows_; }
-  // The sum of the sizes of all records, as a TFRecord shard has them.
+  // The bytes of a TFRecord shard with these records, framing included.
   uint64_t shard_bytes() const { return shard_bytes_; }
   // The sizes of the smallest and of the largest record.
   PayloadRange payload_bytes() const { return payload_bytes_; }
@@ -60,7 +60,7 @@ class ArrayTable {
   // REQUIRES: 0 <= row < num_rows().
   void Visit(int64_t row, absl::FunctionRef<void(const FeatureView&)> visit) const;
 
-  // The row as a tf.train.Example. REQUIRES as above.
+  // The row as a tf.train.Example. REQUIRES: 0 <= row < num_rows().
   std::string RecordOf(int64_t row) const;
 
   // Loads the beginning of the row into the processor's cache.

@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// The most bytes that a labels.txt may have, and that a class in it may have.
+// The most bytes of a labels.txt, and of the name of a class in it.
 inline constexpr size_t kMaxLabelsBytes = size_t{16} << 20;
 inline constexpr size_t kMaxClassBytes = 1024;
 // The most lines. A class takes some 150 bytes of memory, however short its name is.
@@ -25,8 +25,9 @@ inline constexpr size_t kMaxClasses = 1'000'000;
 // has a line break or occurs twice; or there are too many names.
 absl::StatusOr<std::string> LabelsText(absl::Span<const std::string> classes);
 
-// The classes, by label. The last line may lack its end, and lines may end as on Windows.
-//   InvalidArgument  a line is empty or too long, two lines are equal, or there are too many.
+// The classes, by label. The last line may lack its line break, and line breaks may be those of
+// Windows.
+//   InvalidArgument  a line is empty or too long, two lines are equal, or there are too many lines.
 absl::StatusOr<std::vector<std::string>> ParseLabels(absl::string_view text);
 
 }  // namespace systole

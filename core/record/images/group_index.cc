@@ -22,8 +22,8 @@ constexpr uint64_t kUsualLineBytes = 128;
 // The first line of an index has fewer bytes than this.
 constexpr uint64_t kMostHeadBytes = 64;
 
-// The files in the class folders of a local folder. Each class folder is listed when it is first
-// asked for, and only the last one is kept.
+// The files in the class folders of a local folder. When a name is looked up, its class folder is
+// listed. Only the list of the last class folder is kept.
 class ListedFolder {
  public:
   explicit ListedFolder(const std::string& folder) : folder_(folder) {}

@@ -28,7 +28,7 @@ inline constexpr size_t kMostOtherFarLines = 100'000;
 
 class GroupIndex {
  public:
-  // An index at `path` that has nothing.
+  // An index at `path` that has no lines yet.
   GroupIndex(const ImageGroup& group, std::string path);
 
   // Reads the file and finds the lines of the group's images. Keeps the text, and 8 bytes for each
@@ -36,8 +36,8 @@ class GroupIndex {
   // larger than a bound. The bound is the sum of kMostFarIndexBytes and four times the usual bytes
   // of the group's lines.
   //   InvalidArgument    the file is not an index. The message says what is wrong.
-  //   ResourceExhausted  it is too large.
-  // Also the errors of the store. After an error the index has nothing.
+  //   ResourceExhausted  the file is too large.
+  // Also the errors of the store. After an error the index has no lines.
   absl::Status Read();
 
   // The file's line for image `i` of the group. A view, valid as long as the index.
@@ -46,8 +46,8 @@ class GroupIndex {
   // Writes the file anew. Image `i` has the line `lines[i]`, as text. If `lines[i]` is empty, the
   // image keeps the line that was read, if there is one. Lines of files that are not in the group
   // stay, because another glob over the same folder uses them. But in a local folder, the line of a
-  // file that no longer exists is dropped. Other stores are not asked whether the files exist.
-  // There, all lines of files outside the group are dropped if they are more than
+  // file that no longer exists is dropped. In other stores, Write() does not check whether the
+  // files exist. Instead, it drops all lines of files outside the group if they are more than
   // kMostOtherFarLines, and more than twice as many as the files in the group.
   //   ResourceExhausted  the file would have more than kMaxImageIndexBytes. Nothing is written.
   // Also the errors of the store.
@@ -62,8 +62,8 @@ class GroupIndex {
   std::string NameOf(size_t i) const;
   // The line of the file that begins at `place`, as text.
   absl::string_view TextAt(uint64_t place) const;
-  // Calls `see` for each line that was read, with the image's number in the group. If the file is
-  // not in the group, this is the number of images in the group.
+  // Calls `see` for each line that was read, with the image's number in the group. For the line of
+  // a file outside the group, `see` gets the count of images in the group.
   void ForEachLine(LineCallback see) const;
   // The places of the lines of files that are not in the group and that stay.
   std::vector<uint64_t> OtherLines() const;

@@ -38,8 +38,8 @@ absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group,
   const absl::StatusOr<std::string> text = GetStored(path, kMaxLabelsBytes);
   std::vector<ImageClass> classes;
   if (!text.ok()) {
-    // PermissionDenied does not count as absent here, because other labels would change the bytes
-    // of records.
+    // PermissionDenied does not count as absent here: without the labels of this file, records
+    // would have other labels, and so other bytes.
     if (absl::IsPermissionDenied(text.status())) {
       return WithLogAsReason(
           absl::PermissionDeniedError(absl::StrCat(
@@ -232,7 +232,7 @@ absl::Status ImageFolder::CannotOpen(int64_t record, const absl::Status& error) 
   if (absl::IsNotFound(error)) return Changed(record, "was removed");
   if (absl::IsInvalidArgument(error))
     return Changed(record, "was replaced by something that is not a file");
-  // Clients see this error, and must not learn folders and servers.
+  // Clients see this error, so it must not name folders or servers.
   const std::string& name = file(record).name;
   const std::string cause =
       SchemeOf(name).empty()

@@ -99,17 +99,17 @@ class ImageFolder final : public RecordSource {
   std::unique_ptr<const ByteSource> MakeFarBytes() const;
 
   RecordAround Around(int64_t record) const;
-  // For a record whose file is damaged: OK if it is still the file that was opened.
+  // For a record whose file is damaged: OK if the file is the same as when the group was opened.
   absl::Status CheckDamagedFile(int64_t record) const;
   absl::Status Damaged(int64_t record) const;
   absl::Status TooLarge(int64_t record) const;
-  // Opens the file and compares it with the file that was opened first. No request is made for an
-  // object whose reads show whether it is still the same.
+  // Opens the file and compares its state with the state at the time when the group was opened.
+  // Makes no request for an object if its reads show whether it has changed.
   absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(int64_t record) const;
-  // OK if these are the bytes that the file had, else DataLoss.
+  // OK if `image` has the CRC-32C that the file had when the group was opened, else DataLoss.
   absl::Status CheckBytes(int64_t record, absl::string_view image) const;
-  // RoomFor() makes memory in `scratch` for the record's image, with room around it. The next
-  // function makes the record there.
+  // RoomFor() makes memory in `scratch` for the record's image, with room for `around`. PutAround()
+  // writes `around` there, and returns the record.
   absl::StatusOr<absl::Span<char>> RoomFor(int64_t record, const RecordAround& around,
                                            AlignedBuffer& scratch) const;
   static absl::string_view PutAround(const RecordAround& around, absl::Span<char> image);

@@ -43,7 +43,7 @@ class ImageFolder::FarBytes final : public ByteSource {
     return done;
   }
   absl::StatusOr<uint64_t> Size() const override { return folder_.file_bytes(); }
-  // The identity of all files together. Empty if one file has no identity.
+  // The identity of all files together. Empty if any file has no identity.
   std::string identity() const override { return identity_; }
   // OK, because every read checks its files.
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }

@@ -18,7 +18,7 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kIndexMagic = "systole-images-1 ";
-// The largest height and width that an index may say. Decoders accept less.
+// The largest height and width that an index may have. Decoders accept less.
 constexpr int kMaxIndexedEdge = 1 << 20;
 
 absl::Status Wrong(absl::string_view what) {
@@ -32,7 +32,7 @@ bool IsNameInGroup(absl::string_view name) {
          name.find('/') == slash;
 }
 
-// Takes the beginning of a line, up to the texts.
+// Takes the numbers at the beginning of a line off the front of `text`.
 bool ConsumeNumbers(absl::string_view& text, ImageFacts& facts, size_t (&sizes)[3]) {
   if (!ConsumeNumber(text, ' ', facts.bytes) || text.find(' ') != 8 ||
       !ConsumeNumber(text, ' ', facts.crc, 16)) {

@@ -4,7 +4,8 @@
 // and for each file, sorted by class and then by base name, a line
 //   <bytes> <CRC-32C, 8 hex> <height> <width> <channels> <sizes of the three texts> <texts>\n
 // The texts follow each other: the file's identity (StoredState), its name "rose/1.jpg", and the
-// cause if no image can be read. A file with a cause has 0 channels, any other 1 or 3.
+// cause if no image can be read from the file. A file with a cause has 0 channels. Any other file
+// has 1 or 3 channels.
 //
 // Lines are read and written one by one, so that an index takes little more memory than its text.
 //
@@ -53,8 +54,8 @@ bool ImageNameIsBefore(absl::string_view a, absl::string_view b);
 // The line as text, with its end.
 std::string ImageIndexLineText(const ImageIndexLine& line);
 
-// Checks all lines of the index `text`, and returns them as a view into it. InvalidArgument if it
-// is not an index. The message says what is wrong.
+// Checks all lines of the index `text`, and returns them as a view into it. InvalidArgument if
+// `text` is not an index. The message says what is wrong.
 absl::StatusOr<absl::string_view> CheckImageIndex(absl::string_view text);
 
 // Takes the first line off `lines`, which CheckImageIndex() returned. REQUIRES: there is a line.

@@ -72,8 +72,8 @@ absl::StatusOr<Found> ReadSource(absl::StatusOr<std::unique_ptr<ByteSource>> ope
   return found;
 }
 
-// ReadSource() for the file `path`. `listed` is the file's state in a list, or null. If it is set,
-// no request for the state is needed before the read.
+// ReadSource() for the file `path`. `listed` is the file's state in a list, or null. If `listed` is
+// set, no request for the state is needed before the read.
 absl::StatusOr<Found> ReadFile(const std::string& path, const StoredState* listed,
                                uint64_t max_bytes, BytesInFlight& in_flight) {
   if (listed != nullptr) {
@@ -103,7 +103,8 @@ void Compare(const ImageIndexLine& before, Found& now) {
                               before.facts.crc);
 }
 
-// The look at a group. Thread-safe: Look() may be called for several files at once.
+// Looks at the files of a group, and collects the results. Thread-safe: Look() may be called for
+// several files at once.
 class GroupLook {
  public:
   GroupLook(const ImageGroup& group, const ShardOptions& options, const GroupIndex& index)
@@ -124,15 +125,15 @@ class GroupLook {
     if (known.has_value() && TrustsIndex(options_.index_use) && !known->facts.is_damaged()) {
       bool is_known = listed != nullptr && IsIn(*listed, *known);
       if (!is_known) {
-        // A list may write identities in another form, so a different identity in the list does not
-        // prove that the file has changed.
+        // A list may write identities in another form than a read, so a different identity in the
+        // list does not prove that the file has changed.
         SYSTOLE_ASSIGN_OR_RETURN(const StoredState state, StatStored(file));
         is_known = IsIn(state, *known);
         listed = nullptr;
       }
       if (is_known) {
-        // A file above the limit gets the facts that a read would give it. Otherwise an index that
-        // was written with a larger limit would give another content_hash().
+        // A file above the limit gets the facts that ReadFile() would return for it. The facts of
+        // an index that was written with a larger limit would change content_hash().
         const uint64_t bytes = known->facts.bytes;
         Keep(i, bytes > max_bytes ? FactsOfLargeFile(bytes) : known->facts, known->identity,
              /*cause=*/"");
@@ -161,16 +162,16 @@ class GroupLook {
     return ImageNameInGroup(group_.classes[image.class_index], image.name);
   }
 
-  // Whether a file was read whose line the index lacks.
+  // Whether the index lacks the line of a file that was read.
   bool has_new_line() const { return has_new_line_.load(); }
 
   // Whether any file that was looked at is an image.
   bool has_image() const { return has_image_.load(); }
 
-  // For each image, its line in the index if the line is new.
+  // For each image, its line for the index. The text is empty if the line is not new.
   absl::Span<const std::string> lines() const { return lines_; }
 
-  // The end of the look.
+  // The results. REQUIRES: no call of Look() runs, and none follows.
   ReadImages Take() ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     return {.images = std::move(images_), .causes = std::move(causes_), .note = {}};
@@ -242,9 +243,9 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
         return WithLogAsReason(
             status, absl::StrCat("the image \"", ForeignName(look.NameOf(i)), "\" cannot be read"));
       });
-  // The index is also written after an error or an interruption, so that the next try goes on from
-  // there. But with kRebuild, a partial index does not replace the old one. If no file is an image,
-  // no index is written beside the files.
+  // The index is also written after an error or an interruption, so that the next try reads only
+  // the other files. But with kRebuild, a partial index does not replace the old one. If no file is
+  // an image, no index is written beside the files.
   const InterruptFlag never;  // Without this, a store that sends requests would stop because of the
                               // interruption.
   const InterruptScope writing(never);

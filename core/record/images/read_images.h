@@ -18,7 +18,7 @@
 
 namespace systole {
 
-// The index of `group`, without ".idx", is the file of this name in its folder.
+// The base name of a group's index, without ".idx". The index lies in the common folder.
 inline constexpr char kImageIndexBase[] = "images";
 
 struct SeenImage {
@@ -35,7 +35,7 @@ struct ReadImages {
 };
 
 // Uses and writes the index as ShardOptions::index_use says. With IndexUse::kUse the index is
-// written after an error, too, with the files that were read by then. A file larger than
+// written after an error, too, with the files that were read before the error. A file larger than
 // max_record_bytes is not read: it counts as good, with a CRC and a size of 0, and is not in the
 // index. If only_record is set, all other images are treated as empty files.
 //   InvalidArgument     only_record is out of range.
@@ -43,7 +43,7 @@ struct ReadImages {
 //   FailedPrecondition  a file changed while it was read.
 //   Cancelled           InterruptRequested().
 // Other errors are those of opening and reading files. They name the file as it was given. Their
-// reason for clients (core/record/source/client_reason.h) calls it "rose/1.jpg".
+// reason for clients (core/record/source/client_reason.h) calls the file "rose/1.jpg".
 absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOptions& options);
 
 }  // namespace systole

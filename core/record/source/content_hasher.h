@@ -1,5 +1,6 @@
 // Makes RecordSource::content_hash() of records that follow each other in a file. The hash is
-// XXH3-64 over the size in the file (u64le) and a checksum (u32le) of each record, in order.
+// XXH3-64 over two numbers for each record, in order: the record's size in the file (u64le) and a
+// checksum of the record (u32le).
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_CONTENT_HASHER_H_

@@ -10,7 +10,7 @@
 namespace systole {
 namespace {
 
-// A source that another object owns, for code that wants to own its source.
+// A source that reads from a source of another owner. It is for code that must own its source.
 class LentSource final : public ByteSource {
  public:
   explicit LentSource(const ByteSource& source) : source_(source) {}
@@ -118,7 +118,8 @@ absl::Status DeferredShard::ReadRecords(absl::Span<const int64_t> records, Recor
 absl::Status DeferredShard::ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
                                         AlignedBuffer& scratch, RecordCallback callback) const {
   if (const RecordSource* const shard = opened(); shard != nullptr) {
-    // The opened shard reads its bytes through a LentSource, but blocks are of file_.
+    // The opened shard reads its bytes through a LentSource, but the blocks that were fetched
+    // belong to file_.
     const auto of_file = [&](const ByteSource& /*far*/, const RecordSpan& span) {
       return fetched(*file_, span);
     };

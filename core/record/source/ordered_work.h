@@ -16,10 +16,10 @@ namespace systole {
 // returns when all calls have ended.
 using ForEachCall = absl::FunctionRef<void(int64_t count, absl::FunctionRef<void(int64_t i)> call)>;
 
-// Calls work(i) for each i in [0, count), as `for_each` does. After an error no call for a later i
-// begins, but the calls for all earlier i are still made. So the returned error is always the error
-// of the lowest i that has one. If InterruptRequested(), makes no more calls and returns Cancelled.
-// All threads heed the flag of the calling thread.
+// Calls work(i) for each i in [0, count), by means of `for_each`. After an error no call for a
+// later i begins, but the calls for all earlier i are still made. So the returned error is always
+// the error of the lowest i that has one. If InterruptRequested(), makes no more calls and returns
+// Cancelled. All threads heed the flag of the calling thread.
 absl::Status WorkInOrder(int64_t count, ForEachCall for_each,
                          absl::FunctionRef<absl::Status(int64_t i)> work);
 

@@ -19,7 +19,7 @@ absl::Status ReadFailure(const absl::Status& status);
 // Makes `scratch` at least `bytes` large. It grows by at least half, so that in a series of ever
 // larger records only some need a new buffer. Its old content is lost.
 //   Unavailable  no memory.
-//   Cancelled    the owner of the scratch wants to keep its memory small (NeedScratch()).
+//   Cancelled    NeedScratch() returned false: the thread must not take more memory now.
 absl::Status GrowScratch(uint64_t bytes, AlignedBuffer& scratch);
 
 }  // namespace systole

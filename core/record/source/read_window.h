@@ -1,7 +1,7 @@
 // A moving window over a ByteSource for code that walks forward and looks at a few bytes here and
-// there. Looks that are close share one read. Between looks that are far apart nothing is read.
-// Looks are close if at most 8 KiB lie between them. If the source is not local, the limit is 1
-// MiB, because each read may be a request to a server. The window over such a source also grows
+// there. Looks that are close share one read. The bytes between looks that are far apart are not
+// read. Looks are close if at most 8 KiB lie between them. If the source is not local, the limit is
+// 1 MiB, because each read may be a request to a server. The window over such a source also grows
 // while the walk goes on, up to 8 MiB.
 //
 // Thread-compatible. Borrows the source, which must outlive the window.
@@ -27,7 +27,7 @@ class ReadWindow {
   uint64_t source_bytes() const { return source_bytes_; }
 
   // The next stretch of bytes at `offset`: at least one byte, at most `max_bytes`. Valid until the
-  // next call. DataLoss if the source is shorter than its size said. REQUIRES: offset <
+  // next call. DataLoss if the source has fewer than source_bytes() bytes. REQUIRES: offset <
   // source_bytes(), max_bytes > 0.
   absl::StatusOr<absl::string_view> Piece(uint64_t offset, uint64_t max_bytes);
 
@@ -44,7 +44,8 @@ class ReadWindow {
     return AtWithReadOf(offset, bytes, ahead_bytes_);
   }
 
-  // Like At(), for looks that may be far apart. After a jump it reads only the bytes asked for.
+  // Like At(), for looks that may be far apart. After a jump, Peek() reads only these `bytes`
+  // bytes.
   absl::StatusOr<const char*> Peek(uint64_t offset, uint64_t bytes);
 
  private:

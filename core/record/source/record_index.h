@@ -1,6 +1,6 @@
 // The places of all records of one file. The records follow each other from the file's beginning
-// without gap or overlap, so the index stores one offset for each record (8 bytes; up to an eighth
-// more after a scan).
+// without gap or overlap, so the index stores one offset for each record. An offset takes 8 bytes,
+// or up to 9 bytes after a scan.
 //
 // Thread-compatible: an immutable value.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_RECORD_INDEX_H_
@@ -93,7 +93,7 @@ class RecordIndex {
   int64_t num_damaged_ = 0;
 };
 
-// Damaged records as a scan finds them: the first ones listed, all counted.
+// The damaged records that a scan finds. Lists the first of them, and counts all.
 class DamageList {
  public:
   // REQUIRES: `record` is larger than in all earlier calls.

@@ -9,7 +9,7 @@
 namespace systole {
 namespace {
 
-// The payloads of an error that mark it.
+// The payloads that mark an error.
 constexpr char kChecksumUrl[] = "systole/checksum-mismatch";
 constexpr char kPartUrl[] = "systole/part-at-fault";
 

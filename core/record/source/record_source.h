@@ -1,6 +1,6 @@
-// The interface between a file of records and the code that reads them. It gives records by number,
-// for any format of the file. Code that reads records knows nothing else about a format. A format
-// whose records are whole files has one RecordSource for a group of files.
+// The interface between a file of records and the code that reads them. The interface gives records
+// by number, for any format of the file. Code that reads records knows nothing else about a format.
+// A format whose records are whole files has one RecordSource for a group of files.
 //
 // Thread-compatible: immutable, so any number of threads may read.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_RECORD_SOURCE_H_
@@ -33,8 +33,8 @@ inline constexpr int64_t kDefaultMaxRecordBytes = int64_t{256} << 20;
 enum class RecordBytes {
   // In `scratch`: a copy that no other program can change.
   kCopied,
-  // In the file itself, if it can be mapped and the format allows it. The bytes are checked like a
-  // copy, and one pass over them is saved. The reader must keep the rules of
+  // In the file itself, if it can be mapped and the format allows it. A read checks these bytes as
+  // it would check a copy, and saves one pass over them. The reader must keep the rules of
   // core/storage/mapping.h.
   kInPlace,
 };
@@ -79,9 +79,9 @@ class RecordSource {
   virtual std::string indexed_path() const { return std::string(path()); }
   // The part of path() that clients may see.
   absl::string_view base_name() const { return NameForClients(path()); }
-  // Bytes of the file as it is stored. If the format has several files, the bytes of all.
+  // Bytes of the file as it is stored. If the format has several files, the sum of their bytes.
   virtual uint64_t file_bytes() const = 0;
-  // Bytes when decompressed.
+  // Bytes of the file after decompression.
   virtual uint64_t size_bytes() const = 0;
   // A note for a person: why an index was not used, or could not be kept. It is not an error.
   // Empty: there is none.
@@ -93,8 +93,8 @@ class RecordSource {
   virtual int64_t num_records() const = 0;
   // A stretch of the decompressed file that holds the record, for messages and for reading ahead.
   // It never begins before the stretch of the previous record. In a group of files, the files count
-  // as if they followed each other. Empty, and at the beginning, if unread_index() is not null.
-  // REQUIRES: 0 <= record < num_records().
+  // as if they followed each other. If unread_index() is not null, this is an empty stretch at
+  // offset 0. REQUIRES: 0 <= record < num_records().
   virtual RecordSpan span(int64_t record) const = 0;
   // For messages: in a group of files, the file that is this record, such as "rose/1.jpg". Empty if
   // all records are in the one file path(). REQUIRES: as for span().
@@ -107,8 +107,8 @@ class RecordSource {
   // made of far_pieces(). Null: the bytes are at hand. Valid as long as the shard.
   virtual const ByteSource* far_bytes() const { return nullptr; }
   // A source that must be read once, as 0 bytes at offset 0, before the records of far_bytes() can
-  // be fetched. Only then the places of records are known. Null: there is nothing to read, or it
-  // has been read. Valid as long as the shard.
+  // be fetched. Before this read the places of records are not known. Null: there is no such
+  // source, or it has been read. Valid as long as the shard.
   virtual const ByteSource* unread_index() const { return nullptr; }
   // The pieces of far_bytes() from which the bytes of span() are made, if the file is compressed.
   // Null: span() is a place in far_bytes(). Valid as long as the shard.
@@ -121,24 +121,25 @@ class RecordSource {
     const RecordSource* source = nullptr;
     int64_t record = 0;
   };
-  // How many records of other sources a record is joined from. Their sources have the far_bytes(),
-  // far_pieces(), span() and unread_index(); those of this source mean nothing. 1: records are not
-  // joined, and a record is its own only part.
+  // How many records of other sources a record is joined from. If records are joined, far_bytes(),
+  // far_pieces(), span() and unread_index() are those of the parts' sources, and the results of
+  // this source mean nothing. 1: records are not joined, and the only part of a record is the
+  // record itself.
   virtual size_t num_parts() const { return 1; }
   // REQUIRES: part < num_parts(), and `record` as for span().
   virtual Part PartOf(int64_t record, size_t /*part*/) const { return {this, record}; }
   // Whether a part has far_bytes(), so that blocks can be read ahead for ReadFetched().
   virtual bool is_far() const { return far_bytes() != nullptr; }
 
-  // The sizes of all payloads, without reading them: exact if the format says how large each is,
-  // otherwise bounds. 0 to 0 if there are no records.
+  // The sizes of all payloads, without reading them: exact if the format says how large each
+  // payload is, otherwise bounds. 0 to 0 if there are no records.
   virtual PayloadRange payload_bytes() const = 0;
   // A hash of the file's content, for its dataset's fingerprint. It is the same for the same
   // records in the same order, whatever the names and times of files are.
   virtual uint64_t content_hash() const = 0;
   // The facts that may be kept, so that a start need not open the shard. Nullopt if nothing may be
-  // kept: the shard is on this machine, compressed, damaged or a group of files, its state has no
-  // identity, or its index is not kept and reads would have to make it.
+  // kept: the shard is on this machine, is compressed, is damaged or is a group of files; its state
+  // has no identity; or its index is not kept, and reads would have to make the index.
   virtual std::optional<ShardFacts> facts() const { return std::nullopt; }
   // Records that were found unreadable when the file was opened. `damaged` has the first of them,
   // by number, kMaxDamagedListed at most.
@@ -148,29 +149,30 @@ class RecordSource {
   // Reads record `record` and checks it. The view is the payload. It lies in `scratch`, which grows
   // as needed and may be used again for the next record.
   //   InvalidArgument     not 0 <= record < num_records().
-  //   DataLoss            damaged; names the file's base name, record, byte offset and cause.
+  //   DataLoss            the record is damaged. The message has file, record, offset and cause.
   //   ResourceExhausted   larger than ShardOptions.max_record_bytes, checked before allocating.
   //   FailedPrecondition  the record is damaged, and the file has changed since it was opened.
-  //   Unavailable         no memory, or the storage reported DataLoss or ResourceExhausted. From
-  //                       here these two codes always mean that something is wrong with the record.
+  //   Unavailable         no memory, or the storage reported DataLoss or ResourceExhausted. When
+  //                       this function returns these two codes, the record itself is at fault.
   // Other codes are the storage's, for a read that failed.
   virtual absl::StatusOr<absl::string_view> ReadRecord(int64_t record,
                                                        AlignedBuffer& scratch) const = 0;
 
   // ReadRecords calls this function for each record, with the record's place in `records` and its
   // payload (valid only during the call) or the error that ReadRecord would return. If the callback
-  // returns an error, ReadRecords ends and returns this error, unless the bytes that the callback
-  // saw may have been wrong. If the storage fails (IsOutage), ReadRecords ends with that error
-  // after the callback for the record at which it failed.
+  // returns an error, ReadRecords ends and returns this error. But if the callback may have seen
+  // wrong bytes, ReadRecords returns the error for the wrong bytes (see below). If the storage
+  // fails (IsOutage), ReadRecords ends with that error after the callback for the record at which
+  // it failed.
   using RecordCallback =
       absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
 
   // Reads several records, in the order given. Records that are neighbours both in the file and in
   // `records` share one read of at most `max_read_bytes` (a larger record is read alone). With
-  // kInPlace the storage may fail, or the file may be cut, while a callback reads it. The callback
-  // then sees bytes that are not the record's. After that callback ReadRecords ends with
+  // kInPlace the storage may fail, or the file may be cut, while a callback reads a record. The
+  // callback then sees bytes that are not the record's. After that callback ReadRecords ends with
   //   FailedPrecondition  the file has changed.
-  //   Unavailable         the file has not changed. The message has the place.
+  //   Unavailable         the file has not changed. The message has the record's place.
   // A change that does not cut the file is not noticed here: call CheckUnchanged() after the last
   // callback.
   virtual absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
@@ -183,16 +185,16 @@ class RecordSource {
   // Whether the record is larger than ShardOptions.max_record_bytes, so that it is never read.
   // REQUIRES: 0 <= record < num_records().
   virtual bool IsTooLarge(int64_t record) const = 0;
-  // The bytes of a stretch of `far`, the far_bytes() of a part, or the error of reading them. The
-  // stretch is the span() of a record, or one of far_pieces(). A view stays valid until
-  // ReadFetched() returns.
+  // Returns the bytes of a stretch of `far`, or the error of reading them. `far` is the far_bytes()
+  // of a part. The stretch is the span() of a record, or one of far_pieces(). A view stays valid
+  // until ReadFetched() returns.
   using FetchedBytes = absl::FunctionRef<absl::StatusOr<absl::string_view>(const ByteSource& far,
                                                                            const RecordSpan& span)>;
   // ReadRecords() for records whose bytes were read before. Reads the storage only to find the
   // cause if a record is damaged or too large. A payload lies in the fetched bytes or in `scratch`.
-  // If unread_index() could not be read, `fetched` returns that error for any span.
-  // Parts without far_bytes() are read as ReadRecords() reads them, with kInPlace. If their file
-  // has changed, ReadFetched() itself returns the error of CheckUnchanged(). REQUIRES: is_far().
+  // If unread_index() could not be read, `fetched` returns that error for any span. Parts without
+  // far_bytes() are read as ReadRecords() reads them, with kInPlace. If the file of such a part has
+  // changed, ReadFetched() itself returns the error of CheckUnchanged(). REQUIRES: is_far().
   virtual absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
                                    AlignedBuffer& scratch, RecordCallback callback) const;
 
@@ -202,13 +204,13 @@ class RecordSource {
   virtual void PrefetchSpan(int64_t record) const = 0;
   virtual void Prefetch(int64_t record) const = 0;
 
-  // FailedPrecondition if the file was replaced, resized or rewritten since it was opened. Another
-  // code, but never DataLoss or ResourceExhausted, if the storage does not answer the question. A
-  // group of files may answer OK without a check, if every read compares its file with the file
-  // that was opened, and if it never reads in place.
+  // FailedPrecondition if the file was replaced, resized or rewritten since it was opened. If the
+  // storage does not answer, the error has another code, but never DataLoss or ResourceExhausted. A
+  // group of files may return OK without a check, if every read compares its file with the state at
+  // the time when the group was opened, and if no read is in place.
   virtual absl::Status CheckUnchanged() const = 0;
-  // CheckUnchanged() of the sources of the record's parts. `skip_far`: without those of the parts
-  // that have far_bytes(), because the reader of these bytes has checked them. REQUIRES: 0 <=
+  // CheckUnchanged() of the sources of the record's parts. If `skip_far`, leaves out the parts that
+  // have far_bytes(), because the reader of these bytes has checked their sources. REQUIRES: 0 <=
   // record < num_records().
   virtual absl::Status CheckRecordUnchanged(int64_t /*record*/, bool skip_far) const {
     return skip_far && is_far() ? absl::OkStatus() : CheckUnchanged();

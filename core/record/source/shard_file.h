@@ -25,7 +25,7 @@ inline constexpr size_t kFormatMagicBytes = 512;
 
 struct ShardFileOptions {
   // kDetect: a file that begins like a shard of some format counts as not compressed. For any other
-  // file, the first bytes decide.
+  // file, the first bytes decide the compression.
   Compression compression = Compression::kDetect;
   // The cache of decompressed bytes, which the shards of a process share. Null: a cache for each
   // shard.

@@ -71,8 +71,9 @@ struct ShardOptions {
   // Called after each file of a group was read, from any thread, with the size of the file. May be
   // null.
   std::function<void(uint64_t bytes)> file_done = {};
-  // The state of the file `name` in a list of its store, which may be a moment old. The result is
-  // null if no list shows the state. Null: a request for the state is sent for each file.
+  // Returns the state of the file `name` in a list of its store. The list may be a moment old. The
+  // result is null if no list shows the state. If this function is not set, a request for the state
+  // is sent for each file.
   //   A file of a group: if the index of the group has the file in this state, no request is sent.
   //   A shard that is one file: it is opened in this state (Store::OpenInState()).
   std::function<const StoredState*(absl::string_view name)> listed_state = {};
@@ -95,9 +96,9 @@ struct ShardFormat {
   // Whether a file that begins with `begin`, decompressed, is surely a shard of this format.
   // `begin` is kFormatMagicBytes long, or the whole file. Null: bytes do not show the format.
   bool (*begins)(absl::string_view begin);
-  // The ending of its files' names, before ".gz" and the like: ".tar". The ending decides if no
-  // format knows the first bytes, so that a shard with a damaged beginning is still recognised.
-  // Empty: names do not show the format.
+  // The ending of its files' names, before ".gz" and the like: ".tar". The ending decides if the
+  // first bytes fit no format, so that a shard with a damaged beginning is still recognised. Empty:
+  // names do not show the format.
   absl::string_view ending;
   // The shard in `file`. Errors are those of reading it and its index. A shard whose records are
   // damaged is opened; see RecordSource::CheckHoldsRecords(). Null if records are whole files.
@@ -108,8 +109,9 @@ struct ShardFormat {
   // differ, so each shard is opened at the start (DeferShard()).
   const ExampleFormat& (*examples)() = nullptr;
 
-  // The rest is for a format whose records are whole files. All files of a dataset are then one
-  // shard.
+  // The fields from here on are for a format whose records are whole files. All files of a dataset
+  // are then one shard.
+
   // Whether a file of this name is a record. The name alone decides, because there may be a million
   // such files. Null: records are not files.
   bool (*is_record)(absl::string_view name) = nullptr;

@@ -14,7 +14,8 @@
 namespace systole {
 namespace {
 
-// Prefetch() asks for this many bytes of a record. After them the processor prefetches by itself.
+// Prefetch() loads this many bytes at the beginning of a record. The processor prefetches the later
+// bytes by itself.
 constexpr uint64_t kPrefetchBytes = 2 << 10;
 
 // Neighbouring records of up to this many bytes in all are made from pieces together. So small
@@ -123,8 +124,8 @@ absl::StatusOr<absl::string_view> SpanSource::ReadSpans(int64_t first, int64_t l
     outage = IsOutage(status);
     return status;
   }
-  // The storage's own status code decides. ReadFailure() returns Unavailable also for errors that
-  // may concern this read alone, such as ENOMEM.
+  // The storage's own status code decides whether the error is an outage. ReadFailure() returns
+  // Unavailable also for errors that may concern this read alone, such as ENOMEM.
   outage = IsOutage(status);
   if (!status.ok()) return ReadFailure(status);
   return absl::string_view(out.data(), bytes);
@@ -183,7 +184,7 @@ absl::Status SpanSource::ReadInPlace(absl::Span<const int64_t> records, const Ma
       if (payload.ok() && !mapped.failed()) {
         const absl::Status wants_more = callback(place, payload);
         // If the mapping has failed meanwhile, the callback's result for this record is not used.
-        // This holds even if the callback wants no more records.
+        // Not even an error of the callback, by which it ends ReadRecords(), is used then.
         if (!mapped.failed()) {
           SYSTOLE_RETURN_IF_ERROR(wants_more);
           continue;

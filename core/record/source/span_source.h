@@ -79,7 +79,7 @@ class SpanSource : public RecordSource {
   virtual absl::StatusOr<absl::string_view> Check(int64_t record,
                                                   absl::string_view bytes) const = 0;
   // Called for a record that is larger than the limit. Returns why the record is damaged, or "" if
-  // it seems whole. Does not read all of it.
+  // the record seems whole. Does not read the whole record.
   virtual absl::StatusOr<std::string> CauseIfTooLarge(int64_t record) const = 0;
 
   // DataLoss.
@@ -99,8 +99,8 @@ class SpanSource : public RecordSource {
   // The bytes that ReadSpans() gives, made of pieces that were read before. Reads nothing.
   absl::StatusOr<absl::string_view> MakeSpans(int64_t first, int64_t last, FetchedBytes fetched,
                                               AlignedBuffer& scratch, bool& outage) const;
-  // `read` is ReadSpans(), MakeSpans() or a look into fetched bytes. `asks`: if bytes fail their
-  // check, the storage is asked whether the file was replaced.
+  // `read` is ReadSpans(), MakeSpans() or a look into fetched bytes. If `asks`, and bytes fail
+  // their check, a request to the storage finds out whether the file was replaced.
   struct SpanReader {
     absl::FunctionRef<absl::StatusOr<absl::string_view>(int64_t first, int64_t last, bool& outage)>
         read;
@@ -115,7 +115,7 @@ class SpanSource : public RecordSource {
   // ReadOne() with ReadSpans() as the reader.
   absl::StatusOr<absl::string_view> ReadOne(int64_t record, AlignedBuffer& scratch,
                                             bool& outage) const;
-  // Check(). If the record is damaged, also asks whether the file was replaced.
+  // Check(). If that fails and `asks` is set, also checks whether the file was replaced.
   absl::StatusOr<absl::string_view> CheckAndAsk(int64_t record, absl::string_view bytes, bool asks,
                                                 bool& outage) const;
   // The error for a record that is too large to be read.

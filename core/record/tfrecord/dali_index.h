@@ -14,7 +14,8 @@
 
 namespace systole {
 
-// InvalidArgument, naming the line, unless the records cover [0, shard_bytes) in order.
+// InvalidArgument if the records do not cover [0, shard_bytes) in order. The message names the
+// line.
 absl::StatusOr<RecordIndex> ParseDaliIndex(absl::string_view text, uint64_t shard_bytes);
 
 // The most bytes that the index text of a shard of `shard_bytes` and at most `max_records` can

@@ -24,7 +24,8 @@
 namespace systole {
 namespace {
 
-// Causes that we write are shorter, but a file may contain anything.
+// The most bytes of a cause in a hash file. Causes that we write are shorter, but a file may
+// contain anything.
 constexpr size_t kMaxCauseBytes = 256;
 
 // The beginning of a hash file's text for this state of the shard.

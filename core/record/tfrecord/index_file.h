@@ -45,7 +45,7 @@ struct LoadedIndex {
 std::string HashFileText(absl::string_view identity, const RecordIndex& index,
                          uint64_t content_hash);
 
-// The most bytes of such a text.
+// The most bytes of a hash file's text.
 inline constexpr uint64_t kMaxHashFileBytes = 32 << 10;
 
 // Parses the text of a hash file, for a shard whose index has been read.

@@ -41,8 +41,8 @@ std::string TooLongCause(uint64_t length, uint64_t left);
 std::string NoHeaderCause(uint64_t left);
 
 // The fault in the framing of a record that has `frame_bytes` bytes according to an index. `header`
-// points to the first kRecordHeaderBytes of them, or to all if there are fewer. Empty: nothing is
-// wrong.
+// points to the first kRecordHeaderBytes bytes of the record, or to all its bytes if it has fewer.
+// Empty: nothing is wrong.
 std::string FramingCause(const char* header, uint64_t frame_bytes);
 
 // Writes kRecordHeaderBytes bytes to `header`.

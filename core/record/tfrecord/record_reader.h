@@ -50,7 +50,7 @@ class RecordReader {
       : source_(source), source_bytes_(source_bytes), options_(options) {}
 
   absl::StatusOr<std::optional<absl::string_view>> ReadNext();
-  // Brings the `bytes` bytes at offset_ into the buffer. REQUIRES: the source has them.
+  // Brings the `bytes` bytes at offset_ into the buffer. REQUIRES: the source has these bytes.
   absl::Status Fill(uint64_t bytes);
   const char* data() const { return reinterpret_cast<const char*>(buffer_.data()) + begin_; }
   // The reader's place: "shard .., record .. at byte offset ..".

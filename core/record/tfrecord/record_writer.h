@@ -19,8 +19,8 @@ namespace systole {
 
 class RecordWriter {
  public:
-  // Writes to the file `path`. The file appears, whole, when Close() returns OK. Errors of
-  // FileSink::Create and CompressingSink.
+  // Writes to the file `path`. The file appears, whole, when Close() returns OK. Returns the errors
+  // of FileSink::Create and CompressingSink.
   static absl::StatusOr<RecordWriter> Create(const std::string& path,
                                              Compression compression = Compression::kNone);
 

@@ -53,7 +53,7 @@ class Scanner {
       }
       if (ends_.size() > max_records_) return TooManyRecords(source_.name(), max_records_);
     }
-    // Shrinking copies, so it must save more than an eighth.
+    // Shrinking copies all of ends_, so it is done only if it frees more than an eighth of that.
     if (ends_.capacity() - ends_.size() > ends_.size() / 8) ends_.shrink_to_fit();
     return ScannedShard{.index = damage_.MoveInto(RecordIndex(std::move(ends_))),
                         .content_hash = hasher_.Digest()};
@@ -65,9 +65,9 @@ class Scanner {
     std::string cause;               // Why there is no length.
   };
 
-  // Makes room for as many records as the shard has if all of it is like its first `seen_bytes`.
-  // Growing step by step would copy the records again and again, into pages that are new to the
-  // process.
+  // Makes room for as many records as the shard has if its other bytes are like its first
+  // `seen_bytes`. Growing step by step would copy the records again and again, into pages that are
+  // new to the process.
   void Reserve(uint64_t seen_bytes) {
     ends_.reserve(std::min<uint64_t>(ends_.size() * (size_ / seen_bytes + 1), kMostReserved));
   }
@@ -90,8 +90,8 @@ class Scanner {
   }
 
   // Adds to the index the records from `offset` on that have a good header and are completely in
-  // memory, up to the first that is not so. Returns where they end. Nearly all small records are
-  // added here, at a fraction of the cost of TakeRecord().
+  // memory. Stops before the first record that does not fit this, and returns its offset. Nearly
+  // all small records are added here, at a fraction of the cost of TakeRecord().
   uint64_t TakeHeldRecords(uint64_t offset) {
     absl::string_view held = window_.Held(offset);
     while (held.size() >= kRecordFramingBytes) {

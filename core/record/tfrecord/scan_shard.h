@@ -1,5 +1,5 @@
-// Builds the index of a shard from its bytes. Damage is a result here, not an error. It costs one
-// record, and the scan goes on after it.
+// Builds the index of a shard from its bytes. Damage is part of the result, not an error: a damaged
+// stretch counts as one record, and the scan goes on after it.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_TFRECORD_SCAN_SHARD_H_
@@ -15,11 +15,12 @@
 namespace systole {
 
 struct ScanOptions {
-  // Whether to read every payload and check its CRC. Without it only framing is read: 16 bytes of
+  // Whether to read every payload and check its CRC. If false, only framing is read: 16 bytes of
   // each record, if records are large.
   bool verify_payloads = false;
-  // Bytes asked of storage at a time, at least 4096. A larger number makes fewer calls, and takes
-  // that much memory. A source that is not local is asked for more (read_window.h).
+  // The bytes of one read from the storage, at least 4096. With a larger number there are fewer
+  // reads, and each takes this much memory. If the source is not local, reads are larger
+  // (read_window.h).
   int64_t read_bytes = 256 << 10;
   // Ends the scan of a shard that has more records than this. Each record takes 8 bytes of memory.
   // Not set: any number.
@@ -41,7 +42,7 @@ struct ScannedShard {
 // header that is found, or up to the shard's end if none is found, is one damaged record. An empty
 // shard has no records.
 //   InvalidArgument    an option is out of range.
-//   ResourceExhausted  more than `max_records`; names the shard.
+//   ResourceExhausted  more than `max_records` records. The message names the shard.
 //   Otherwise only errors of `source`.
 absl::StatusOr<ScannedShard> ScanShard(const ByteSource& source, const ScanOptions& options = {});
 

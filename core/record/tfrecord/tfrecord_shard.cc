@@ -102,7 +102,8 @@ absl::StatusOr<absl::string_view> TfRecordShard::Check(int64_t record,
 }
 
 absl::StatusOr<std::string> TfRecordShard::CauseIfTooLarge(int64_t record) const {
-  // A stretch of damage may have any length. It is a large record only if its header is valid.
+  // A damaged stretch may have any length. So this stretch is a large record only if its header is
+  // valid.
   char header[kRecordHeaderBytes];
   SYSTOLE_ASSIGN_OR_RETURN(const size_t read, ReadAt(span(record).offset, absl::MakeSpan(header)));
   if (read < kRecordHeaderBytes) return NoHeaderCause(read);

@@ -21,7 +21,7 @@ inline constexpr int kMaxJsonDepth = 64;
 // The most scalars of one object.
 inline constexpr int kMaxJsonScalars = 1000;
 
-// A boolean is 0 or 1. A whole number that fits is an int64_t, any other number a float.
+// A boolean is 0 or 1. A whole number is an int64_t if it fits. Any other number is a float.
 using JsonScalar = std::variant<std::string, int64_t, float>;
 
 // Checks all of `text`, and calls `visit` with each member of the object that is a string, a number

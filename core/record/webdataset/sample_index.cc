@@ -22,7 +22,8 @@ constexpr absl::string_view kIndexMagic = "systole-samples-1 ";
 constexpr absl::string_view kGood = "good\n";
 constexpr absl::string_view kDamaged = "damaged\n";
 
-// Causes that we write are shorter, but a file that is read may contain anything.
+// The most bytes of a cause in an index. Causes that we write are shorter, but a file that is read
+// may contain anything.
 constexpr size_t kMaxCauseBytes = 256;
 // Room for a line: its two numbers and its word, which is "good" or "damaged".
 constexpr uint64_t kMaxSampleLineBytes = 40;

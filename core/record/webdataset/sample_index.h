@@ -21,13 +21,14 @@ namespace systole {
 std::string SampleIndexText(const ScannedArchive& archive, uint64_t archive_bytes,
                             absl::string_view identity);
 
-// The most bytes of such a text for an archive of `archive_bytes` and at most `max_samples`.
+// The most bytes of the text of an index for an archive of `archive_bytes` and at most
+// `max_samples`.
 uint64_t MaxSampleIndexBytes(uint64_t archive_bytes, uint64_t max_samples = kMaxIndexedRecords);
 
-// Reads such a text.
+// Reads the text of an index.
 //   FailedPrecondition  the text was made for another state of the file or of the archive, or
 //                       `identity` is empty, so that states cannot be told apart.
-//   InvalidArgument     `text` is not such a text. The message says what is wrong.
+//   InvalidArgument     `text` is not that of an index. The message says what is wrong.
 absl::StatusOr<ScannedArchive> ParseSampleIndex(absl::string_view text, uint64_t archive_bytes,
                                                 absl::string_view identity);
 

@@ -12,7 +12,7 @@ namespace systole {
 
 struct SampleName {
   absl::string_view key;        // "train/0001" of "train/0001.seg.PNG".
-  absl::string_view extension;  // "seg.PNG" of the same. webdataset writes it "seg.png".
+  absl::string_view extension;  // "seg.PNG" of the same name. webdataset writes "seg.png".
 };
 
 // Nullopt: the file is in no sample, because its name has no dot after a key, or its first folder

@@ -1,5 +1,5 @@
-// Finds the samples of a WebDataset archive: the consecutive files of one key. Damage is a result
-// here, not an error.
+// Finds the samples of a WebDataset archive: the consecutive files of one key. Damage is part of
+// the result, not an error.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_WEBDATASET_SCAN_ARCHIVE_H_
@@ -33,9 +33,10 @@ struct ScannedArchive {
 // marked as damaged. (They may be one sample.) An entry without a readable name also damages both
 // samples, and so does a block of zeros with data after it. An archive that ends without a block of
 // zeros was cut: its last sample is damaged. If an archive is damaged and no file is found in it,
-// the whole archive is one damaged sample. Errors are those of `archive`, and ResourceExhausted if
-// there are more than `max_samples` (not set: any number). The message of ResourceExhausted names
-// the archive. Each sample takes 16 bytes of memory.
+// the whole archive is one damaged sample. Each sample takes 16 bytes of memory.
+//   ResourceExhausted  there are more than `max_samples` (not set: any number). The message names
+//                      the archive.
+//   Otherwise only errors of `archive`.
 absl::StatusOr<ScannedArchive> ScanArchive(const ByteSource& archive,
                                            std::optional<uint64_t> max_samples = {});
 

@@ -33,8 +33,9 @@ absl::string_view Text(const char* field, size_t bytes) {
   return text.substr(0, text.find('\0'));
 }
 
-// A number in octal digits, with blanks around them; or, if its first bit is set, in base 256
-// (GNU). Nullopt: it is not a number, or does not fit.
+// The number in a field. The field has octal digits with blanks around them. If its first bit is
+// set, it has a number in base 256 instead (GNU). Nullopt: the field has no number, or the number
+// does not fit.
 std::optional<uint64_t> Number(const char* field, size_t bytes) {
   if (static_cast<uint8_t>(field[0]) == 0x80) {
     uint64_t number = 0;
@@ -92,7 +93,7 @@ uint64_t Padded(uint64_t bytes) {
   return (bytes + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;
 }
 
-// The facts about a file that the headers before it give.
+// The facts about a file that come from the headers before it.
 struct Meta {
   std::string name;  // Empty if those headers give no name.
   std::optional<uint64_t> size;

@@ -2,7 +2,7 @@
 // that has the sample's files, headers included. Its features:
 //   __key__      bytes: the key
 //   EXTENSION    bytes: the content of the file KEY.EXTENSION, for every file ("jpg", "seg.png").
-//                int64 instead, if the last part of the extension is "cls": a whole number as text
+//                int64 if the last part of the extension is "cls": from a whole number as text
 //   EXTENSION/MEMBER, if the last part of the extension is "json": the members of the JSON object
 //                that are strings (bytes), whole numbers and booleans (int64), or other numbers
 //                (float)

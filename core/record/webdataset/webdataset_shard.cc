@@ -61,8 +61,8 @@ void Compare(const ScannedArchive& before, ScannedArchive& archive) {
   archive.index = damage.MoveInto(std::move(archive.index));
 }
 
-// The samples of `file`. If its index was not used or cannot be kept, `note` says why. `is_kept`
-// says whether it is kept.
+// The samples of `file`. If its index was not used or cannot be kept, `note` says why. `is_kept` is
+// set if a file holds the index for later starts.
 absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_bytes,
                                     const ShardOptions& options, std::string& note, bool& is_kept) {
   const std::string path = IndexPath(std::string(file.bytes->name()), options.index_dir);

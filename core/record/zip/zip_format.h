@@ -28,8 +28,9 @@ constexpr size_t ZipHeaderBytes(size_t members) { return members * sizeof(uint64
 // are not those of the record.
 absl::Status SplitZip(absl::string_view record, absl::Span<absl::string_view> payloads);
 
-// Calls the members' formats one after the other, and puts the prefixes before the names. An error
-// names the member and is marked as an error of this part (MarkedAsOfPart()).
+// Decodes the members' payloads by their formats, one after the other, and puts each member's
+// prefix before the names of its features. An error names the member and is marked as an error of
+// the member's part (MarkedAsOfPart()).
 class ZipFormat final : public ExampleFormat {
  public:
   // REQUIRES: one format for each member of `names`. They live as long as this format.

@@ -7,8 +7,8 @@
 namespace systole {
 namespace {
 
-// The bytes that a made name takes beside its characters: a node, a string and the allocator's
-// share.
+// The bytes that a made name takes in addition to its characters: a node, a string and the
+// allocator's share.
 constexpr size_t kBytesPerName = 64;
 
 }  // namespace

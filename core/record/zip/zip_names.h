@@ -28,8 +28,8 @@ struct ZipNamesOfMember {
 
 class ZipNames {
  public:
-  // The most bytes of names that are made for one record because they were not known. Without a
-  // limit, a record of a million tiny features would take a hundred times its size.
+  // The most bytes of names that are made for one record because they were not known in advance.
+  // Without a limit, a record of a million tiny features would take a hundred times its size.
   static constexpr size_t kMaxMadeBytes = size_t{4} << 20;
 
   // The most names that are made once and kept. Others are made for each record.
@@ -42,7 +42,8 @@ class ZipNames {
   const std::string& prefix(size_t member) const { return members_[member].prefix; }
 
   // The joined name of the feature `name` of a member. The view is valid as long as `name`, `made`
-  // and this object. `left` is what remains of kMaxMadeBytes; nullopt if it does not suffice.
+  // and this object. `left` is how much of kMaxMadeBytes remains. Nullopt: `left` is too small for
+  // the name.
   std::optional<absl::string_view> NameOf(size_t member, absl::string_view name, MadeText& made,
                                           size_t& left) const;
 
@@ -51,7 +52,7 @@ class ZipNames {
     std::string dataset;
     std::string prefix;
     absl::flat_hash_map<std::string, std::string>
-        names;  // Joined names by names. Empty without a prefix.
+        names;  // From a name to its joined name. Empty without a prefix.
   };
 
   std::vector<Member> members_;

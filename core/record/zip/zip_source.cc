@@ -58,9 +58,9 @@ class ZipSource::Joining {
     return absl::string_view(data(), size_);
   }
 
-  // The error of the first file that has changed since it was opened, of those that were read since
-  // the last call. Bytes that were fetched before are not in question: their reader has checked
-  // their file.
+  // Checks the files that were read since the last call. Returns the error of the first that has
+  // changed since it was opened. Does not check the files of fetched bytes, because the reader of
+  // these bytes has checked them.
   absl::Status CheckRead() {
     for (size_t i = 0; i < unchecked_.size(); ++i) CheckRead(i);
     return std::exchange(changed_, absl::OkStatus());
@@ -137,7 +137,7 @@ class ZipSource::Joining {
       unchecked_[i] = part.source;
     }
     const ReadsPart reads(i);
-    // The part's own read counts read_ alone.
+    // The read of the part counts only read_ (NeedScratch()), so joined_ is counted here.
     const int64_t read_bytes = std::max(LikelyBytes(part), read_.size() + read_.size() / 2);
     if (!NeedScratch(ScratchUse::kReads, joined_.size() + read_bytes)) return InterruptedError();
     absl::Status got = absl::InternalError("a part of a joined record was not read");
@@ -159,7 +159,7 @@ class ZipSource::Joining {
   const int64_t max_read_bytes_;
   const FetchedBytes* const fetched_;
   AlignedBuffer& joined_;
-  Parts parts_;         // Those of the record.
+  Parts parts_;         // The parts of the record.
   size_t size_ = 0;     // Bytes of the record in joined_ so far.
   AlignedBuffer read_;  // For a part that cannot be read in place.
   // For each part, the source that was read and not checked since. Records mostly come in order, so
@@ -255,7 +255,8 @@ absl::Status ZipSource::ReadAll(absl::Span<const int64_t> records, int64_t max_r
     bool outage = false;
     const absl::StatusOr<absl::string_view> payload = joining.Join(records[place], outage);
     ended = callback(place, payload);
-    // Each further question to the storage might take as long as the one that failed.
+    // CheckRead() would send further requests, and each might take as long as the request that
+    // failed.
     if (outage) return ended.ok() ? payload.status() : ended;
   }
   SYSTOLE_RETURN_IF_ERROR(joining.CheckRead());

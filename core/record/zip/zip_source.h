@@ -1,6 +1,6 @@
 // Records that are joined from records of several members: record i is made from record `first + i`
-// of each. The parts are copied once, one after the other. While a part is read, PartInRead notes
-// which one it is.
+// of each member. The parts are copied once, one after the other. While a part is read, PartInRead
+// notes which part it is.
 //
 // Thread-compatible: immutable, so any number of threads may read. Reading takes memory for the
 // joined record and, if a part cannot be read in place, for this part. Both are counted
@@ -26,7 +26,7 @@
 
 namespace systole {
 
-// A member of a zip. Whoever holds the zip keeps the member's shards alive.
+// A member of a zip. A zip keeps the shards of its members alive.
 struct ZipMember {
   using Shards = std::vector<std::shared_ptr<const RecordSource>>;
 
@@ -34,12 +34,13 @@ struct ZipMember {
   std::shared_ptr<const ShardMap> map;   // Which record lies in which shard.
 };
 
-// What a zip says about all shards of a member. A zip of several sources takes these sums once.
+// What a zip says about all shards of a member. For a zip of several sources, these sums are
+// computed once.
 struct ZipMemberSums {
-  bool is_far = false;  // Some shard is.
+  bool is_far = false;  // Whether any shard is far.
   uint64_t file_bytes = 0;
   uint64_t size_bytes = 0;
-  uint64_t hash = 0;  // Of how many records each shard has, and of their content.
+  uint64_t hash = 0;  // Hash of the number of records of each shard, and of their content.
 };
 // O(shards).
 ZipMemberSums SumsOf(const ZipMember& member);
@@ -51,7 +52,7 @@ inline constexpr int64_t kMaxZipRecordBytes = kDefaultMaxRecordBytes;
 class ZipSource final : public RecordSource {
  public:
   // O(members). REQUIRES: each member has `first + num_records` records or more, `sums` has the
-  // SumsOf() each, and `format` has the formats of these records.
+  // SumsOf() of each member, and `format` has the formats of these records.
   ZipSource(std::shared_ptr<const std::vector<ZipMember>> members,
             absl::Span<const ZipMemberSums> sums, int64_t first, int64_t num_records,
             std::shared_ptr<const ZipFormat> format);
@@ -59,8 +60,8 @@ class ZipSource final : public RecordSource {
   absl::string_view path() const override { return "zip"; }
   // Empty: only the parts have indexes.
   std::string indexed_path() const override { return ""; }
-  // The sum of the members' bytes, or the share of the records that are joined here, as if all
-  // records of a member had one size.
+  // The sum of the members' bytes. If this source joins only some of the records, the sum is their
+  // share, as if all records of a member had the same size.
   uint64_t file_bytes() const override { return file_bytes_; }
   uint64_t size_bytes() const override { return size_bytes_; }
   const std::string& note() const override;
@@ -73,7 +74,7 @@ class ZipSource final : public RecordSource {
   Part PartOf(int64_t record, size_t part) const override;
   bool is_far() const override { return is_far_; }
   PayloadRange payload_bytes() const override;
-  // Hash of the members' shards, of the range, and of the prefixes.
+  // Hash of the members' shards, of the range of records, and of the prefixes.
   uint64_t content_hash() const override { return content_hash_; }
   // 0, because the parts count their known damage.
   int64_t num_damaged() const override { return 0; }
@@ -94,7 +95,8 @@ class ZipSource final : public RecordSource {
                            AlignedBuffer& scratch, RecordCallback callback) const override;
   void PrefetchSpan(int64_t record) const override;
   void Prefetch(int64_t record) const override;
-  // OK without a check. Each read checks the files that it reads, because a zip may have very many.
+  // OK without a check. Each read checks the files that it reads, because a zip may have very many
+  // files.
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
   absl::Status CheckRecordUnchanged(int64_t record, bool skip_far) const override;
   absl::Status CheckHoldsRecords() const override { return absl::OkStatus(); }
