@@ -141,7 +141,7 @@ absl::StatusOr<std::vector<SelectedRecords>> RecordsOfMembers(
 
 // Changes the weights of `mixture`, which is the mixture of `order`, as the spec says.
 absl::Status ChangeWeights(const v1::FeedSpec& spec, OrderSpec order, Mixture& mixture) {
-  // How many positions there are before a step does not depend on the weights.
+  // This order only counts the positions before a step. The weights do not change these counts.
   order.mixture = std::make_shared<const Mixture>(mixture);
   SYSTOLE_ASSIGN_OR_RETURN(const Order steps, Order::Create(order));
   for (int i = 0; i < spec.weights_size(); ++i) {

@@ -1,7 +1,7 @@
 // Makes an OrderSpec (core/order) from the part of a feed spec that decides which record comes at
-// which place of the feed. The server serves the records in this order. If it cannot use a record,
-// it marks that record's place in the step as invalid. The client makes the same order to learn
-// which record that was.
+// which place of the feed. The server serves the records in this order. If the server cannot use a
+// record, it marks the record's place in the step as invalid. The client makes the same order to
+// find which record belongs to such a place.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_SPEC_ORDER_SPEC_H_
@@ -32,7 +32,7 @@ struct DatasetRecords {
   absl::Span<const int64_t> per_shard;
 };
 
-// The most members of a zip. Each of its records is read from all of them.
+// The most members of a zip. Each record of a zip is read from all members.
 inline constexpr int kMaxZipMembers = 8;
 // The most bytes of a member's prefix.
 inline constexpr size_t kMaxPrefixBytes = 64;
@@ -80,7 +80,7 @@ inline constexpr int kOwnSelect = -1;
 // `where`: for those of the members in order, then for those of the feed's own `select`.
 using FindList =
     absl::FunctionRef<absl::StatusOr<std::shared_ptr<const RecordList>>(const WhereStep& step)>;
-// Refuses every step.
+// A FindList that returns an error for every step.
 absl::StatusOr<std::shared_ptr<const RecordList>> NoLists(const WhereStep& step);
 
 // The order that the spec asks for. `datasets` has one element, or one for each of MembersOf(spec).
@@ -94,8 +94,9 @@ absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                                       absl::Span<const DatasetRecords> datasets,
                                       FindList find = NoLists);
 
-// Writes each `from_example` of spec.weights as `from_step`, if a step of `order`, the spec's
-// order, begins there. So specs that say the same in both ways become equal.
+// Writes each `from_example` of spec.weights as `from_step`, if a step begins at this example.
+// `order` is the spec's order. Two specs become equal if they differ only in how they name the
+// beginning of a change.
 void WriteChangesBySteps(const Order& order, v1::FeedSpec& spec);
 
 }  // namespace systole

@@ -14,7 +14,7 @@ namespace systole {
 // Such as "decode_jpeg"; "(empty)" if this release knows no field of the transform.
 std::string TransformName(const v1::Transform& transform);
 
-// The name of transform `index` of output `output`. Empty: there is none.
+// The name of transform `index` of output `output`. Empty: there is no such transform.
 std::string TransformName(const v1::FeedSpec& spec, absl::string_view output, int index);
 
 }  // namespace systole

@@ -50,8 +50,9 @@ std::string CommandText(const Names& names) {
   return absl::StrCat("`systole index --columns ", OptionText(names), " --rebuild`");
 }
 
-// The datasets that may have a feature of a zip, by the bytes of the prefix, the longest first.
-// Only a dataset knows its features, so all whose prefix matches are meant.
+// The datasets of a zip that may have a feature: all whose prefix matches. A spec does not say
+// which of them has the feature. The key is the number of bytes of the prefix. The longest prefix
+// is first.
 using Owners = std::map<size_t, std::vector<std::string>, std::greater<>>;
 
 Owners OwnersOf(const v1::FeedSpec& spec, const std::string& feature) {
@@ -79,7 +80,7 @@ std::string CommandOver(const Names& names, absl::Span<const std::string> datase
 }
 
 std::string CommandsOfZip(const v1::FeedSpec& spec) {
-  std::map<std::string, Names> features_of;  // Under the names that the dataset has.
+  std::map<std::string, Names> features_of;  // By dataset. The names are without the prefix.
   std::vector<std::string> texts;
   for (const std::string& feature : FeaturesOf(spec)) {
     const Owners owners = OwnersOf(spec, feature);

@@ -1,4 +1,4 @@
-// A place to which bytes are written in order, such as a file or a string. It is then closed.
+// A place, such as a file or a string, to which bytes are written in order until it is closed.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_STORAGE_BYTE_SINK_H_
@@ -17,11 +17,11 @@ class ByteSink {
   ByteSink(const ByteSink&) = delete;
   ByteSink& operator=(const ByteSink&) = delete;
 
-  // Takes `bytes`. They may still be in a buffer when this returns. After an error every call
+  // Takes `bytes`. They may still be in a buffer when Append() returns. After an error every call
   // returns that error.
   virtual absl::Status Append(absl::string_view bytes) = 0;
 
-  // Makes everything appended visible under the sink's name. The output is whole only after this
+  // Makes everything appended visible under the sink's name. The output is whole only after Close()
   // returns OK. FailedPrecondition if called twice.
   virtual absl::Status Close() = 0;
 

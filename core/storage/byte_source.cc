@@ -11,7 +11,7 @@
 namespace systole {
 namespace {
 
-// ReadWhole() asks a source that is not local for this many bytes at first.
+// The first read of ReadWhole() has this many bytes, if the source is not local.
 constexpr uint64_t kFirstPieceBytes = 1 << 20;
 
 }  // namespace

@@ -18,11 +18,11 @@
 
 namespace systole {
 
-// ReadAt() copies fastest if the address equals the offset modulo this many bytes (a cache line):
-// 23 GB/s from the page cache instead of 20.
+// ReadAt() copies fastest if the address in memory and the offset in the source are equal modulo
+// this number of bytes (a cache line): 23 GB/s from the page cache instead of 20.
 inline constexpr uint64_t kCopyAlignment = 64;
 // Bytes may bypass the page cache if both their place in the file and their address in memory are
-// multiples of this.
+// multiples of this number.
 inline constexpr uint64_t kFilePageBytes = 4096;
 
 // For code that walks through a source that is not local, where each read may be a request. The
@@ -94,7 +94,7 @@ class ByteSource {
 std::string ShownName(absl::string_view name);
 
 // The part of `path` after the last '/'. For a name that may hold secrets this is
-// AddressBaseName(), without them. A view into `path`.
+// AddressBaseName(), which leaves out the secrets. A view into `path`.
 absl::string_view BaseName(absl::string_view path);
 
 // The part of `path` that clients may see: its base name. "/" if there is none, or if `path` is a
@@ -106,12 +106,12 @@ absl::string_view NameForClients(absl::string_view path);
 // read, perhaps the object does not exist.
 bool IsOnServer(absl::string_view name);
 
-// Reads exactly out.size() bytes at `offset`. DataLoss, with source and offset, if the source ends
-// before.
+// Reads exactly out.size() bytes at `offset`. DataLoss if the source has fewer bytes. The message
+// has source and offset.
 absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span<char> out);
 
 // All bytes of the source. ResourceExhausted, before anything is read, if there are more than
-// `max_bytes`; DataLoss if the source ends before its size. Errors name the source;
+// `max_bytes`; DataLoss if the source has fewer bytes than its Size(). Errors name the source;
 // ResourceExhausted names its folder, too. A source that is not local is read in growing pieces,
 // because it may claim a false size. ReadWhole() never takes more memory than three times the bytes
 // that have come, plus 1 MiB.

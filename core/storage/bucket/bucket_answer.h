@@ -35,8 +35,8 @@ struct ListPage {
   std::string next_token;             // Empty: this is the last page.
 };
 
-// DataLoss or ResourceExhausted if the body is not such a page. Errors are those of ReadXml(), and
-// DataLoss if the page contradicts itself.
+// Errors are those of ReadXml(), and DataLoss if the body is not such a page or if the page
+// contradicts itself.
 absl::StatusOr<ListPage> ParseListPage(absl::string_view body);
 
 struct BucketRefusal {
@@ -47,7 +47,7 @@ struct BucketRefusal {
 // Reads the first bytes of the body of a refusal. They may be cut off, and may be any bytes.
 BucketRefusal ParseRefusal(absl::string_view body);
 
-// The most bytes of an upload's ID. The IDs of known servers have up to 400.
+// The most bytes of an upload's ID. The IDs of known servers have up to 400 bytes.
 inline constexpr size_t kMaxUploadIdBytes = 1024;
 
 // The ID of an upload in parts, from the answer that begins it: printable ASCII. DataLoss or
@@ -55,8 +55,9 @@ inline constexpr size_t kMaxUploadIdBytes = 1024;
 absl::StatusOr<std::string> ParseUploadId(absl::string_view body);
 
 // Reads the body of an answer 200 to a request that ends an upload. Nullopt: the object exists. A
-// refusal: it does not exist. The second case can happen because the server sends 200 before it
-// knows whether the object can be made. DataLoss or ResourceExhausted if the body is neither.
+// refusal: the object does not exist. This can happen, because the server sends 200 before it knows
+// whether the object can be made. DataLoss or ResourceExhausted if the body is neither of these
+// answers.
 absl::StatusOr<std::optional<BucketRefusal>> ParseUploadEnd(absl::string_view body);
 
 // Whether `text` can be the name of a region, which becomes a part of a host's name.

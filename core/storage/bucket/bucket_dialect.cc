@@ -91,7 +91,7 @@ bool RefusesCredentials(const HttpResponse& response) {
 
 bool MayNeedOtherCredentials(const HttpResponse& response, bool had_any) {
   if (RefusesCredentials(response)) return true;
-  // Some servers answer 400 to an unsigned request that they want to be signed.
+  // Some servers answer 400 to an unsigned request if the request should be signed.
   return !had_any && (response.status == 400 || response.status == 403);
 }
 

@@ -72,22 +72,22 @@ class BucketDialect : public WebDialect {
 // The bucket, and the part of it that a request is about.
 struct BucketTarget {
   BucketName name;
-  std::string query;  // With its '?', as EncodedQuery() makes it. Empty: the object is asked for.
+  std::string query;  // With its '?', as EncodedQuery() makes it. Empty: the object is requested.
 
   // The HttpRequest::url of a request for this target.
   std::string Url() const;
 };
 
-// Reads HttpRequest::url of the form above. Errors of ParseBucketName().
+// Reads HttpRequest::url of the form above. Returns the errors of ParseBucketName().
 absl::StatusOr<BucketTarget> ParseBucketTarget(absl::string_view url);
 
 // The address of a target at a server. The bucket is either in the host's name or in the path. The
-// path of `server` comes before it.
+// path of `server` comes first in the address's path.
 std::string AddressAtHost(const HttpUrl& server, const BucketTarget& target);
 std::string AddressInPath(const HttpUrl& server, const BucketTarget& target);
 
-// Parses the address of a server that `variable` names. InvalidArgument, naming the variable, if
-// the text is not an address or has a query.
+// Parses the address of a server that `variable` names. InvalidArgument if the text is not an
+// address or has a query. The message names the variable.
 absl::StatusOr<HttpUrl> ParseEndpoint(absl::string_view variable, absl::string_view text);
 
 // Sets the fields that are the same in all requests to buckets.

@@ -38,7 +38,7 @@ std::string QueryOf(const BucketListing& listing, const ListPlace& place) {
   return EncodedQuery(std::move(parameters));
 }
 
-// Asks for the pages of one list. Thread-safe.
+// Requests the pages of one list. Thread-safe.
 class PageReader {
  public:
   PageReader(WebConnection& connection, const WebDialect& dialect, const BucketListing& listing,

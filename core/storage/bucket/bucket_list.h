@@ -11,7 +11,7 @@
 namespace systole {
 
 // Lists the bucket: after the first page in ranges of keys, some at a time (ranged_list.h), or page
-// by page, if the server cannot do that. The bucket may change while it is listed, but no name
+// by page, if the server cannot list ranges. The bucket may change while it is listed, but no name
 // comes twice.
 //   NotFound, PermissionDenied, ..  WebDialect::RefusalOf(), of this dialect's server.
 //   ResourceExhausted               more than `options` allow.

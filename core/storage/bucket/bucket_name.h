@@ -35,7 +35,8 @@ struct BucketName {
 // or has control characters. The message has the reason. A bucket's name has no wildcards.
 absl::StatusOr<BucketName> ParseBucketName(absl::string_view name);
 
-// InvalidArgument if the key of `name` is empty or ends with '/'. No object has such a name here.
+// InvalidArgument if the key of `name` is empty or ends with '/'. Systole uses no objects with such
+// names.
 absl::Status CheckObjectName(const BucketName& name);
 
 // `error` with `name` before its message, if the message does not contain the name.

@@ -99,7 +99,7 @@ absl::Status BucketSink::WaitForParts(bool until_none, uint64_t bytes) {
     MutexLock lock(mu_);
     return failed_.ok() && (until_none ? in_flight_ > 0 : !HasRoomFor(bytes));
   };
-  // The time of each part is bounded.
+  // The wait ends, because the time of each part is bounded.
   while (waits()) {
     SYSTOLE_RETURN_IF_ERROR(connection_.SleepWhile(waits, connection_.options().timeout));
   }

@@ -24,8 +24,8 @@ namespace systole {
 
 // An object may have kMaxUploadParts parts, and its size is not known before its end. So the size
 // of a part doubles after each `parts_of_a_size` parts. With these defaults an object has at most
-// 484 GiB. The sink keeps in memory the parts that are being sent, and one that is being filled.
-// This is 40 MiB for an object of up to 15 GiB, and never more than 256 MiB.
+// 484 GiB. The sink keeps in memory the parts that are being sent, and the part that is being
+// filled. These parts take 40 MiB for an object of up to 15 GiB, and never more than 256 MiB.
 struct BucketSinkOptions {
   // The size of the first parts, and the largest object that is sent in one request. Servers
   // require at least 5 MiB.

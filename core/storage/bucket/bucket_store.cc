@@ -181,7 +181,7 @@ absl::StatusOr<std::vector<std::string>> BucketStore::ListFolderOf(const BucketN
                                                                    NameFilter wanted) const {
   const BucketName folder = FolderOf(name);
   SYSTOLE_ASSIGN_OR_RETURN(ObjectNames names, Names({.prefix = folder}));
-  if (folder.key.empty()) names.insert(folder.Text());  // A bucket is there even if it is empty.
+  if (folder.key.empty()) names.insert(folder.Text());  // A bucket exists even if it is empty.
   return ListObjects(names, folder.Text(), wanted);
 }
 
@@ -272,7 +272,7 @@ absl::StatusOr<PatternList> BucketStore::ListStates(const std::string& pattern,
     }
     if (is_object) RememberName(pattern);
   } else if (folder.key.empty()) {
-    names.insert(folder.Text());  // A bucket is there even if it is empty.
+    names.insert(folder.Text());  // A bucket exists even if it is empty.
   }
   absl::StatusOr<std::vector<std::string>> named =
       ListObjects(names, is_glob ? pattern : folder.Text(), wanted);

@@ -32,8 +32,8 @@ struct BucketService {
   BucketSinkOptions sink = {};
 };
 
-// Thread-safe. Before the first use of a name it reads no variable, connects to nothing and has no
-// thread. Errors are also those of HttpClient::Fetch() and of WebDialect.
+// Thread-safe. Before the first use of a name, the store reads no variable, opens no connection and
+// starts no thread. Errors are also those of HttpClient::Fetch() and of WebDialect.
 class BucketStore final : public Store {
  public:
   // The stores of this process, set up from its environment at the first use. Their threads end
@@ -45,9 +45,9 @@ class BucketStore final : public Store {
   explicit BucketStore(std::function<absl::StatusOr<BucketService>()> make)
       : make_(std::move(make)) {}
 
-  // Asks the server, with at least one request for each pattern. Besides Store's errors: NotFound
-  // if there is no such bucket. If the server forbids reading a pattern without wildcards, the
-  // pattern is taken as the name of an object. Open() then finds out whether this object exists.
+  // Sends at least one request for each pattern. Besides Store's errors: NotFound if there is no
+  // such bucket. If the server forbids reading a pattern without wildcards, the pattern is taken as
+  // the name of an object. Open() then finds out whether this object exists.
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                 NameFilter wanted) const override;
   // For a folder, and for a glob whose folder has no wildcards, lists the whole folder. So one list
@@ -55,16 +55,16 @@ class BucketStore final : public Store {
   // does what List() does.
   absl::StatusOr<PatternList> ListStates(const std::string& pattern,
                                          NameFilter wanted) const override;
-  // Asks no server. Uses what List() found out about the pattern.
+  // Sends no request. Uses what List() found out about the pattern.
   bool Takes(const std::string& pattern, const std::string& name) const override
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const override;
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const override;
   absl::StatusOr<StoredState> Stat(const std::string& name) const override;
-  // Asks no server. If reads cannot be tied to the state, does what Open() does.
+  // Sends no request. But if reads cannot be made conditional on the state, does what Open() does.
   absl::StatusOr<std::unique_ptr<ByteSource>> OpenInState(const std::string& name,
                                                           const StoredState& state) const override;
-  // Asks no server. The sink finds out whether the object may be written.
+  // Sends no request. The sink finds out whether the object may be written.
   absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const override;
   // Asks the server whether there is such an object, and then removes it.
   absl::Status Remove(const std::string& name) const override;

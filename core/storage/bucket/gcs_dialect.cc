@@ -86,7 +86,7 @@ absl::Status GcsDialect::Prepare(HttpRequest& request) {
   SetBucketRules(request);
   if (target.query.empty() && IsRead(request)) {
     // The server would unpack an object that was stored with `content-encoding: gzip`, and ignore
-    // the range. So it is told that this reader takes the stored bytes.
+    // the range. This header tells the server that the reader takes the stored bytes.
     RemoveHeader(request.headers, "accept-encoding");
     request.headers.emplace_back("accept-encoding", "gzip");
   }

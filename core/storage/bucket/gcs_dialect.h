@@ -40,7 +40,7 @@ class GcsDialect final : public BucketDialect {
       const GcsOptions& options, std::unique_ptr<GoogleTokenSource> tokens,
       std::unique_ptr<GoogleTokenSource> write_tokens);
 
-  // Errors of GoogleTokenSource::Get(), and of ParseBucketName().
+  // Returns the errors of GoogleTokenSource::Get() and of ParseBucketName().
   absl::Status Prepare(HttpRequest& request) override;
   bool LearnsFrom(const std::string& name, const HttpRequest& sent,
                   const HttpResponse& response) override;
@@ -69,8 +69,8 @@ class GcsDialect final : public BucketDialect {
   std::atomic<bool> has_token_ = false;  // Whether the last request had a token.
 };
 
-// GcsOptions by the variables of the environment. The README lists them. Errors of
-// GoogleHmacKeysOfEnvironment().
+// GcsOptions from the variables of the environment. The README lists the variables. Returns the
+// errors of GoogleHmacKeysOfEnvironment().
 absl::StatusOr<GcsOptions> GcsOptionsOfEnvironment(const CredentialSurroundings& surroundings = {});
 
 }  // namespace systole

@@ -43,7 +43,7 @@ absl::Status ListGathering::AddKey(const std::string& key, const ListedObject* o
     return absl::DataLossError("the server lists keys that do not begin with the requested prefix");
   }
   const size_t before = contents_.names.size();
-  // Most servers list keys in order. Then this takes no search.
+  // Most servers list keys in order. Then the insertion needs no search.
   const auto name = contents_.names.insert(contents_.names.end(), root_ + key);
   if (contents_.names.size() == before) return absl::OkStatus();
   if (listing_->with_states && object != nullptr) AddState(*name, *object);

@@ -33,14 +33,14 @@ struct BucketListOptions {
   // The most pages in a row that bring no new name. Cloud Storage sends such pages where objects
   // were deleted.
   int max_idle_pages = 16;
-  // The time for all pages together. Without this bound a server could send one name a minute, and
+  // The time for all pages together. Without this bound a server could send one page a minute, and
   // a start would take a week. Usually 1,000,000 names are 1,000 pages of some 100 ms each.
   absl::Duration max_time = absl::Minutes(10);
 };
 
 // The part of a bucket that is listed.
 struct BucketListing {
-  BucketName prefix;          // All keys that begin with its key.
+  BucketName prefix;          // The list has all keys that begin with prefix.key.
   bool into_folders = false;  // False: a name ends at the first '/' after the prefix.
   bool with_states = false;   // Whether BucketContents::states are wanted.
 };
@@ -81,8 +81,8 @@ class ListRoom {
   NewNames taken_;
 };
 
-// The names of a list, or of a part of one, as its pages come. Thread-compatible. Borrows the
-// listing.
+// Collects the names of a list, or of a part of a list, page by page. Thread-compatible. Borrows
+// the listing.
 class ListGathering {
  public:
   ListGathering(const BucketListing& listing, bool has_generations)

@@ -40,13 +40,13 @@ class ObjectUpload {
   bool has_begun() const { return !id_.empty(); }
   // The next three functions require that Begin() has returned OK.
 
-  // Returns the ETag of a part. `number` is 1 for the first, and at most kMaxUploadParts.
+  // Returns the ETag of a part. `number` is 1 for the first part, and at most kMaxUploadParts.
   absl::StatusOr<std::string> PutPart(int number, HttpBody bytes) const;
   // Makes the object of the parts 1, 2, .. with these ETags. Even after an error the object may
   // exist as a whole, if only the answer was lost.
   absl::Status End(absl::Span<const std::string> etags) const;
-  // Makes the server forget the parts. Returns no error, because the caller has one already. Takes
-  // kMaxAbortTime at most, even if the thread is interrupted.
+  // Makes the server forget the parts. Returns no error, because the caller has an error already.
+  // Takes kMaxAbortTime at most, even if the thread is interrupted.
   void Abort() const;
 
   // Removes the object. NotFound if the server says that there is no such object. S3 never says

@@ -86,8 +86,8 @@ class RangedList {
   bool CanTake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopped_ || !waiting_.empty() || working_ == 0;
   }
-  // A range to list. Nullopt: all are done, or the list has stopped. Waits while other threads may
-  // still divide theirs.
+  // A range to list. Nullopt: all ranges are done, or the list has stopped. Waits while other
+  // threads may still divide their ranges.
   std::optional<RangeAt> Take() ABSL_LOCKS_EXCLUDED(mu_);
   void Work() ABSL_LOCKS_EXCLUDED(mu_);
   // Lists the range to its end, unless the list stops before.
@@ -96,7 +96,8 @@ class RangedList {
   bool Add(RangeAt range, ListPage page) ABSL_LOCKS_EXCLUDED(mu_);
   // Divides what is left of the range. `first` is the first entry of its last page.
   void Divide(RangeAt range, absl::string_view first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends the list with the error. OK: the list must be read page by page. Returns false.
+  // Ends the list with `error`. If `error` is OK, the list must be read page by page instead.
+  // Always returns false.
   bool Stop(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mu_);
   bool StopLocked(const absl::Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Whether each range begins where the one before it ends. REQUIRES: all ranges are done.

@@ -22,8 +22,8 @@
 
 namespace systole {
 
-// The most buckets whose regions are remembered. When there is one more, all regions are forgotten,
-// which only costs requests.
+// The most buckets whose regions are remembered. When one more bucket comes, all regions are
+// forgotten. This only costs requests.
 inline constexpr size_t kMaxBucketRegions = 1024;
 
 struct S3Options {
@@ -47,7 +47,7 @@ class S3Dialect final : public BucketDialect {
   static absl::StatusOr<std::unique_ptr<S3Dialect>> Create(
       const S3Options& options, std::unique_ptr<AwsCredentialSource> credentials);
 
-  // Errors of AwsCredentialSource::Get(), and of ParseBucketName().
+  // Returns the errors of AwsCredentialSource::Get() and of ParseBucketName().
   absl::Status Prepare(HttpRequest& request) override;
   bool LearnsFrom(const std::string& name, const HttpRequest& sent,
                   const HttpResponse& response) override ABSL_LOCKS_EXCLUDED(mu_);
@@ -76,9 +76,9 @@ class S3Dialect final : public BucketDialect {
   absl::flat_hash_map<std::string, std::string> regions_ ABSL_GUARDED_BY(mu_);
 };
 
-// S3Options by the variables of the environment and AWS's configuration file. The README lists
-// them. InvalidArgument for an unknown SYSTOLE_S3_ADDRESSING or AWS_REQUEST_PAYER; errors of
-// AwsRegionOfEnvironment().
+// S3Options from the variables of the environment and AWS's configuration file. The README lists
+// the variables. InvalidArgument if SYSTOLE_S3_ADDRESSING or AWS_REQUEST_PAYER has an unknown
+// value. Also returns the errors of AwsRegionOfEnvironment().
 absl::StatusOr<S3Options> S3OptionsOfEnvironment(const CredentialSurroundings& surroundings = {});
 
 }  // namespace systole
