@@ -1,5 +1,5 @@
-// Draws that differ from process to process. They are for waits, because processes that failed
-// together must not come back together. No part of a feed may depend on these draws.
+// Draws that differ from process to process. They are for waits, because processes that failed at
+// the same time must not try again at the same time. No part of a feed may depend on these draws.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_RANDOM_PROCESS_DRAWS_H_

@@ -21,7 +21,7 @@ absl::Status ArraySource::Rows::Decode(absl::string_view record, MadeText& /*mad
                                        absl::FunctionRef<void(const FeatureView&)> visit) const {
   const uint64_t row = record.size() == kRowBytes ? LoadU64Le(record.data()) : ~uint64_t{0};
   if (row >= static_cast<uint64_t>(table_.num_rows())) {
-    return absl::DataLossError("this is not the number of a row");
+    return absl::DataLossError("the record is not the number of a row");
   }
   table_.Visit(static_cast<int64_t>(row), visit);
   return absl::OkStatus();

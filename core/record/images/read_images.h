@@ -18,7 +18,8 @@
 
 namespace systole {
 
-// The base name of a group's index, without ".idx". The index lies in the common folder.
+// The base name of a group's index, without ".idx". Without an index_dir, the index lies in the
+// common folder.
 inline constexpr char kImageIndexBase[] = "images";
 
 struct SeenImage {

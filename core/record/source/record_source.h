@@ -152,8 +152,8 @@ class RecordSource {
   //   DataLoss            the record is damaged. The message has file, record, offset and cause.
   //   ResourceExhausted   larger than ShardOptions.max_record_bytes, checked before allocating.
   //   FailedPrecondition  the record is damaged, and the file has changed since it was opened.
-  //   Unavailable         no memory, or the storage reported DataLoss or ResourceExhausted. When
-  //                       this function returns these two codes, the record itself is at fault.
+  //   Unavailable         no memory, or the storage reported DataLoss or ResourceExhausted. So
+  //                       these two codes of ReadRecord() always mean that the record is at fault.
   // Other codes are the storage's, for a read that failed.
   virtual absl::StatusOr<absl::string_view> ReadRecord(int64_t record,
                                                        AlignedBuffer& scratch) const = 0;
@@ -162,8 +162,8 @@ class RecordSource {
   // payload (valid only during the call) or the error that ReadRecord would return. If the callback
   // returns an error, ReadRecords ends and returns this error. But if the callback may have seen
   // wrong bytes, ReadRecords returns the error for the wrong bytes (see below). If the storage
-  // fails (IsOutage), ReadRecords ends with that error after the callback for the record at which
-  // it failed.
+  // fails (IsOutage), ReadRecords ends with that error after the callback for the record that could
+  // not be read.
   using RecordCallback =
       absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
 

@@ -98,7 +98,7 @@ absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, absl::string_
   const absl::string_view digits = text.substr(0, kDigits);
   if (error != std::errc() || stop != text.data() + kDigits || text.size() == kDigits ||
       *stop != '\n' || absl::StrFormat("%016x", hash) != digits) {
-    return absl::InvalidArgumentError("hash file has no 16 hex digits");
+    return absl::InvalidArgumentError("hash file has no content hash of 16 hex digits");
   }
   text.remove_prefix(kDigits + 1);
   std::vector<DamagedRecord> damaged;

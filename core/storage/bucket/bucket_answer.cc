@@ -75,7 +75,7 @@ absl::StatusOr<ListPage> ParseListPage(absl::string_view body) {
   }));
   if (!is_list) return NoPage("is not a ListBucketResult");
   if (is_truncated && page.next_token.empty()) {
-    return NoPage("says that there is more, but not where");
+    return NoPage("says that more pages follow, but not where the next one begins");
   }
   if (!is_truncated) page.next_token.clear();
   if (is_encoded) {

@@ -177,7 +177,7 @@ absl::Status BucketDialect::Explained(Action action, absl::string_view called,
       if (!code.empty() && code != "NoSuchKey") {
         return absl::NotFoundError(absl::StrCat(
             what,
-            "what the request names is not there, or the server does not know the caller; check "
+            "what the request names does not exist, or the server does not know the caller; check "
             "how the key is spelled, and the credentials (",
             words_.credentials, ")"));
       }

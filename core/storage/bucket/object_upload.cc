@@ -125,8 +125,8 @@ absl::Status ObjectUpload::CheckEnd(const HttpResponse& response) const {
       passes ? absl::StatusCode::kUnavailable : absl::StatusCode::kFailedPrecondition,
       absl::StrCat(
           "\"", ForeignText(name_.Text()),
-          "\": the server answers with status 200, and then that it cannot make the object "
-          "of its parts (",
+          "\": the server answers with status 200, but then says that it cannot make the "
+          "object of its parts (",
           code.empty() ? "without a code" : code, "); write it again"));
 }
 
