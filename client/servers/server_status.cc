@@ -18,11 +18,12 @@
 namespace systole {
 namespace {
 
-// gRPC's message when the time is over. An error that a server sends has another message.
+// gRPC's message for a call whose deadline has passed. An error that a server sends has another
+// message.
 constexpr char kDeadlineText[] = "Deadline Exceeded";
 
 // Asks one server. With `wait_for_it` gRPC repeats failed attempts to connect until `deadline`.
-// Without it the first failed attempt is the answer.
+// Without `wait_for_it`, AskOnce() returns the error of the first failed attempt.
 template <typename Request, typename Response>
 absl::Status AskOnce(ServerLink& link, const Request& request, bool wait_for_it,
                      std::chrono::system_clock::time_point deadline,
@@ -50,7 +51,7 @@ bool IsRefused(const absl::Status& error) {
          absl::StrContains(error.message(), "No such file or directory");
 }
 
-// `what` names the subject of the question in messages.
+// `what` says in messages what the server is asked for.
 template <typename Request, typename Response>
 absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
                              const ServerSecurity& security, const Request& request,
@@ -68,7 +69,7 @@ absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
   if (absl::IsUnavailable(status) && !IsRefused(status)) {
     const absl::Status first = std::move(status);
     status = AskOnce(link, request, /*wait_for_it=*/true, deadline, call, response);
-    // Then gRPC says only that the time is over. The first error says why.
+    // gRPC's error for a passed deadline does not say why no answer came. The first error does.
     if (absl::IsDeadlineExceeded(status)) status = first;
   }
   if (status.ok()) status = CleanAnswer(response);

@@ -17,8 +17,9 @@ namespace systole {
 // Each function asks the server at `address` ("HOST:PORT" or "unix:PATH") and waits for the answer.
 //   InvalidArgument   `address` has neither form. Also the errors of ChannelSecurity::Open().
 //   Unauthenticated   the server needs a credential.
-//   Unavailable       no process listens at `address` (at once), or no connection could be
-//                     made within `timeout`; says why the first attempt failed.
+//   Unavailable       no process listens at `address` (this error comes at once), or no
+//                     connection could be made within `timeout`; says why the first attempt
+//                     failed.
 //   DeadlineExceeded  no answer within `timeout`; names the server.
 //   ResourceExhausted the answer is larger than kMaxChunkMessageBytes.
 //   Internal          the answer holds an impossible number; names the field.

@@ -26,8 +26,8 @@ absl::StatusOr<std::unique_ptr<SlotReader>> SlotReader::Connect(const std::strin
 
 absl::Status SlotReader::CopyOut(uint64_t slot, int64_t slot_bytes,
                                  absl::FunctionRef<void(const uint8_t* slice)> copy) {
-  // The server offers a slot before it first names the slot, so the offer is here already. For
-  // later slices there is no offer, or an offer that only retires slots.
+  // The server offers a slot before it first names the slot, so the offer has arrived already. For
+  // later slices in the same slot there is no offer, or an offer that only retires slots.
   SYSTOLE_RETURN_IF_ERROR(TakeOffers(slot_bytes));
   const auto found = slots_.find(slot);
   if (found == slots_.end()) {
@@ -38,8 +38,8 @@ absl::Status SlotReader::CopyOut(uint64_t slot, int64_t slot_bytes,
         absl::StrCat("slot ", slot, " holds ", found->second.bytes(), " bytes, want ", slot_bytes));
   }
   copy(found->second.data());
-  // The server hangs up before it takes back what it lent. So if the return can be sent, the slot
-  // was ours all the time.
+  // A server that takes its slots back closes the connection first. So if the return can be sent,
+  // the server did not reuse the slot during the copy.
   return socket_.Send(EncodeSlotReturn(slot));
 }
 

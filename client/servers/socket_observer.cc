@@ -33,7 +33,7 @@ namespace systole {
 namespace {
 
 struct Observer {
-  grpc_socket_mutator base;  // The first member: gRPC hands back its address.
+  grpc_socket_mutator base;  // Must be first: gRPC hands back its address.
   std::function<void(int fd)> seen;
 };
 
@@ -60,7 +60,7 @@ const MutatorTable kTable = {
 void ObserveSockets(grpc::ChannelArguments& args, std::function<void(int fd)> seen) {
   auto* const observer =
       new Observer{.base = {.table = &kTable, .references = {}}, .seen = std::move(seen)};
-  gpr_ref_init(&observer->base.references, 1);  // The arguments own it.
+  gpr_ref_init(&observer->base.references, 1);  // The arguments own the observer.
   args.SetSocketMutator(&observer->base);
 }
 

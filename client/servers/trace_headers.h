@@ -20,11 +20,13 @@ struct TraceHeaders {
   void AddTo(grpc::ClientContext& context) const;
 };
 
-// InvalidArgument, with what is wanted, unless `traceparent` is empty or W3C's rules allow it.
+// OK if `traceparent` is empty or W3C's rules allow it. Otherwise InvalidArgument. The message says
+// what is wanted.
 absl::Status CheckTraceParent(absl::string_view traceparent);
 
 // `traceparent` if it is not empty. Otherwise $TRACEPARENT and $TRACESTATE, as OpenTelemetry's
-// tools set them for programs that they start; a value there that is malformed is left out.
+// tools set them for programs that they start. If one of these variables has a malformed value, the
+// value is left out.
 // REQUIRES: CheckTraceParent(traceparent) is OK.
 TraceHeaders TraceHeadersOf(absl::string_view traceparent);
 

@@ -66,9 +66,9 @@ ShardSet::ShardSet(const std::string& prefix)
 
 absl::StatusOr<ShardSet> ShardSet::Create(const std::string& prefix) {
   ShardSet set(prefix);
-  // This only checks that the store can be written: a sink that is dropped leaves nothing. In a
-  // folder of this machine the check would not work, because the file may be there, and the folder
-  // need not be.
+  // Checks that the store can be written. The sink is dropped at once, so it leaves nothing. A
+  // folder of this machine cannot be checked like this: its manifest may exist already, or the
+  // folder may be missing.
   if (!set.is_local_) SYSTOLE_RETURN_IF_ERROR(CreateStored(set.manifest_path_).status());
   return set;
 }
@@ -116,7 +116,7 @@ absl::Status ShardSet::MakeRoomFor(const std::vector<std::string>& shards,
 }
 
 void ShardSet::RemoveOldManifest() const {
-  RemoveStored(manifest_path_).IgnoreError();  // There may be none.
+  RemoveStored(manifest_path_).IgnoreError();  // There may be no manifest.
 }
 
 absl::StatusOr<RecordWriter> ShardSet::CreateShard(const std::string& path,
@@ -136,13 +136,13 @@ ShardSet::Leftover ShardSet::Remove(absl::Span<const ShardCount> shards) const {
   std::vector<std::string> names;
   for (const ShardCount& shard : shards) names.push_back(shard.path);
   if (wrote_manifest_) names.push_back(manifest_path_);
-  std::vector<char> removed(names.size());  // Not vector<bool>: threads write neighbours.
+  std::vector<char> removed(names.size());  // Unlike vector<bool>, safe for threads.
   Leftover left;
   left.outage = ForEachShard(
       static_cast<int64_t>(names.size()), kShardsOpenedAtOnce, [&](int64_t i) -> absl::Status {
         const absl::Status status = RemoveStored(names[i]);
         removed[i] = IsGoneAfter(status);
-        // Without the permission for one file, another may still be removed.
+        // A permission may be missing for this file alone, so the other files are still tried.
         return IsOutage(status) && !absl::IsPermissionDenied(status) ? status : absl::OkStatus();
       });
   for (size_t i = 0; i < names.size(); ++i) {

@@ -23,7 +23,8 @@ namespace systole {
 
 // "PREFIX-00003-of-00016.tfrecord".
 std::string NumberedShardPath(absl::string_view prefix, int64_t shard, int64_t shards);
-// Whether `rest`, the part of a shard's name after "PREFIX-", is that of a NumberedShardPath().
+// Whether `rest`, the part of a shard's name after "PREFIX-", has the form that NumberedShardPath()
+// gives it.
 bool IsNumberedShard(absl::string_view rest);
 
 class ShardSet {
@@ -38,8 +39,8 @@ class ShardSet {
 
   // Makes the folder, and removes unfinished files of `shards` that a killed run left.
   // AlreadyExists if the folder has shards of this prefix that are not among `shards`: a glob over
-  // the prefix would match a mixture. `of_set` gets the part of a shard's name after "PREFIX-" and
-  // says whether it is the name of such a shard.
+  // the prefix would match a mixture. `of_set` gets the part of a file's name after "PREFIX-", and
+  // returns whether a shard of this prefix may have this name.
   absl::Status MakeRoomFor(const std::vector<std::string>& shards,
                            absl::FunctionRef<bool(absl::string_view rest)> of_set) const;
 
@@ -82,7 +83,7 @@ class ShardSet {
   std::string folder_;
   bool is_local_;
   std::string manifest_path_;
-  bool wrote_manifest_ = false;  // In a bucket.
+  bool wrote_manifest_ = false;  // Always false on this machine.
 };
 
 }  // namespace systole

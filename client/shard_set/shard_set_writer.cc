@@ -11,9 +11,10 @@
 namespace systole {
 namespace {
 
-// A thread gets this many bytes of records at a time, so that short records share the lock.
+// A thread gets this many bytes of records at a time. So the lock is taken once for many short
+// records.
 constexpr int64_t kChunkBytes = 256 << 10;
-// Beside its bytes, a record that waits takes about this much memory.
+// A record that waits takes about this many bytes of memory beside its own bytes.
 constexpr int64_t kBytesOfRecord = 64;
 // Waits are cut into turns of this length.
 constexpr absl::Duration kTurn = absl::Milliseconds(50);
@@ -156,7 +157,7 @@ absl::Status ShardSetWriter::EndThreads() {
     MutexLock lock(mu_);
     closed_ = true;
     changed_.SignalAll();
-    // Waits in short turns, to see whether the caller still wants the set.
+    // Waits in short turns, and looks after each one whether the caller was interrupted.
     while (failed_.ok() && running_ > 0 && !InterruptRequested()) {
       changed_.WaitFor(mu_, kTurn);
     }
@@ -209,7 +210,7 @@ absl::StatusOr<WrittenSet> ShardSetWriter::Finish() {
   WrittenSet written = {.shards = {}, .manifest_path = set_.manifest_path()};
   absl::Status finished = FinishInto(written.shards);
   if (finished.ok()) return written;
-  writers_.clear();  // Before the removal: what was not closed leaves nothing.
+  writers_.clear();  // Before Remove(): a writer that was not closed leaves no file.
   // An interruption may look like any error.
   if (InterruptRequested()) finished = absl::CancelledError("interrupted");
   return ShardSet::WithLeft(finished, set_.Remove(written.shards).files);

@@ -48,8 +48,8 @@ struct WrittenSet {
 
 class ShardSetWriter {
  public:
-  // The most bytes of records that wait for a thread. If this number is larger, threads wait less
-  // for a source that is slow at times, and the writer takes that much more memory.
+  // The most bytes of records that wait for a thread. With a larger number, threads would wait less
+  // for a source that is slow at times, but the writer would take more memory.
   static constexpr int64_t kMaxWaitingBytes = int64_t{64} << 20;
 
   // The errors of ShardSet::Create(), of MakeRoomFor(), and:
@@ -62,18 +62,19 @@ class ShardSetWriter {
   ShardSetWriter(const ShardSetWriter&) = delete;
   ShardSetWriter& operator=(const ShardSetWriter&) = delete;
 
-  // Takes a record. Does not wait. Records are handed to the threads some at a time. From the first
-  // error of a thread on, each hand-over returns this error.
+  // Takes a record. Does not wait. Hands records to the threads in groups. From the first error of
+  // a thread on, each hand-over returns this error.
   absl::Status Add(std::string record) ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits until fewer than kMaxWaitingBytes wait, or an error has come, or for `at_most`. Returns
-  // whether Add() may be called now. A caller that does not ask keeps all records in memory.
+  // Waits until fewer than kMaxWaitingBytes bytes of records wait, or a thread has failed, but for
+  // at most `at_most`. Returns whether Add() may be called now. Without these calls, all records
+  // may gather in memory.
   bool WaitForRoom(absl::Duration at_most) ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t records() const { return records_; }
 
   // Finishes all shards and writes the manifest. If anything fails, the shards of this run are
-  // removed, and the error names files that could not be removed. Then, or if it returns OK, no
-  // other method may be called.
+  // removed, and the error names files that could not be removed. Afterwards no other method may be
+  // called, whatever Finish() returned.
   //   InvalidArgument  there are fewer records than shards.
   //   Cancelled        InterruptRequested().
   // Also returns the first error of a thread.
@@ -107,11 +108,12 @@ class ShardSetWriter {
   }
   absl::Status HandOver(size_t thread) ABSL_LOCKS_EXCLUDED(mu_);
   void Fail(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mu_);
-  // Lets the threads write all that waits, and waits for their end. If the caller is interrupted,
-  // they end early.
+  // Lets the threads write all records that wait, and waits for their end. If the caller is
+  // interrupted, the threads end early.
   absl::Status EndThreads() ABSL_LOCKS_EXCLUDED(mu_);
-  // After failed_ was set: lets the threads end what they do, and interrupts those that take long.
-  // An upload that is interrupted while it begins has no name yet, so it could not be called off.
+  // Call this after failed_ was set. Gives the threads some time to end by themselves, and then
+  // interrupts them. They are not interrupted at once, because an upload that is interrupted while
+  // it begins has no name yet. Such an upload could not be called off.
   void GiveUp() ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CloseShards(std::vector<ShardCount>& shards);
   absl::Status CloseShard(size_t shard, ShardCount& count);

@@ -30,8 +30,8 @@ class Feed {
   Feed& operator=(const Feed&) = delete;
 
   // Waits for the next step and returns it, or nullopt after the last one. After an error, Next()
-  // still hands out the complete steps before it. Then every call returns that error. Cancelled
-  // after Cancel(). Each kind of feed lists its other errors.
+  // first returns the complete steps before the step that failed. Then every call returns that
+  // error. Cancelled after Cancel(). Each kind of feed lists its other errors.
   virtual absl::StatusOr<std::optional<Step>> Next() = 0;
   // Waits until Next() can return at once, for at most `timeout`. Returns false if Next() still
   // cannot.

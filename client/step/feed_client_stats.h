@@ -49,8 +49,8 @@ struct FeedClientStats {
   FeedWaits waits;  // Its `times` and `recent` are metrics.
   StepWaits step_waits;
   // Not metrics:
-  // The record_ids of the first kMaxMaskedRecords masked records, each once, in the order met. The
-  // servers' logs and ServerStatus name their shards.
+  // The record_ids of the first kMaxMaskedRecords masked records, each once, in the order in which
+  // the trainer got them. The servers' logs and ServerStatus name the shards of these records.
   std::vector<int64_t> masked_records;
   // The first reason why batches were sent although they could have been shared, with the server's
   // address. Empty: all were shared, or no server has a "unix:PATH" address.

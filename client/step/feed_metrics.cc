@@ -14,7 +14,7 @@ double Waited(const FeedClientStats& stats) {
   return stats.waits.times.of(cause);
 }
 
-// 1 for the limit that holds now, 0 for the others: a monitor can draw that over time.
+// 1 for the limit that holds now, 0 for the others. A monitor can draw these numbers over time.
 template <FeedLimit limit>
 double IsRecentLimit(const FeedClientStats& stats) {
   return stats.waits.recent.limit == limit ? 1 : 0;

@@ -27,8 +27,8 @@ inline std::vector<MetricReading> ReadFeedMetrics(const FeedClientStats& stats) 
 // The metrics that are histograms. A table of single numbers has no place for them.
 std::vector<MetricFamily> FeedHistograms(const FeedClientStats& stats);
 
-// All of a feed's metrics. Their names and labels are always the same: nothing that a server, a
-// spec or a file says is a label.
+// All of a feed's metrics. Their names and labels are always the same, because no label is taken
+// from a server, a spec or a file.
 std::vector<MetricFamily> FeedFamilies(const FeedClientStats& stats);
 
 }  // namespace systole

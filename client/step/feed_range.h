@@ -45,8 +45,9 @@ absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t tota
 void CoverThePastAlone(const Order& order, ResumeToken& token);
 
 // The step with which a feed in `order` goes on from `token`. `own` is the token that this feed
-// gives at the token's position. If no step begins there, the feed goes on with the next one, and a
-// line of `log` (may be null) says how many examples it skips. `subject` is what the line is about.
+// gives at the token's position. If no step of this feed begins at that position, the feed goes on
+// with its next step. A line of `log` (may be null) then says how many examples the feed skips.
+// `subject` is what the line is about.
 //   FailedPrecondition  the token is from another feed. The message says what differs and, if a
 //                       mixture's weights change, which change before the position.
 //   InvalidArgument     no feed can be at the token's position, or the step is beyond

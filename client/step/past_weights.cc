@@ -23,7 +23,8 @@ absl::uint128 TurnOf(const ChangePlace& place, const Order& steps) {
   return place.by_example ? place.turn : TurnsBefore(steps, PositionBefore(steps, place.number));
 }
 
-// Whether the token's feed changed its weights as `order` would if it had the steps of `steps`.
+// Whether the token's feed changed its weights where `order` would change them with the steps of
+// `steps`.
 bool HasPastOf(const ResumeToken& token, const Order& order, const Order& steps) {
   const absl::uint128 end = TurnsBefore(order, token.position);
   std::vector<absl::uint128> turns;
@@ -43,8 +44,9 @@ bool HasStepAt(const ResumeToken& token, const Order& steps) {
   return step.ok() && step->skipped == 0;
 }
 
-// `order` with the global batch with which it has the token's past. Nullopt if there is no such
-// batch, or more than one: the later changes would begin at different examples.
+// `order` with the one global batch that gives it the token's past. Nullopt if no batch does.
+// Nullopt also if several batches do, because with each of them the later changes would begin at
+// other examples.
 std::optional<Order> WithThePastOf(const ResumeToken& token, const Order& order) {
   if (order.spec().mixture == nullptr || token.weight_changes.empty()) return std::nullopt;
   OrderSpec spec = order.spec();
@@ -53,7 +55,7 @@ std::optional<Order> WithThePastOf(const ResumeToken& token, const Order& order)
   for (int64_t batch = 1; batch <= kMaxBatchFound; ++batch) {
     spec.global_batch = batch;
     absl::StatusOr<Order> steps = Order::Create(spec);
-    if (!steps.ok()) break;  // The batch is too large, and so are all others.
+    if (!steps.ok()) break;  // This batch is too large, so larger ones are too large as well.
     if (!HasStepAt(token, *steps) || !HasPastOf(token, order, *steps)) continue;
     if (found.has_value()) return std::nullopt;
     found = *std::move(steps);

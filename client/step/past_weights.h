@@ -13,14 +13,14 @@
 
 namespace systole {
 
-// The largest global batch of the token's feed that DifferentPast() finds. It tries all batches up
-// to this one, which takes some ten milliseconds for a few changes and seconds for 64.
+// The largest global batch that DifferentPast() tries for the token's feed. Trying all batches
+// takes some ten milliseconds for a few changes of weights, and seconds for 64 changes.
 inline constexpr int64_t kMaxBatchFound = int64_t{1} << 16;
 
 // Says which change of the weights before the token's position differs between the token's feed and
-// a feed in `order`, and what to do. Empty if none does. If only the global batch differs, so that
-// the steps of the changes begin at other examples, and only one batch gives the token's past, the
-// text names the examples.
+// a feed in `order`, and what to do. Empty if no change differs. Perhaps only the global batch
+// differs, and the steps of the changes therefore begin at other examples. If exactly one batch
+// gives the token's past, the text names these examples.
 // REQUIRES: both feeds have the same dataset.
 std::string DifferentPast(const ResumeToken& token, const Order& order);
 

@@ -24,7 +24,7 @@ absl::StatusOr<RaggedRows> RaggedRowsOf(const Step& step, int core, absl::string
   if (index < 0 || length_index < 0) return NoSuchOutput(name);
   const TensorSpec& spec = layout.tensors()[static_cast<size_t>(index)].spec;
   const TensorView lengths = step.Tensor(core, length_index);
-  // An output may have such a name without being a length.
+  // Another output may have the name of a length by chance.
   if (spec.shape.size() < 2 || lengths.dtype != DType::kInt32 || lengths.shape.size() != 1) {
     return NoSuchOutput(name);
   }
@@ -34,7 +34,7 @@ absl::StatusOr<RaggedRows> RaggedRowsOf(const Step& step, int core, absl::string
   RaggedRows rows;
   rows.row_splits = {0};
   for (int64_t i = 0; i < spec.shape[0]; ++i) {
-    int32_t length = 0;  // Copied: a core's part of a step may begin anywhere.
+    int32_t length = 0;  // Copied, because it may be unaligned in the step.
     std::memcpy(&length, lengths.data + i * int64_t{sizeof(length)}, sizeof(length));
     if (length < 0 || length > room) {
       return absl::DataLossError(

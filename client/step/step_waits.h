@@ -17,8 +17,8 @@ namespace systole {
 // and when it copies its numbers.
 class StepWaits {
  public:
-  // In seconds. Up to the first bound a trainer hardly waits (client/verdict). A feed gives up
-  // after `retry_for`, ten minutes by default.
+  // In seconds. A wait up to the first bound counts as hardly waiting (client/verdict). The last
+  // bound is the time after which a feed gives up: `retry_for`, ten minutes by default.
   static constexpr std::array<double, 14> kBounds = {50e-6, 200e-6, 0.001, 0.002, 0.005, 0.01, 0.02,
                                                      0.05,  0.1,    0.5,   2,     10,    60,   600};
 

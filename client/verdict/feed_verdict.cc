@@ -14,7 +14,7 @@ std::string Percent(double part) {
   return absl::StrFormat("%.*f %%", part < 0.01 ? 1 : 0, 100 * part);
 }
 
-// "decode (output image, operation decode_jpeg)", as far as it is known.
+// "decode (output image, operation decode_jpeg)". Leaves out what is not known.
 std::string LimitText(const FeedVerdict& verdict, const SliceLayout& layout,
                       const v1::FeedSpec& spec) {
   const std::string output = OutputName(verdict, layout);

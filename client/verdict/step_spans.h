@@ -7,8 +7,9 @@
 // are laid back from the moment when its first chunk arrives, and no clock of a server is needed. A
 // step waits for its last slice. So where stages of two slices fall on the same time, the stages of
 // the later slice count. But a slice may be done before the slice ahead of it has arrived in full.
-// Then it waited for that slice, and its own stages held up nothing. A moment in no span belongs to
-// no stage. An example is the time in which the request is on its way.
+// Then the finished slice only waited for the slice ahead of it, and its own stages held up
+// nothing. A moment in no span belongs to no stage. An example is the time in which the request is
+// on its way.
 //
 // All times are since one fixed moment. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_VERDICT_STEP_SPANS_H_
@@ -59,8 +60,8 @@ class StepSpans {
  private:
   void Append(WaitCause cause, absl::Duration begin, absl::Duration end, int output = -1,
               int operation = -1);
-  // Writes one span of kWire and one of kClient for the slice's chunks. In which order these two
-  // alternated does not matter.
+  // Writes one span of kWire and one of kClient, which add up the times of all chunks of the slice.
+  // In which order these times alternated does not matter.
   void EndSlice();
 
   Spans spans_;

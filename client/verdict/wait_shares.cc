@@ -16,7 +16,8 @@ constexpr double kHalfLifeSeconds = 5;
 constexpr double kHardlyPart = 0.01;
 constexpr double kHardlySeconds = 50e-6;
 
-// A spec has fewer outputs. Bounds a vector whose size a server decides.
+// Bounds the vector of outputs, because a server sends the numbers of outputs. A spec has fewer
+// outputs.
 constexpr int kMaxOutputs = 1024;
 
 FeedLimit LimitOf(WaitCause cause) {
@@ -105,7 +106,7 @@ std::optional<LatelyWaited> WaitShares::Lately(const StepWait& so_far) const {
            {{.cause = WaitCause::kUnknown, .begin = so_far.at - so_far.waited, .end = so_far.at}});
   LatelyWaited lately = {.verdict = VerdictOf(now.recent_)};
   if (now.recent_.times.seconds > 0) {
-    // Take() has counted a step that has not come yet.
+    // Take() has counted the step that the trainer still waits for, so this step is subtracted.
     lately.steps_per_second = (now.recent_.steps - 1) / now.recent_.times.seconds;
   }
   return lately;

@@ -43,8 +43,9 @@ class WaitShares {
   // that time.
   void Take(const StepWait& wait, const StepSpans::Spans& spans);
 
-  // What is known of the last seconds, as if the trainer got its next step now. The cause of its
-  // present wait is not known yet, and counts as kUnknown. Nullopt: it has got no step at all.
+  // What is known of the last seconds, as if the trainer got its next step now. The cause of the
+  // trainer's present wait is not known yet, and counts as kUnknown. Nullopt: the trainer has got
+  // no step at all.
   std::optional<LatelyWaited> Lately(const StepWait& so_far) const;
 
   FeedWaits waits() const {
