@@ -42,7 +42,7 @@ absl::Status CheckMode(const std::string& path, const struct stat& file) {
   if ((file.st_mode & (S_IWGRP | S_IRWXO)) == 0) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat("token file '", ForeignText(path),
-                   "' is open to other users, who could learn or change who gets in; "
+                   "' is open to other users, who could read or change the list of tokens; "
                    "run chmod 600 on it (640 if its group must read it)"));
 }
 

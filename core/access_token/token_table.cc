@@ -41,7 +41,7 @@ absl::StatusOr<TokenEntry> ParseLine(absl::string_view line) {
         "the hash: want 64 lower-case hex digits, as `systole token` writes them; "
         "the file must not hold the token itself");
   }
-  // Newer releases of abseil deprecate the HexStringToBytes() that Debian 12's has.
+  // Newer releases of abseil deprecate HexStringToBytes() in the form that Debian 12's release has.
   for (size_t i = 0; i < entry.hash.size(); ++i) {
     if (uint32_t byte = 0; absl::SimpleHexAtoi(words[1].substr(2 * i, 2), &byte)) {
       entry.hash[i] = static_cast<uint8_t>(byte);

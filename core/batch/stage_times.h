@@ -18,7 +18,7 @@ namespace systole {
 inline constexpr absl::Duration kMaxStageTime = absl::Hours(1);
 
 struct StageTimes {
-  // No work could go on, because all of it waited for storage.
+  // All work that was left on the slice waited for storage.
   absl::Duration read = absl::ZeroDuration();
   // The slice's examples were made, or waited for a thread.
   absl::Duration make = absl::ZeroDuration();

@@ -38,7 +38,7 @@ absl::Status CannotUse(int error, const std::string& folder) {
                           "'; want a folder that this user may write to, or that can be made"));
 }
 
-// Fills `out` with the bytes at `offset`. False if it cannot.
+// Fills `out` with the bytes at `offset`. False if they cannot be read.
 bool ReadExactly(const OwnedFd& fd, size_t offset, absl::Span<char> out) {
   while (!out.empty()) {
     const ssize_t got = ::pread(fd.get(), out.data(), out.size(), static_cast<off_t>(offset));
@@ -62,7 +62,8 @@ std::optional<size_t> OpenEntry(const std::string& path, int64_t size_limit, Own
   return static_cast<size_t>(info.st_size) - kDiskEntryHeaderBytes;
 }
 
-// Reads the opened file of a value, which fills `value`. False if it is damaged.
+// Reads a value from its open file into `value`, which has the value's size. False if the file is
+// damaged.
 bool ReadEntry(const CacheKey& key, const OwnedFd& fd, absl::Span<char> value) {
   std::string header(kDiskEntryHeaderBytes, '\0');
   return ReadExactly(fd, 0, absl::MakeSpan(header)) &&

@@ -29,15 +29,15 @@ namespace systole {
 // How the file of a value is written.
 enum class DiskWrite {
   kCached,  // Into the page cache, which writes it later.
-  // Past the page cache (FileSinkOptions::direct), as far as the value's place in memory allows. If
-  // its address modulo kFilePageBytes is kDiskEntryHeaderBytes, all whole pages of the file go this
-  // way.
+  // Past the page cache (FileSinkOptions::direct), as far as the value's address in memory allows.
+  // If this address modulo kFilePageBytes is kDiskEntryHeaderBytes, all whole pages of the file are
+  // written past the page cache.
   kDirect,
 };
 
 class DiskStore {
  public:
-  // Makes the folder if it is missing, takes it for this process alone, and lists what is there.
+  // Makes the folder if it is missing, locks it for this process alone, and lists the values in it.
   // Files with other names are left alone. If the values take more than `budget_bytes`, some are
   // removed.
   //   FailedPrecondition  another process uses the folder.

@@ -29,8 +29,8 @@ bool KeptSet::IsGone(const User& user) const {
 
 bool KeptSet::Find(const CacheKey& key, uint64_t user) {
   ++look_ups_;
-  // Users without values are not recorded. Their names come from peers, so there may be any number
-  // of them.
+  // Users without values are not recorded. The names of users come from peers, so there may be any
+  // number of names.
   if (const auto asking = by_name_.find(user); asking != by_name_.end()) Ask(user);
   const auto found = entries_.find(key);
   if (found == entries_.end()) return false;

@@ -1,10 +1,11 @@
 // Which values a cache keeps: those that came first, as long as their users are active.
 //
-// A feed goes through all of its records before it needs one again. If they do not fit, a cache
-// that always makes room for new values has lost each record by then. So this set fills up and then
-// stays as it is. If half of the records fit, half of the look-ups find a value. Each look-up names
-// its user, and a value belongs to the user that found it last. A user that has asked for nothing
-// during many look-ups of others counts as gone. Its values then make room for values of others.
+// A feed goes through all of its records before it needs the first record again. If not all of the
+// records fit, a cache that always makes room for new values loses each record before it is needed
+// again. So this set fills up and then stays as it is. If half of the records fit, half of the
+// look-ups find a value. Each look-up names its user, and a value belongs to the user that found it
+// last. A user that has asked for nothing during many look-ups of others counts as gone. Its values
+// then make room for values of others.
 //
 // Thread-compatible. Knows keys and sizes, not the values.
 #ifndef SYSTOLE_CORE_CACHE_KEPT_SET_H_
@@ -22,8 +23,8 @@ namespace systole {
 
 class KeptSet {
  public:
-  // A user counts as gone after this many look-ups of others, or after twice as many as there are
-  // values, if that is more.
+  // A user counts as gone after this many look-ups of others, or twice the number of kept values,
+  // whichever is more.
   static constexpr int64_t kIdleLookUps = 10'000;
   // The user of values that no feed has asked for yet, such as those found on disk at the start.
   static constexpr uint64_t kNobody = 0;

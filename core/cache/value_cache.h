@@ -56,8 +56,9 @@ class ValueCache {
   static absl::StatusOr<std::unique_ptr<ValueCache>> Create(const ValueCacheOptions& options);
 
   // The value; null if it is not kept. `user` is a number for the feed that asks. The number
-  // differs between feeds of different data or values, and is never KeptSet::kNobody. kDisk looks
-  // in memory first. A value that was read from disk is kept in memory too, if there is room.
+  // differs between feeds of different data or values, and is never KeptSet::kNobody. For kDisk,
+  // Find() looks in memory first. A value that was read from disk is kept in memory too, if there
+  // is room.
   CachedValue Find(const CacheKey& key, CacheStore store, uint64_t user);
   // Looks only in memory. Does not count the look-up if it finds nothing.
   CachedValue FindInMemory(const CacheKey& key, uint64_t user) ABSL_LOCKS_EXCLUDED(mu_);
@@ -66,12 +67,12 @@ class ValueCache {
   // the value is kept.
   bool Admits(int64_t bytes, CacheStore store) const;
 
-  // How many values of this many bytes an empty cache would keep. For plans that are made before
-  // there are values: the answer never changes.
+  // How many values of this many bytes an empty cache would keep. The answer never changes, so a
+  // plan can use it before there are values.
   int64_t RoomFor(int64_t bytes, CacheStore store) const;
 
-  // Keeps the value if there is room. A value that is kept already stays. Never fails. If the value
-  // cannot be written, it is not kept.
+  // Keeps the value if there is room. If the key has a value already, that value stays. Never
+  // fails. If the value cannot be written, it is not kept.
   void Insert(const CacheKey& key, CacheStore store, uint64_t user, std::string value);
 
   ValueCacheStats stats() const;

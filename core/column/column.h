@@ -21,8 +21,8 @@ namespace systole {
 inline constexpr size_t kMaxColumns = 64;
 inline constexpr size_t kMaxColumnNameBytes = 1024;
 
-// What kinds of lists a feature has. Each number is the first record, counted in the shard, with
-// such a list. -1: no record has one.
+// What kinds of lists a feature has. Each field is the number, in the shard, of the first record
+// with such a list. -1: no record has one.
 struct ColumnFacts {
   int64_t first_bytes = -1;
   int64_t first_float = -1;

@@ -128,8 +128,8 @@ absl::StatusOr<Head> ReadHead(const ByteSource& file, uint64_t file_bytes,
   return head;
 }
 
-// The numbers of a column. A far file may claim bytes that it does not have, so memory is taken
-// piece by piece.
+// The numbers of a column. A file on a server may claim bytes that it does not have, so memory is
+// taken piece by piece.
 absl::StatusOr<std::string> ReadNumbers(const ByteSource& file, const Head& head) {
   std::string numbers;
   uint64_t piece = file.is_local() ? head.size : kFirstFarReadBytes;

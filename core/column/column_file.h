@@ -3,9 +3,10 @@
 //   hex>\n
 //   <first bytes> <first float> <first int64> <first long> <length> <XXH3-64 of the numbers, 16
 //   hex> <size of the name> <name of the feature>\n
-// The first four are ColumnFacts, each plus 1. The length is that of every record's list, or `each`
-// if the lengths differ. The numbers follow, least significant byte first. If the lengths differ,
-// they come first, 4 bytes each. Then come the values, 8 bytes each for int64s and 4 for floats.
+// The first four are ColumnFacts, each plus 1. The fifth field is the length of every record's
+// list, or `each` if the lengths differ. The numbers follow, least significant byte first. If the
+// lengths differ, they come first, 4 bytes each. Then come the values, 8 bytes each for int64s and
+// 4 for floats.
 //
 // The file is tied to the content of the shard, not to the state of a file. So it holds for every
 // copy of the shard, and for shards that are not open yet. An index tells from the state of a file

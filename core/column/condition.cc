@@ -85,7 +85,8 @@ struct Int64Tests {
     if (bound >= kTwoTo63) {
       none = true;
     } else {
-      least = std::max(least, Floor(bound) + by);  // A double below 2^63 is below 2^63 - 1023.
+      // The sum does not overflow: a double below 2^63 is below 2^63 - 1023.
+      least = std::max(least, Floor(bound) + by);
     }
   }
   // Allows no number above floor(bound) - by.
@@ -205,7 +206,7 @@ Bits AllRecords(int64_t num_records) {
 
 using BitsOfTests = std::map<const Condition*, Bits>;
 
-// Adds the bits of all tests within `condition` that are of the column's feature.
+// Finds all tests of the column's feature within `condition`, and adds the bits of each test.
 void AddTests(const Condition& condition, const Column& column, BitsOfTests& tests) {
   if (condition.feature == column.feature) {
     Bits& bits = tests.emplace(&condition, AllRecords(column.num_records)).first->second;
@@ -235,8 +236,8 @@ void AddFeatures(const Condition& condition, std::set<std::string>& features) {
   for (const Condition& part : condition.parts) AddFeatures(part, features);
 }
 
-// Names the record whose number is in `first`, in the first shard in which `first` is set. "" if it
-// is set in none.
+// Names a record for a message: its number is the field `first` of the first shard in which this
+// field is set. "" if no shard has this field set.
 std::string FirstOf(absl::Span<const ShardColumnFacts> shards, int64_t ColumnFacts::*first) {
   for (const ShardColumnFacts& shard : shards) {
     if (shard.facts.*first >= 0) {

@@ -80,7 +80,7 @@ class Pass {
           }));
       if (begin > 0) continue;
       // The number of records is certain only now. Before the first read, it may have come from the
-      // index of the shard's folder alone.
+      // index of the folder, without a look at the shard.
       for (ColumnBuilder& builder : builders_) builder.Reserve(shard_.num_records());
     }
     SYSTOLE_RETURN_IF_ERROR(shard_.CheckUnchanged());

@@ -49,7 +49,7 @@ struct MadeColumns {
   std::vector<Column> columns;
   // For all features, in the order of `features`.
   std::vector<ColumnCounts> counts;
-  // For a person: why a file was not used. Not an error. Empty: there is none.
+  // For a person: why a file was not used. Not an error. Empty: there is no note.
   std::string note;
 };
 
@@ -59,9 +59,9 @@ absl::StatusOr<std::vector<std::string>> CheckColumnNames(std::vector<std::strin
 
 // Makes the columns of `features` that are neither in a file nor in memory. Does not keep them (see
 // KeepColumn()). REQUIRES: `features` passed CheckColumnNames(). Reads each record once, in order,
-// in reads of up to kMostFarReadBytes. A record that is damaged, or no example, is marked in each
-// column. Takes memory for one such read. Also takes, for each record, 12 bytes for each column
-// that it makes, and 24 bytes while it reads a column from a file.
+// in reads of up to kMostFarReadBytes. A record that is damaged, or is no example, is marked in
+// each column. Takes memory for one such read. Also takes, for each record, 12 bytes for each
+// column that it makes, and 24 bytes while it reads a column from a file.
 //   FailedPrecondition  the shard changed meanwhile.
 //   Cancelled           InterruptRequested().
 // Also the errors of reading the shard, and errors of reading a file that may be gone at the next

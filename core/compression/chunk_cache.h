@@ -54,7 +54,8 @@ class ChunkCache {
   // Calls `use` with the chunk's bytes. If the cache does not have them, `fill` writes them first.
   // Returns the errors of `fill`, and ResourceExhausted if there is no memory. After an error of
   // `fill` the chunk is not kept. Waits while the chunks that other callers use take up the whole
-  // limit. Callers get room in the order in which they came. Neither function may call the cache.
+  // limit. Callers get room in the order in which they came. Neither `fill` nor `use` may call the
+  // cache.
   // REQUIRES: bytes <= max_chunk_bytes(), and each call with this key has the same `bytes`.
   absl::Status Read(const Key& key, uint64_t bytes,
                     absl::FunctionRef<absl::Status(absl::Span<char>)> fill,

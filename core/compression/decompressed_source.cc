@@ -92,7 +92,7 @@ class DecompressedSource::Stored final : public ByteSource {
         windows_bytes_(source.windows_may_wait_ ? source.windows_bytes() : 0) {
     identity_ = source.state_.identity;
     if (windows_bytes_ > 0 && !identity_.empty()) {
-      // Where a window lies depends on the points.
+      // The place of each window depends on the points, so the identity covers the points.
       absl::StrAppend(&identity_, "+",
                       Xxh3(RestartTableBytes(source.state_, source.compression_, source.points_)));
     }

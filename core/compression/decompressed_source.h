@@ -1,7 +1,7 @@
 // The decompressed bytes of a file, read at any offset. Only the chunk around the offset is
 // decompressed. If a read of the file may wait, the file's bytes can be read ahead as StoredPieces.
-// One kind of piece is the stored bytes of a chunk. The other kind is a chunk's window. There are
-// pieces of the second kind only if a read of the windows' file may wait, too.
+// The stored bytes of each chunk are a piece. If a read of the windows' file may wait, too, each
+// window is also a piece.
 //
 // Thread-safe. Owns the file; shares the cache.
 #ifndef SYSTOLE_CORE_COMPRESSION_DECOMPRESSED_SOURCE_H_
@@ -34,7 +34,7 @@ struct DecompressedOptions {
   std::string restart_path = {};
   // Whether to scan even if there is a valid file of restart points.
   bool rebuild = false;
-  // Whether that file may be written into a bucket (CheckMayKeep()).
+  // Whether the file of restart points may be written into a bucket (CheckMayKeep()).
   bool write_index = false;
   // Null: the source makes a cache of its own.
   std::shared_ptr<ChunkCache> chunks = {};
@@ -43,8 +43,8 @@ struct DecompressedOptions {
 class DecompressedSource final : public ByteSource {
  public:
   // Reads the restart points of `file` from restart_path, or scans `file` for them and writes them
-  // there. `note` gets a sentence if a person should know something about this. A note is not an
-  // error.
+  // there. `note` gets a sentence if a person should know something about the points or their file.
+  // A note is not an error.
   //   DataLoss           the file is damaged or cut short, or its compression is a different one.
   //   ResourceExhausted  a frame or block is larger than the cache, or the file is too large.
   //   FailedPrecondition the file changed meanwhile.
@@ -81,7 +81,7 @@ class DecompressedSource final : public ByteSource {
   // Sets `kept` to the error of writing the file of restart points, and returns that error, too.
   absl::Status FindPointsInto(const DecompressedOptions& options, absl::Status& kept);
   absl::Status Scan(uint64_t spacing, RestartScan::WindowSink windows);
-  // Says that the windows are in `file`, which was opened at `path`.
+  // From now on, the windows are read from `file`, which was opened at `path`.
   void SetWindows(const std::string& path, std::unique_ptr<const ByteSource> file);
   // The bytes of all windows together.
   uint64_t windows_bytes() const {

@@ -17,7 +17,7 @@
 namespace systole {
 
 // Decompresses all of `file` and offers the ends of its blocks to `scan`. Gzip members may follow
-// each other. A zlib stream must end the file.
+// each other. No bytes may follow a zlib stream.
 //   DataLoss   the file does not begin like such a stream, or the stream is damaged or cut short.
 //              If it is damaged or cut, the message names a byte of the file near the damage.
 //   Otherwise errors of `file` and of `scan`.
