@@ -57,7 +57,7 @@ class BoundedQueue {
     changed_.SignalAll();
   }
 
-  // The first Cancel() wins. REQUIRES: !status.ok().
+  // Only the first Cancel() has an effect. REQUIRES: !status.ok().
   void Cancel(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_) {
     SYSTOLE_CHECK(!status.ok());
     std::deque<T> dropped;  // Destroyed after the lock is released.

@@ -35,14 +35,14 @@ class DescriptorPoller {
   // Starts the thread. ResourceExhausted or another code if the system refuses.
   static absl::StatusOr<std::unique_ptr<DescriptorPoller>> Create();
   // Waits for a running handler, and ends the thread. Other handlers may still be called before the
-  // thread ends. At last, destroys the remaining handlers on the caller's thread. Must not be
-  // called from a handler, nor while another thread is in Add().
+  // thread ends. Then destroys the remaining handlers on the caller's thread. Must not be called
+  // from a handler, nor while another thread is in Add().
   ~DescriptorPoller();
   DescriptorPoller(const DescriptorPoller&) = delete;
   DescriptorPoller& operator=(const DescriptorPoller&) = delete;
 
   // Watches `fd` until `handler` returns false. Nothing else ends the watch. The first call of
-  // `handler` may come before this returns. After the last call the handler is destroyed, on the
+  // `handler` may come before Add() returns. After the last call the handler is destroyed, on the
   // poller's thread. `fd` must stay open until then, so let the handler own it. If Add() fails, it
   // destroys the handler without having called it. Call this on any thread, even from a handler.
   // REQUIRES: `fd` is not watched already.

@@ -1,6 +1,7 @@
-// A mutex and a condition variable with thread-safety annotations. They wrap the standard
-// library's. Debian's abseil is not built for ThreadSanitizer. These classes need no suppressions,
-// and clang's -Wthread-safety checks every field that says ABSL_GUARDED_BY.
+// A mutex and a condition variable with thread-safety annotations. They wrap the classes of the
+// standard library. Debian's abseil is not built for ThreadSanitizer, so absl::Mutex would need
+// suppressions. These classes need none, and clang's -Wthread-safety checks every field that says
+// ABSL_GUARDED_BY.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_MUTEX_H_

@@ -1,6 +1,6 @@
 // Waits until a moment of a monotonic clock, exact to a few microseconds. It sleeps until shortly
-// before the moment, and then spins. A sleep alone comes back 50 to 100 us late, and later on a
-// busy machine.
+// before the moment, and then spins. A sleep alone ends 50 to 100 us after the moment, and on a
+// busy machine even later.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_CONCURRENCY_PACE_H_

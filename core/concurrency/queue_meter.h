@@ -20,9 +20,9 @@ namespace systole {
 
 class QueueMeter {
  public:
-  // The thread begins a piece of work at `now`. Returns how much of the time since End() it was
-  // ready to run but did not run. Returns 0 before the first piece, and if this kernel does not
-  // count times (thread_times.h).
+  // The thread begins a piece of work at `now`. Returns for how much of the time since End() the
+  // thread was ready to run but did not run. Returns 0 before the first piece, and if this kernel
+  // does not count times (thread_times.h).
   absl::Duration Begin(absl::Duration now);
   // The thread ends the piece of work at `now`.
   void End(absl::Duration now) { ended_ = now; }

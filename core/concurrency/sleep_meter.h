@@ -5,9 +5,9 @@
 //
 // Measuring a piece costs about 1.3 us. A piece of less than 20 us counts as a piece without sleep,
 // and measuring it costs only 0.1 us. Only the kernel can tell sleep from waiting for a processor,
-// and asking it costs 7 us. So it is asked only after pieces that did not run all the time, and at
-// most every 2 ms. In between, the meter assumes the same part of sleep as at the last
-// answer.
+// and asking it costs 7 us. So the kernel is asked only after a piece in which the thread did not
+// run all the time, and at most every 2 ms. Of the time in which the thread does not run, a part is
+// sleep. Until the kernel's next answer, the meter assumes the part of the last answer.
 //
 // Single-thread: it measures the thread that made it.
 #ifndef SYSTOLE_CORE_CONCURRENCY_SLEEP_METER_H_
@@ -31,18 +31,19 @@ class SleepMeter {
 
  private:
   absl::Duration began_;
-  // The processor time that the thread had used at an earlier moment. Since then the thread has had
-  // this many short pieces, which took ran_ together. It ran only little between the pieces.
+  // cpu_ is the thread's processor time when Begin() last read it. Since then the thread has had
+  // short_pieces_ short pieces, which took ran_ together. Between the pieces the thread ran only
+  // little.
   absl::Duration cpu_;
   int short_pieces_ = 0;
   absl::Duration ran_;
-  // When the kernel was last asked, and for how long the thread had queued by then. Since then, the
-  // thread did not run for off_ in all. The kernel's number also counts queueing between two
-  // pieces, but that time is short.
+  // The kernel was last asked at asked_, and the thread had queued for queued_ by then. In the
+  // pieces since then, the thread did not run for off_ in all. The kernel also counts queueing
+  // between two pieces, but that time is short.
   absl::Duration asked_ = -absl::InfiniteDuration();
   std::optional<absl::Duration> queued_;
   absl::Duration off_;
-  double slept_part_ = 0;  // Of the time without running, the part spent asleep.
+  double slept_part_ = 0;  // The part of off_ that was sleep, by the last answer.
 };
 
 }  // namespace systole

@@ -14,8 +14,8 @@
 
 namespace systole {
 
-// Asks the address in AWS_CONTAINER_CREDENTIALS_RELATIVE_URI. If that is not set, asks the address
-// in AWS_CONTAINER_CREDENTIALS_FULL_URI. Sends the authorization of
+// Asks the address in AWS_CONTAINER_CREDENTIALS_RELATIVE_URI. If this variable is not set, asks the
+// address in AWS_CONTAINER_CREDENTIALS_FULL_URI. Sends the authorization of
 // AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE or AWS_CONTAINER_AUTHORIZATION_TOKEN. Nullopt: neither
 // address is set. Errors of AwsCredentialSource::Get().
 absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AskContainer(

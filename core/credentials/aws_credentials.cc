@@ -82,8 +82,8 @@ class AwsSource final : public AwsCredentialSource {
     return AwsLease{.value = std::nullopt, .look_again = kLookAgain};
   }
 
-  // The credentials by a web identity, of the environment or the profile; otherwise the profile's
-  // keys.
+  // The credentials for the web identity that the environment or the profile gives. If there is no
+  // web identity, the profile's keys.
   absl::StatusOr<std::optional<AwsLease>> OfProfile(const AwsProfile& profile) {
     if (!profile.Get("role_arn").empty()) {
       const char* const key = FirstSetting(profile, {"source_profile", "credential_source"});

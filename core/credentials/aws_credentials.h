@@ -43,7 +43,8 @@ class AwsCredentialSource {
   virtual void End() = 0;
 };
 
-// The usual places. Reads nothing until the first Get(). The README has the variables.
+// A source that looks in the usual places. Reads nothing until the first Get(). The README has the
+// variables.
 std::unique_ptr<AwsCredentialSource> AwsCredentialsOfEnvironment(
     const CredentialSurroundings& surroundings = {});
 

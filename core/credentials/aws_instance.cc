@@ -71,7 +71,7 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::AskO
   if (token->status >= 300) {
     const absl::Status refusal =
         CredentialServers::Refusal(request, token->status, kInstanceRemedy);
-    // Metadata that is switched off, or the service of another cloud.
+    // The metadata is switched off, or the service belongs to another cloud.
     if (absl::IsPermissionDenied(refusal) && !looks_.has_given()) return std::nullopt;
     return refusal;
   }
@@ -98,7 +98,8 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::AskO
   const absl::string_view role =
       absl::StripAsciiWhitespace(absl::string_view(roles.body).substr(0, roles.body.find('\n')));
   if (!IsRole(role)) {
-    return absl::DataLossError(absl::StrCat(kInstance, ": it names no role; ", kInstanceRemedy));
+    return absl::DataLossError(
+        absl::StrCat(kInstance, ": the metadata service names no role; ", kInstanceRemedy));
   }
   request = LinkRequest(surroundings_, absl::StrCat(folder, role), kInstance);
   request.headers = headers;

@@ -22,8 +22,8 @@ class AwsInstance {
         servers_(servers),
         looks_(surroundings, servers, "amazon", kEndpointVariable) {}
 
-  // Nullopt: this machine is not such an instance, or the instance has no role. Each of these signs
-  // shows this:
+  // Nullopt: this machine is not an EC2 instance, or the instance has no role. Any one of these
+  // signs is enough:
   //   1. No connection is made within a second. At its start, a process tries several times
   //      (MetadataLooks).
   //   2. A service refuses, and it has never given credentials.

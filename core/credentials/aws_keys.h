@@ -41,8 +41,8 @@ absl::StatusOr<std::optional<AwsCredentials>> KeysOfPlace(AwsCredentials keys,
 //   Unavailable        credentials that have ended already.
 //   ResourceExhausted  too many bytes.
 
-// Parses the JSON of an EC2 instance or of a container. If it does not say when the credentials
-// expire, they are asked for again after five minutes.
+// Parses the JSON of an EC2 instance or of a container. If the JSON does not say when the
+// credentials expire, they are asked for again after five minutes.
 absl::StatusOr<CredentialLease<AwsCredentials>> ParseAwsJson(absl::string_view text,
                                                              absl::string_view source,
                                                              absl::Time now);

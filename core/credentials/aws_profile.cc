@@ -33,7 +33,8 @@ std::pair<std::string, bool> PathOf(const CredentialSurroundings& surroundings,
   return {home.empty() ? "" : absl::StrCat(home, "/", in_home), false};
 }
 
-// The file that `variable` names, parsed; empty if it is a default one that does not exist.
+// The file that `variable` names, or else the default file, parsed. Empty if the default file does
+// not exist.
 absl::StatusOr<IniFile> ReadIni(const CredentialSurroundings& surroundings, const char* variable,
                                 absl::string_view in_home, std::string& path) {
   bool is_named = false;
@@ -56,8 +57,8 @@ absl::StatusOr<IniFile> ReadIni(const CredentialSurroundings& surroundings, cons
 }
 
 // The section of a profile in the configuration file: [profile NAME], with quotes or without. The
-// section of the default profile may also be [default]. It is ignored if there is [profile
-// default].
+// section of the default profile may also be [default]. But if there is [profile default],
+// [default] is ignored.
 const IniSection* SectionOf(const IniFile& file, absl::string_view name) {
   const IniSection* found = nullptr;
   for (const auto& [title, section] : file) {

@@ -23,8 +23,8 @@ struct AwsProfile {
   // For messages: profile 'a' of ~/.aws/config or ~/.aws/credentials.
   std::string Shown() const;
 
-  // The section of the configuration file that `services` names; empty if there is none. It has a
-  // key for each service. The settings of the services are not read.
+  // The section of the configuration file that `services` names; empty if there is none. The
+  // section has a key for each service. The settings of the services are not read.
   IniSection services = {};
 
   std::string credentials_path = {};  // Empty: there is no home folder.

@@ -17,7 +17,7 @@ std::string FirstOf(const CredentialSurroundings& surroundings, const char* firs
   return value.empty() ? surroundings.variable(second) : value;
 }
 
-// `service` is its key in a section of services.
+// `service` is the key of the service in a section of services.
 absl::StatusOr<std::string> EndpointOf(const CredentialSurroundings& surroundings,
                                        const char* variable, const char* service) {
   if (absl::EqualsIgnoreCase(surroundings.variable("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"),

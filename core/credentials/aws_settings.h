@@ -24,8 +24,8 @@ absl::StatusOr<std::string> AwsRegionOfEnvironment(const CredentialSurroundings&
 absl::StatusOr<std::string> S3EndpointOfEnvironment(
     const CredentialSurroundings& surroundings = {});
 
-// Like S3EndpointOfEnvironment(), for the service that gives credentials for a web identity. Its
-// variable is AWS_ENDPOINT_URL_STS.
+// Like S3EndpointOfEnvironment(), for STS, the service that gives credentials for a web identity.
+// The variable of STS is AWS_ENDPOINT_URL_STS.
 absl::StatusOr<std::string> StsEndpointOfEnvironment(
     const CredentialSurroundings& surroundings = {});
 

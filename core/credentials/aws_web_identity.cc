@@ -28,7 +28,8 @@ absl::StatusOr<std::string> StsUrl(const CredentialSurroundings& surroundings) {
                        ", AWS_ENDPOINT_URL or the profile's endpoint_url is not a web "
                        "address; want https://HOST"));
     }
-    // The other two variables may name an object store, which must not get the token.
+    // AWS_ENDPOINT_URL and the profile's endpoint_url may name an object store, which must not get
+    // the token.
     if (const absl::Status safe = CheckSecretAddress(endpoint);
         !safe.ok() && surroundings.variable(kEndpoint).empty()) {
       return absl::FailedPreconditionError(absl::StrCat(
@@ -56,7 +57,7 @@ absl::StatusOr<std::string> StsUrl(const CredentialSurroundings& surroundings) {
 
 absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(
     const CredentialSurroundings& surroundings, const AwsProfile& profile) {
-  // Each of the three may come from either place, as in AWS's tools.
+  // Each of the three settings may come from the environment or the profile, as in AWS's tools.
   const auto value = [&](const char* variable, absl::string_view setting) {
     const std::string of_environment = surroundings.variable(variable);
     return of_environment.empty() ? profile.Get(setting) : of_environment;

@@ -24,9 +24,10 @@ struct WebIdentity {
   std::string named_by;  // For messages: "AWS_WEB_IDENTITY_TOKEN_FILE", or the profile.
 };
 
-// Finds the identity that AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN and AWS_ROLE_SESSION_NAME give,
-// or else the identity that the profile's settings of these names give. Nullopt: there is none.
-// FailedPrecondition: the role is missing.
+// Finds the identity that AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN and AWS_ROLE_SESSION_NAME give.
+// For each variable that is not set, the profile's web_identity_token_file, role_arn or
+// role_session_name counts. Nullopt: no token file is named. FailedPrecondition: the role is
+// missing.
 absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(
     const CredentialSurroundings& surroundings, const AwsProfile& profile);
 

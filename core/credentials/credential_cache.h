@@ -181,7 +181,7 @@ class CredentialCache {
     ++failures_;
     error_ = std::move(lease).status();
     pause_ends_ = now + pause * (1 + surroundings_.draw() / 4);
-    // Once the old value has expired, there is no time for a long pause.
+    // The pause ends when the old value expires, because threads then wait for a new value.
     if (valid) pause_ends_ = std::min(pause_ends_, ends_);
     return Answer(now);
   }

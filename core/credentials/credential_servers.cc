@@ -88,7 +88,7 @@ absl::StatusOr<HttpClient*> CredentialServers::Client() {
     HttpClientOptions options = surroundings_.client.has_value()
                                     ? *surroundings_.client
                                     : HttpOptionsOfEnvironment(first_ca_variable_);
-    // One thread asks at a time.
+    // One thread asks at a time, so few connections are enough.
     options.max_connections = options.max_connections_per_origin = 2;
     SYSTOLE_ASSIGN_OR_RETURN(client_, HttpClient::Create(options));
   }
@@ -101,7 +101,7 @@ absl::StatusOr<HttpResponse> CredentialServers::Fetch(const HttpRequest& request
   bounded.timeout = std::min(request.timeout, TimeFor(request.called));
   if (bounded.timeout > absl::ZeroDuration()) return client->Fetch(bounded);
   return absl::DeadlineExceededError(
-      absl::StrCat(request.called, ": no time is left to wait for them; try again"));
+      absl::StrCat(request.called, ": no time is left to wait for the answer; try again"));
 }
 
 void CredentialServers::SetDeadline(absl::Duration deadline) {

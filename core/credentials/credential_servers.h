@@ -65,8 +65,9 @@ class CredentialServers {
   // The error that Ask() returns for an answer that is not 2xx.
   static absl::Status Refusal(const HttpRequest& request, int status, absl::string_view remedy);
 
-  // Calls `ask`, and again while it returns an error IsNoServer(), up to `times` calls in all. A
-  // machine's metadata service may start later than this process. Returns the last outcome.
+  // Calls `ask`. As long as it returns an error IsNoServer(), calls it again, up to `times` calls
+  // in all. A machine's metadata service may start later than this process. Returns the last
+  // outcome.
   absl::Status AskUntilSomebodyIsThere(int times, absl::FunctionRef<absl::Status()> ask);
 
   // For a CredentialCache: the given surroundings, with this client's sleep. The result must not

@@ -55,7 +55,7 @@ struct CredentialSurroundings {
   std::string google_metadata_host = "metadata.google.internal";
 };
 
-// `given`. If it has no function to draw, one is added.
+// `given`, with a function in `draw` even if `given` has none.
 CredentialSurroundings WithDraws(CredentialSurroundings given);
 
 // Whether the firmware says that a maker other than `maker` ("amazon", "google") made this machine.

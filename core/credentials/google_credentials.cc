@@ -71,8 +71,8 @@ class GoogleSource final : public GoogleTokenSource {
     return absl::StrCat(folder, "/application_default_credentials.json");
   }
 
-  // A token by a key file. `variable` names the file. It is null for the usual file, which need not
-  // exist.
+  // A token for the key file at `path`. `variable` is the variable that names the file. `variable`
+  // is null for the default file, which need not exist.
   absl::StatusOr<std::optional<CredentialLease<std::string>>> OfFile(const std::string& path,
                                                                      const char* variable) {
     const absl::StatusOr<std::string> text =

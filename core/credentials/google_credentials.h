@@ -36,7 +36,8 @@ class GoogleTokenSource {
 absl::StatusOr<std::optional<AwsCredentials>> GoogleHmacKeysOfEnvironment(
     const CredentialSurroundings& surroundings = {});
 
-// The usual places. Reads nothing until the first Get(). The README has the variables.
+// A source that looks in the usual places. Reads nothing until the first Get(). The README has the
+// variables.
 std::unique_ptr<GoogleTokenSource> GoogleTokensOfEnvironment(
     const CredentialSurroundings& surroundings = {}, GoogleAccess access = GoogleAccess::kRead);
 

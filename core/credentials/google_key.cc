@@ -91,7 +91,7 @@ absl::StatusOr<CredentialLease<std::string>> AskForToken(const GoogleKey& key,
     remedy = absl::StrCat("check that the key of ", Quoted(path),
                           " still exists, and this machine's clock");
   } else {
-    // No scope is named: the login has its own, and Google refuses others.
+    // The request names no scope: the login has its own scopes, and Google refuses others.
     fields = {{"grant_type", "refresh_token"},
               {"client_id", key.client_id},
               {"client_secret", key.client_secret},

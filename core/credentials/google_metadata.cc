@@ -51,8 +51,9 @@ absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::AskO
     if (!must_be_there) return std::nullopt;
     return absl::FailedPreconditionError(absl::StrCat(
         kMachine, ": the server is not Google's metadata server (status ", response->status, "); ",
-        named.empty() ? "it was before; check the network and its name servers"
-                      : "correct or unset GCE_METADATA_HOST"));
+        named.empty()
+            ? "earlier tokens came from Google's server; check the network and its name servers"
+            : "correct or unset GCE_METADATA_HOST"));
   }
   if (response->status == 404 && !looks_.has_given()) return std::nullopt;  // No service account.
   if (response->status >= 300) {

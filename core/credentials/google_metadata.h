@@ -23,8 +23,8 @@ class GoogleMetadata {
         servers_(servers),
         looks_(surroundings, servers, "google", kHostVariable) {}
 
-  // Nullopt: there is no such server, or the machine has no service account. Each of these signs
-  // shows that there is no server:
+  // Nullopt: there is no metadata server of Google, or the machine has no service account. Each of
+  // these signs shows that there is no server:
   //   1. No connection is made within a second. At its start, a process tries several times
   //      (MetadataLooks).
   //   2. The service that answers is not Google's.
