@@ -13,8 +13,8 @@ namespace systole {
 
 // Channels made with `args` call `seen` with each of their sockets before the socket is connected.
 // The calls come on gRPC's threads, several at a time, until the last of these channels is gone.
-// The socket stays gRPC's, and gRPC may close it as soon as `seen` has returned. This holds for TCP
-// and "unix:", with TLS and without.
+// gRPC owns the socket, and may close it as soon as `seen` has returned. Works for TCP and "unix:",
+// with TLS and without.
 void ObserveSockets(grpc::ChannelArguments& args, std::function<void(int fd)> seen);
 
 }  // namespace systole

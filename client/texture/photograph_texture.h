@@ -17,7 +17,8 @@ namespace systole {
 // JPEG quality at which the texture costs what photographs cost: some 0.46 bytes a pixel.
 inline constexpr int kPhotographQuality = 96;
 
-// Each vector is [height, width], row-major. It is to be added to pixel values of 0 .. 255.
+// Each vector is [height, width], row-major. Its values are to be added to pixel values from 0 to
+// 255.
 struct PhotographTexture {
   // Light and dark areas of 32 pixels and more: for pictures that have no other content.
   std::vector<float> shapes;

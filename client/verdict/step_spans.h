@@ -46,9 +46,9 @@ class StepSpans {
   void Clear();
   // The step's last chunk was handled. Called once.
   void Complete() { EndSlice(); }
-  // `other` has the spans of another copy of the same step, which came too late. The stages of that
-  // copy count up to the first span of this object, because they held up the step. REQUIRES:
-  // Complete() was called on this object, and not on `other`.
+  // `other` has the spans of another copy of the same step, which came too late. The stages of the
+  // late copy count up to the first span of this object, because until then they held up the step.
+  // REQUIRES: Complete() was called on this object, and not on `other`.
   void AddBefore(StepSpans other);
 
   using Spans = absl::InlinedVector<StageSpan, 6>;

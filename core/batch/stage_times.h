@@ -1,6 +1,6 @@
 // How long the stages of one slice took, in the process that made it. The stages follow one
 // another, and the last one ends when the slice is handed on. So the receiver can count the stages
-// back from the moment at which it gets the slice. It does not need the maker's clock:
+// back from the moment at which the slice arrives, and does not need the maker's clock:
 //
 //   | read | make | wait |   the slice arrives
 //

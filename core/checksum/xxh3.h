@@ -1,6 +1,6 @@
 // XXH3 is a fast hash that does not resist an attacker. The hash of 64 bits names a dataset, an
 // order or a spec (fingerprints). The hash of 128 bits is the digest of a slice or of an example,
-// and the key of what caches keep. The values are the same on every machine.
+// and the key of a value in a cache. The hashes are the same on every machine.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_CHECKSUM_XXH3_H_

@@ -5,8 +5,8 @@
 //   hex> <size of the name> <name of the feature>\n
 // The first four are ColumnFacts, each plus 1. The fifth field is the length of every record's
 // list, or `each` if the lengths differ. The numbers follow, least significant byte first. If the
-// lengths differ, they come first, 4 bytes each. Then come the values, 8 bytes each for int64s and
-// 4 for floats.
+// lengths differ, the lengths come first, 4 bytes each. Then come the values, 8 bytes each for
+// int64s and 4 for floats.
 //
 // The file is tied to the content of the shard, not to the state of a file. So it holds for every
 // copy of the shard, and for shards that are not open yet. An index tells from the state of a file

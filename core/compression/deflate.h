@@ -24,9 +24,10 @@ namespace systole {
 // REQUIRES: compression is kGzip or kZlib.
 absl::Status ScanDeflate(const ByteSource& file, Compression compression, RestartScan& scan);
 
-// Fills `out` with the bytes decompressed from `point` on. Returns their number. It is less than
-// out.size() if the stream ends or is damaged. Returns errors of `file`. REQUIRES: `window` has
-// kWindowBytes bytes, or `point` is the beginning of the file and `window` is empty.
+// Fills `out` with the bytes decompressed from `point` on. Returns how many bytes were
+// decompressed: fewer than out.size() if the stream ends or is damaged. Returns errors of `file`.
+// REQUIRES: `window` has kWindowBytes bytes, or `point` is the beginning of the file and `window`
+// is empty.
 absl::StatusOr<size_t> InflateAt(const ByteSource& file, Compression compression,
                                  const RestartPoint& point, absl::string_view window,
                                  absl::Span<char> out);

@@ -29,7 +29,8 @@ class DescriptorPoller {
   // Called when its descriptor is readable or the descriptor's peer is gone (CallWhen). Returns
   // true to go on watching. After false there is no further call. All handlers of a poller run on
   // its one thread, one at a time and without a lock held. So handlers need no lock against each
-  // other. They must not wait. Descriptors take turns, so a busy one does not hold up the others.
+  // other. Handlers must not wait. Descriptors take turns, so a busy one does not hold up the
+  // others.
   using Handler = std::function<bool()>;
 
   // Starts the thread. ResourceExhausted or another code if the system refuses.

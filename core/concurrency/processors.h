@@ -1,4 +1,4 @@
-// How many processors this process may use. This is the default number of threads.
+// How many processors this process may use. This number is the default number of threads.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_PROCESSORS_H_

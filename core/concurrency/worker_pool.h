@@ -25,9 +25,9 @@ class WorkerPool {
   // ends them and throws std::system_error. Use this constructor if each task needs a thread of its
   // own, and the caller cannot do without these threads.
   explicit WorkerPool(int threads);
-  // Starts `threads` threads, or fewer if the system does not give so many. Use it for tasks that a
-  // single thread could run, too. ResourceExhausted if the system gives none. REQUIRES: threads >
-  // 0.
+  // Starts `threads` threads, or fewer if the system does not give so many. Use Create() for tasks
+  // that a single thread could run, too. ResourceExhausted if the system gives none. REQUIRES:
+  // threads > 0.
   static absl::StatusOr<std::unique_ptr<WorkerPool>> Create(int threads);
   // Runs every task that was submitted, and then joins the threads. No task may be submitted any
   // more.
@@ -63,8 +63,8 @@ class WorkerPool {
 void ParallelFor(WorkerPool& pool, int64_t n, absl::FunctionRef<void(int64_t)> body);
 
 // As above, on `threads` threads. The calling thread is one of them. The others live until
-// ParallelFor returns. If the system gives fewer threads, ParallelFor uses these, perhaps only the
-// calling thread. REQUIRES: threads > 0.
+// ParallelFor returns. If the system gives fewer threads, ParallelFor uses those that it got,
+// perhaps only the calling thread. REQUIRES: threads > 0.
 void ParallelFor(int threads, int64_t n, absl::FunctionRef<void(int64_t)> body);
 
 }  // namespace systole

@@ -14,8 +14,8 @@ namespace systole {
 // Thread-compatible: a value.
 struct AwsProfile {
   std::string name;  // AWS_PROFILE, AWS_DEFAULT_PROFILE, or "default".
-  // The settings of both files together. If both files have a setting, that of the credentials file
-  // counts. If that file has any of the keys, the other file's keys do not count.
+  // The settings of both files together. If both files have a setting, the credentials file counts.
+  // If the credentials file has any of the keys, the keys in the configuration file do not count.
   IniSection settings;
 
   // The value of a setting; "" if there is none.

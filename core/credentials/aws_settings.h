@@ -19,8 +19,8 @@ absl::StatusOr<std::string> AwsRegionOfEnvironment(const CredentialSurroundings&
 
 // AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or `endpoint_url` of the profile; "" if none of them names
 // one, or if AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is "true". The value is returned as it is written,
-// so it may not be an address. Errors as above; FailedPrecondition also if the profile has a
-// section of services with S3.
+// so it may not be an address. Errors as for AwsRegionOfEnvironment(). FailedPrecondition also if
+// the profile has a section of services with S3.
 absl::StatusOr<std::string> S3EndpointOfEnvironment(
     const CredentialSurroundings& surroundings = {});
 

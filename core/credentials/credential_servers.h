@@ -49,8 +49,8 @@ class CredentialServers {
   explicit CredentialServers(const CredentialSurroundings& surroundings,
                              const char* first_ca_variable = nullptr);
 
-  // No request goes on after `deadline`, a time of the surroundings' clock. This holds until
-  // another deadline is set.
+  // No request goes on after `deadline`, a time of the surroundings' clock. The deadline holds
+  // until another one is set.
   void SetDeadline(absl::Duration deadline) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Sends the request once. Errors of HttpClient::Create() and Fetch(). DeadlineExceeded also after

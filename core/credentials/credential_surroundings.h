@@ -38,7 +38,7 @@ struct CredentialSurroundings {
   // time.
   std::function<double()> draw = {};
   // Timeouts for a server of this machine or of its network link (169.254.x.x). If there is no such
-  // server, the process knows it only after the first timeout.
+  // server, the process finds this out only after the first timeout.
   absl::Duration link_connect_timeout = absl::Seconds(1);
   absl::Duration link_timeout = absl::Seconds(5);
   // first_looks: how often a process looks for such a server at its start, until it finds one. If
