@@ -31,11 +31,11 @@ absl::StatusOr<CredentialLease<std::string>> ParseGoogleToken(absl::string_view 
   if (token.size() > kMaxGoogleTokenBytes || absl::StrContains(token, ' ') ||
       !IsSendableHeader("authorization", token)) {
     return absl::DataLossError(
-        absl::StrCat(source, " has no access token that can be sent; check who answers there"));
+        absl::StrCat(source, " has no access token that a header can hold; check the server"));
   }
   if (!answer.has_expires_in()) {
     return absl::DataLossError(
-        absl::StrCat(source, " does not say for how many seconds it is valid"));
+        absl::StrCat(source, " does not say for how many seconds its token is valid"));
   }
   SYSTOLE_ASSIGN_OR_RETURN(const absl::Duration life, LifeOfSeconds(answer.expires_in(), source));
   return CredentialLease<std::string>{.value = token, .life = life};

@@ -12,7 +12,7 @@
 
 namespace systole {
 
-// The use of a token. The token of a login can do what the login can.
+// What a token may be used for.
 enum class GoogleAccess {
   kRead,   // To read buckets, and no more.
   kWrite,  // To read and to write objects of buckets.
@@ -21,10 +21,10 @@ enum class GoogleAccess {
 // The scope of tokens.
 std::string GoogleScope(GoogleAccess access);
 
-// Reads an answer. `source` says in messages what was read.
+// Reads the token from `text`, the answer of a server. Messages name the answer as `source`.
 //   DataLoss           there is no token, or no time for which it is valid.
 //   Unavailable        the token has ended already.
-//   ResourceExhausted  too many bytes.
+//   ResourceExhausted  `text` has too many bytes.
 absl::StatusOr<CredentialLease<std::string>> ParseGoogleToken(absl::string_view text,
                                                               absl::string_view source);
 

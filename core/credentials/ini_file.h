@@ -20,7 +20,7 @@ namespace systole {
 // The most bytes of such a file. Files that people write have a few KiB.
 inline constexpr size_t kMaxIniBytes = size_t{1} << 20;
 
-// Keys, in lower case, and values. Blanks around both are removed.
+// Keys, in lower case, and their values. Blanks around keys and values are removed.
 using IniSection = std::map<std::string, std::string>;
 // Sections by the text between their brackets, as it is written: "profile a".
 using IniFile = std::map<std::string, IniSection>;
@@ -29,8 +29,8 @@ using IniFile = std::map<std::string, IniSection>;
 // key counts. Lines that begin with '#' or ';' are comments. In a value, a '#' or ';' after a blank
 // begins a comment. A line that is indented deeper than the key above it belongs to that key and is
 // skipped.
-//   DataLoss           "SOURCE:LINE: .." for any other line. The message never shows the line: it
-//                      may be a secret.
+//   DataLoss           "SOURCE:LINE: .." for any other line. The message never shows the line,
+//                      because the line may hold a secret.
 //   ResourceExhausted  more than kMaxIniBytes.
 absl::StatusOr<IniFile> ParseIni(absl::string_view text, absl::string_view source);
 

@@ -1,5 +1,5 @@
 // Decides how often a process looks for the machine's metadata service before it takes the machine
-// to have none. The rules are the same for every cloud. Each cloud has its own way to ask once.
+// to have none. The rules are the same for every cloud, but each cloud has its own request.
 #ifndef SYSTOLE_CORE_CREDENTIALS_METADATA_LOOKS_H_
 #define SYSTOLE_CORE_CREDENTIALS_METADATA_LOOKS_H_
 
@@ -21,20 +21,20 @@ namespace systole {
 template <typename Value>
 class MetadataLooks {
  public:
-  // The result of one look. Nullopt: the service that answers has no value.
+  // The result of one look. Nullopt: the service answers, but has no value.
   using Found = absl::StatusOr<std::optional<CredentialLease<Value>>>;
 
-  // `maker` makes the cloud's machines, as in IsMachineOfOther(). `variable` is the environment
-  // variable that says where the service is.
+  // `maker` is the maker of the cloud's machines, as in IsMachineOfOther(). `variable` is the
+  // environment variable that says where the service is.
   MetadataLooks(const CredentialSurroundings& surroundings, CredentialServers& servers,
                 const char* maker, const char* variable)
       : surroundings_(surroundings), servers_(servers), maker_(maker), variable_(variable) {}
 
-  // Calls `ask`. The first look calls `ask` several times while `ask` returns an error
-  // IsNoServer(), because the service may start later than this process. On a machine of another
-  // maker it calls `ask` once, unless the variable is set. Nullopt also if there is no service. But
-  // a missing service is an error if it gave a value before, or if `must_be_there`. Also returns
-  // the errors of `ask`.
+  // Looks once: calls `ask`, and returns its result. The first look repeats `ask` some times while
+  // the error is IsNoServer(), because the service may start later than this process. On a machine
+  // of another maker, if the variable is not set, the first look does not repeat `ask`. If there
+  // is no service, returns nullopt. But if the service gave a value before, or if `must_be_there`,
+  // returns the error IsNoServer() instead. Other errors of `ask` are returned, too.
   Found Ask(bool must_be_there, absl::FunctionRef<Found()> ask) {
     std::optional<CredentialLease<Value>> given;
     const absl::Status outcome = servers_.AskUntilSomebodyIsThere(Times(), [&] {

@@ -120,7 +120,7 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(
   dataset->sample_ = DatasetSample::Take(
       dataset->num_records(),
       [&](int64_t record, AlignedBuffer& scratch) -> absl::StatusOr<SampledRecord> {
-        // Each record might take as long as the first one that failed.
+        // After an outage no further record is read: each of them might take as long to fail.
         SYSTOLE_RETURN_IF_ERROR(outage);
         const absl::StatusOr<absl::string_view> payload = dataset->ReadRecord(record, scratch);
         if (IsOutage(payload.status())) outage = payload.status();

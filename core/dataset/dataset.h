@@ -42,11 +42,12 @@ struct ZippedMember {
 class Dataset {
  public:
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
-  // indexes. A shard that the index of its folder knows (known_shards.h) is opened when it is first
-  // read. Image files are one shard (GroupShards()), and several threads look at them. Compares the
-  // shards with `expected` and with the manifests beside them (manifest.h). Errors name files by
-  // base name. But errors about patterns, image files and shards on servers have the names as they
-  // were given, and names of servers. Their ReasonForClients() has only base names.
+  // indexes. A shard that the index of its folder lists (known_shards.h) is opened when it is first
+  // read. Image files are one shard (GroupShards()), and several threads open them. Compares the
+  // shards with `expected` and with the manifests beside them (manifest.h). Most errors name files
+  // by base name. Errors about patterns, image files and shards on servers have the names as they
+  // were given, and names of servers, but the ReasonForClients() of these errors has only base
+  // names.
   //   InvalidArgument  some files are images and others are not, the shards hold no record at all,
   //                    a file is not a shard (but an archive, for example), a manifest is
   //                    malformed, or a number in `expected` is negative.
@@ -61,14 +62,13 @@ class Dataset {
                                                        absl::Span<const std::string> patterns,
                                                        const ShardOptions& options = {},
                                                        const ExpectedContent& expected = {});
-  // Makes a dataset of shards that are open already. Compares them with nothing. Returns the error
-  // of the storage if it fails (IsOutage) before the features of a record are known.
+  // Makes a dataset of shards that are open already. Compares them with nothing. If the storage
+  // fails (IsOutage) before the features of a record are known, returns its error.
   static absl::StatusOr<std::shared_ptr<Dataset>> Create(
       std::string name, std::vector<std::unique_ptr<const RecordSource>> shards);
   // Makes a dataset of the records of all `members`, one member after the other. The new dataset
   // shares the members' shards, and its name is made of their names. features() and sample() are
-  // those of the first member. The other members have their own. REQUIRES: at least one member,
-  // none of them joined or zipped.
+  // those of the first member. REQUIRES: at least one member, none of them joined or zipped.
   //   InvalidArgument  more than 2^62 records.
   static absl::StatusOr<std::shared_ptr<Dataset>> Join(
       std::vector<std::shared_ptr<const Dataset>> members);
@@ -84,9 +84,11 @@ class Dataset {
   const std::string& name() const { return name_; }
   // The members that Join() got; empty for other datasets.
   absl::Span<const std::shared_ptr<const Dataset>> members() const { return members_; }
-  // The members that Zip() got; empty for other datasets. Record i has their records i.
+  // The members that Zip() got; empty for other datasets. Record i of the zip has the features of
+  // record i of each member.
   absl::Span<const ZippedMember> zipped() const { return zipped_; }
-  // The member of a zip that has this feature. Nullopt: it is no zip, or has no such feature.
+  // The member of a zip that has this feature. Nullopt if this dataset is not a zip, or if no
+  // member has the feature.
   std::optional<size_t> PartOfFeature(absl::string_view feature) const;
   absl::Span<const std::shared_ptr<const RecordSource>> shards() const { return shards_; }
   int64_t num_records() const { return map_.num_records(); }
@@ -104,28 +106,28 @@ class Dataset {
   // number in the shard. REQUIRES: 0 <= record < num_records().
   absl::StatusOr<absl::string_view> ReadRecord(int64_t record, AlignedBuffer& scratch) const;
 
-  // The member that `record` belongs to, and its number there. Without members: this dataset and
-  // `record`.
+  // The member that `record` belongs to, and the number of the record in that member. For a dataset
+  // without members: this dataset and `record`.
   std::pair<const Dataset*, int64_t> MemberOf(int64_t record) const;
 
   // "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)", or "file 'rose/1.jpg', record ..".
   // In a zip: the place in member `part`; nullopt: the places in all members.
   std::string Where(int64_t record, std::optional<size_t> part = std::nullopt) const;
 
-  // The entry for record `index` of `shard`, which has the number `record` here.
+  // The entry for record `index` of `shard`, which is record `record` of the dataset.
   static DamageLog::Entry DamageAt(const RecordSource& shard, int64_t index, int64_t record,
                                    std::string cause, DamageCause kind = DamageCause::kRecord);
 
-  // Damaged records that indexing found. num_damaged_records() counts all of them. DamagedRecords()
-  // has the first `at_most` of those that the shards list. Each shard lists at most
-  // kMaxDamagedListed.
+  // Damaged records that indexing found. num_damaged_records() counts all of them. But each shard
+  // lists at most kMaxDamagedListed of them, and DamagedRecords() has only the first `at_most`
+  // listed records.
   int64_t num_damaged_records() const { return num_damaged_records_; }
   std::vector<DamageLog::Entry> DamagedRecords(size_t at_most) const;
 
   // A note for a person: why the index of the shards' folder was not used, or could not be kept. It
   // is not an error. Empty: there is none.
   const std::string& note() const { return note_; }
-  // Adds to the note. Do not call it once other threads have the dataset.
+  // Adds to the note. Do not call AddNote() once other threads have the dataset.
   void AddNote(absl::string_view note);
 
   // Notes columns of these features for conditions on records, where shards have none
@@ -137,9 +139,9 @@ class Dataset {
   // or zipped.
   void KeepColumns(const NotedColumns& noted) const { columns_->Keep(shards_, noted); }
   // Which records meet the condition: bit i % 64 of word i / 64 for record i. `bytes` and `found`
-  // as in DatasetColumns::RecordsThatMeet(). If the dataset is joined, `found` has what the records
-  // of any member have. Errors are those of DatasetColumns::RecordsThatMeet(), and name the
-  // dataset.
+  // as in DatasetColumns::RecordsThatMeet(). If the dataset is joined, `found` gets the features
+  // that a record of any member has. Errors are those of DatasetColumns::RecordsThatMeet(), with
+  // the name of the dataset.
   absl::StatusOr<std::vector<uint64_t>> RecordsThatMeet(const Condition& condition, int64_t bytes,
                                                         std::set<std::string>& found) const;
   // A number that no other dataset of this process has or had.
@@ -151,7 +153,7 @@ class Dataset {
   const std::vector<FeatureDescription>& features() const { return sample_.features(); }
   const DatasetSample& sample() const { return sample_; }
 
-  // Payload of the smallest and of the largest record, in bytes (see RecordSource).
+  // The bytes of the smallest and of the largest record's payload (see RecordSource).
   int64_t min_payload_bytes() const { return min_payload_bytes_; }
   int64_t max_payload_bytes() const { return max_payload_bytes_; }
 

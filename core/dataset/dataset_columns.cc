@@ -30,7 +30,7 @@ absl::Status CannotRead(const RecordSource& shard, const absl::Status& error) {
                                    "); check who may read it, or note the columns anew"));
 }
 
-// What Note() found of a shard.
+// What Note() found in a shard.
 struct OfShard {
   std::vector<ColumnCounts> counts;
   // Columns of features that no record of this shard has. They are kept if another shard has the
@@ -46,9 +46,9 @@ bool IsLacking(const absl::Status& error) {
          absl::IsInvalidArgument(error);
 }
 
-// The facts of a feature in the shards that decide whether its values can be compared. For each
-// kind of list, this is the first shard that has one. So the memory does not grow with the number
-// of shards.
+// The facts of one feature that decide whether its values can be compared. Keeps only the facts of
+// the first shard with a value of each kind (bytes, float, int64, list of several values). So the
+// memory does not grow with the number of shards.
 class DecidingFacts {
  public:
   void Add(size_t shard, const ColumnFacts& facts) {
@@ -74,14 +74,14 @@ class DecidingFacts {
   std::map<size_t, ColumnFacts> facts_;  // By shard.
 };
 
-// `features` as the option of `systole index` takes them.
+// `features` as the option --columns of `systole index` takes them.
 std::string OptionText(const std::vector<std::string>& features) {
   return absl::StrJoin(features, ",", [](std::string* text, const std::string& feature) {
     absl::StrAppend(text, ForeignName(feature));
   });
 }
 
-// A shard lacks a column, as `error` says.
+// The error for a shard that lacks a column. `error` is what reading the column returned.
 absl::Status Lacking(const RecordSource& shard, const std::vector<std::string>& features,
                      const absl::Status& error) {
   return absl::FailedPreconditionError(absl::StrCat(
@@ -97,7 +97,7 @@ int DatasetColumns::ShardsAtOnce(Shards shards, size_t features) {
   constexpr int64_t kMostBytes = 256 << 20;
   int64_t most_records = 1;
   for (const auto& shard : shards) most_records = std::max(most_records, shard->num_records());
-  // Each column takes up to 12 bytes a record, and the one that is being read or written 24 more.
+  // Each column takes up to 12 bytes a record, and 24 more while it is read or written.
   const int64_t bytes_per_record = 12 * (static_cast<int64_t>(features) + 2);
   return static_cast<int>(
       std::clamp<int64_t>(kMostBytes / bytes_per_record / most_records, 1, kShardsOpenedAtOnce));

@@ -60,11 +60,11 @@ struct NotedColumns {
 
 // How many shards DatasetColumns::RecordsThatMeet() tests at a time, if the largest shard has
 // `most_records` records: as many as fit into `bytes`, but at least one. A shard takes
-// kTestedRecordBytes for each record: 36 for a column while it is read, and 8 for the bits of 64
-// tests. So the memory depends neither on the number of shards nor on the number of features. Up to
-// kShardsOpenedAtOnce threads test far shards, because these threads mostly wait. Only
-// kNearShardsTestedAtOnce threads test shards on this machine, because they take processors from
-// the feeds.
+// kTestedRecordBytes for each record: 36 for a column while the column is read, and 8 for the bits
+// of 64 tests. So the memory depends neither on the number of shards nor on the number of features.
+// Up to kShardsOpenedAtOnce threads test far shards, because these threads mostly wait. Only
+// kNearShardsTestedAtOnce threads test shards on this machine, because these threads take
+// processors from the feeds.
 inline constexpr int kNearShardsTestedAtOnce = 4;
 inline constexpr int64_t kTestedRecordBytes = 44;
 int ShardsTestedAtOnce(int64_t most_records, bool are_far, int64_t bytes);
@@ -80,15 +80,16 @@ class DatasetColumns {
       : index_dir_(std::move(index_dir)), write_index_(write_index) {}
 
   // Makes those columns of `features` that the shards do not have (MakeColumns()), several shards
-  // at a time, and keeps them in files. Columns that cannot be kept there are kept in memory. If no
-  // record of a shard has a feature, the shard's column of it waits until all shards are done. It
-  // is then kept if another shard has the feature. Columns of NotedColumns::absent are not kept.
+  // at a time, and keeps them in files. Columns that cannot be kept in files are kept in memory. If
+  // no record of a shard has a feature, the shard's column of this feature waits until all shards
+  // are done. Then the column is kept if another shard has the feature. Columns of
+  // NotedColumns::absent are not kept.
   //
   // Takes up to 256 MiB of memory for columns, or what the columns of one shard take, if that is
   // more. The columns of a shard take 12 bytes for each record and column, and 24 more for each
-  // record. Also takes up to kMostFarReadBytes for each shard that is read. Columns that wait until
-  // all shards are done do not count in this bound. Such a column takes a few bytes, or 4 for each
-  // record if its shard has damaged records.
+  // record. Besides these 256 MiB, each shard that is read takes up to kMostFarReadBytes. Columns
+  // that wait until all shards are done do not count in the 256 MiB, either. A waiting column takes
+  // a few bytes, or 4 for each record if its shard has damaged records.
   //
   //   InvalidArgument  the errors of CheckColumnNames().
   // Also the errors of MakeColumns().
@@ -96,16 +97,16 @@ class DatasetColumns {
                                     const NoteColumnsOptions& options = {}) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Keeps the columns of features that no record has, as Note() keeps others. `noted` is what
-  // Note() returned for these shards.
+  // Keeps the columns of features that no record has, in the way in which Note() keeps other
+  // columns. `noted` is what Note() returned for these shards.
   void Keep(Shards shards, const NotedColumns& noted) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // For each shard, which of its records meet the condition (RecordsThatMeet()). Reads the files of
-  // columns, of ShardsTestedAtOnce() shards at a time, and no record. Takes `bytes` of memory for
-  // columns, or what one shard takes, if that is more. Adds those features of the condition to
-  // `found` that at least one record has.
+  // For each shard, which of its records meet the condition (RecordsThatMeet()). Reads no record,
+  // only the files of columns, ShardsTestedAtOnce() shards at a time. Takes `bytes` of memory for
+  // columns, or what one shard takes, if that is more. Adds to `found` those features of the
+  // condition that at least one record has.
   //   FailedPrecondition  a shard has no column of a feature. The message has the command that
-  //                       notes one.
+  //                       makes the column.
   //   InvalidArgument     the errors of CheckComparable().
   // Also the errors of reading files of columns.
   absl::StatusOr<std::vector<std::vector<uint64_t>>> RecordsThatMeet(

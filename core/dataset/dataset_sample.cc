@@ -10,14 +10,14 @@
 namespace systole {
 namespace {
 
-// At most this many records are tried until one can be described. With a larger number, a server
-// with a damaged or foreign dataset would start slowly.
+// The most records that are tried until one can be described. With a larger number, a server with a
+// damaged or foreign dataset would start slowly.
 constexpr int64_t kMaxProbedRecords = 16;
 // How many records are looked at, spread over the dataset. Each costs a random read. The sample
 // ends earlier once its records have kMaxSpreadBytes or more.
 constexpr int64_t kSpreadRecords = 8;
 constexpr size_t kMaxSpreadBytes = 32 << 20;
-// Sizes of at most this many features are kept, because a record may have any number of them.
+// The most features whose sizes are kept, because a record may have any number of features.
 constexpr size_t kMaxFeatures = 1000;
 
 // The size noted for a bytes feature without exactly one value.

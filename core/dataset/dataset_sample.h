@@ -1,5 +1,5 @@
-// What a few records of a dataset look like. This is enough to describe the dataset's features, and
-// to refuse a spec that asks for shapes that these records do not have.
+// The features of a few records of a dataset, and their sizes. These are enough to describe the
+// dataset, and to refuse a spec whose shapes do not fit these records.
 //
 // Thread-compatible: an immutable value.
 #ifndef SYSTOLE_CORE_DATASET_DATASET_SAMPLE_H_
@@ -23,7 +23,7 @@
 
 namespace systole {
 
-// A record that was read, and how it holds features.
+// A record that was read, and the format of its features.
 struct SampledRecord {
   absl::string_view payload;
   const ExampleFormat* format = nullptr;
@@ -37,13 +37,12 @@ class DatasetSample {
   using ReadRecord =
       absl::FunctionRef<absl::StatusOr<SampledRecord>(int64_t record, AlignedBuffer& scratch)>;
 
-  // Looks at some of the `num_records` records. These are the first records, until one can be
-  // described, and a few from all over the dataset. Records that cannot be read are skipped.
+  // Reads some of the `num_records` records: the first records until one can be described, and a
+  // few more that are spread over the dataset. Skips records that cannot be read.
   static DatasetSample Take(int64_t num_records, ReadRecord read);
 
-  // The sample of records that are joined of one record of each member: the features of all
-  // `members`, with the prefix of each before the names. Of very many features, only the first are
-  // known, as in ExampleView::FirstFeatures().
+  // The sample of a zip: the features of all `members`, each name with the prefix of its member. If
+  // there are very many features, only the first ones are kept, as in ExampleView::FirstFeatures().
   struct Member {
     const DatasetSample* sample = nullptr;
     std::string prefix;
@@ -56,9 +55,10 @@ class DatasetSample {
   // Names of features, of all records that were looked at. Sorted, at most 1,000.
   std::vector<std::string> names() const;
 
-  // The sizes of the feature `name` that were seen, in words: "1 or 3 values". Empty if `size` is
-  // one of them, or if nothing is known of the feature. The size of an int64 or float feature is
-  // its number of values. The size of a bytes feature with one value is the number of bytes.
+  // The sizes of the feature `name` in the sample, in words: "1 or 3 values". Empty if `size` is
+  // one of these sizes, or if the sample does not have the feature. The size of an int64 or float
+  // feature is its number of values. The size of a bytes feature with one value is the number of
+  // bytes.
   std::string OtherSizes(absl::string_view name, int64_t size) const;
 
   // The size of the largest image in the bytes feature `name`. If `name` is empty, the images are

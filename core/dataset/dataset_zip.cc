@@ -43,7 +43,7 @@ absl::Status CheckLengths(absl::Span<const ZippedMember> members) {
         "zip[", i, "] ('", ForeignName(other.name()), "') has ", other.num_records(),
         " records and zip[0] ('", ForeignName(first.name()), "') has ", first.num_records(),
         "; want equally many, so that record i of each belongs together; pack the shards of the "
-        "longer one anew without the records that have no partner"));
+        "longer dataset anew without the records that have no partner"));
   }
   return absl::OkStatus();
 }

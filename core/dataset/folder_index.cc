@@ -73,7 +73,7 @@ bool FitsFolderIndex(const FolderIndexLine& line) {
       !is_printable(facts.identity)) {
     return false;
   }
-  // A record has a byte at least, and lies in the file.
+  // A record has at least one byte, and lies in the file.
   const PayloadRange& payload = facts.payload;
   if (facts.bytes > uint64_t{1} << 62 || facts.records < 0 ||
       facts.records > static_cast<int64_t>(std::min(facts.bytes, kMaxFarRecords)) ||
@@ -106,7 +106,7 @@ absl::StatusOr<std::vector<FolderIndexLine>> ParseFolderIndex(absl::string_view 
   }
   if (Xxh3(text) != hash) return Wrong("is damaged: its hash does not match");
   if (count > std::min(kMaxFolderShards, text.size() / kMinLineBytes)) {
-    return Wrong(absl::StrCat("is of ", count, " shards, more than it can have"));
+    return Wrong(absl::StrCat("says that it has ", count, " shards, more than fit into its bytes"));
   }
   std::vector<FolderIndexLine> lines;
   lines.reserve(count);

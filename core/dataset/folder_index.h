@@ -1,12 +1,12 @@
-// The index of a folder of shards as text, shards.manifest.idx. For each shard it has the facts
-// that a dataset must know before it reads a record (ShardFacts), and the state of the file for
-// which these facts are true.
+// The text of shards.manifest.idx, the index of a folder of shards. For each shard the index has
+// the facts that a dataset must know before it reads a record (ShardFacts), and the state of the
+// file for which these facts are true.
 //   systole-shards-1 <shards> <XXH3-64 of all that follows, 16 hex>\n
-// and for each shard, sorted by name by bytes, a line
+// and then a line for each shard, in the order of the bytes of their names:
 //   <bytes> <records> <least payload> <most payload> <content hash, 16 hex> <sizes of the three
 //   texts> <texts>\n
-// The texts follow each other: the format's name, the identity of the file (StoredState), and its
-// base name.
+// The three texts have nothing between them. They are the format's name, the identity of the file
+// (StoredState), and the base name of the file.
 //
 // The name of the file ends like the names of other indexes, so the file does not count as a shard.
 // No shard's index has this name, because no shard is called "shards.manifest" (kManifestSuffix).
@@ -41,17 +41,18 @@ struct FolderIndexLine {
   friend bool operator==(const FolderIndexLine&, const FolderIndexLine&) = default;
 };
 
-// The path of the index of `folder`, which ends with '/'. With an `index_dir` the index is there,
-// like other indexes (IndexPath()).
+// The path of the index of `folder`, which ends with '/'. If `index_dir` is not empty, the index is
+// in that folder, like other indexes (IndexPath()).
 std::string FolderIndexPath(absl::string_view folder, absl::string_view index_dir);
 
-// Whether the shard can be in such an index.
+// Whether an index of a folder can have this line.
 bool FitsFolderIndex(const FolderIndexLine& line);
 
-// REQUIRES: at most kMaxFolderShards lines, sorted by name, each name once, all of them fit.
+// The text with these lines. REQUIRES: at most kMaxFolderShards lines, sorted by name, each name
+// once, and FitsFolderIndex() is true for each line.
 std::string FolderIndexText(absl::Span<const FolderIndexLine> lines);
 
-// Reads such a text. InvalidArgument if it is malformed. The message says what is wrong.
+// The lines of a text. InvalidArgument if `text` is malformed. The message says what is wrong.
 absl::StatusOr<std::vector<FolderIndexLine>> ParseFolderIndex(absl::string_view text);
 
 }  // namespace systole

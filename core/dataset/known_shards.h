@@ -5,9 +5,9 @@
 //   ListShardStates() --> KnownShards::Read --> Find(file) --> DeferShard()
 //                                         \--> Keep(shards that were opened), for the next start
 //
-// Only folders that were listed as a whole have such an index, so only folders of buckets. In other
-// stores the state of each file takes a request of its own, so an index would not make a start
-// faster.
+// Only folders that were listed as a whole have such an index. These are folders of buckets. In
+// other stores the state of each file takes a request of its own, so an index would not make a
+// start faster.
 #ifndef SYSTOLE_CORE_DATASET_KNOWN_SHARDS_H_
 #define SYSTOLE_CORE_DATASET_KNOWN_SHARDS_H_
 
@@ -25,7 +25,8 @@
 
 namespace systole {
 
-// A folder with fewer shards in the list gets no index: they are opened at once.
+// A folder with fewer shards in the list gets no index, because all of its shards are opened at a
+// start.
 inline constexpr size_t kLeastKnownShards = 16;
 
 // The facts of a shard that was opened.
@@ -40,21 +41,22 @@ std::optional<KnownShard> KnownShardOf(const RecordSource& shard);
 // Thread-compatible.
 class KnownShards {
  public:
-  // Reads the indexes of the list's folders. They lie in these folders or in `index_dir`. An index
-  // that cannot be read gives a note. `list` must outlive this object.
+  // Reads the indexes of the list's folders, which lie in these folders or in `index_dir`. note()
+  // says which index cannot be read. `list` must outlive this object.
   static KnownShards Read(const ShardList& list, const std::string& index_dir);
 
   // The facts of a file of the list. Null: the facts are not known, or belong to another state of
   // the file. Valid as long as this object.
   const ShardFacts* Find(const ListedFile& file) const;
 
-  // Writes a folder's index anew if the index differs from what is known now. `shards` are all
-  // shards of the list that may be kept, in any order. Other lines stay if their file is still
-  // there: they belong to other globs over the same folder. Returns the first error of writing an
-  // index or of CheckMayKeep(), which names the index. Other folders are written all the same.
+  // Writes a folder's index anew if the index differs from `shards`. `shards` are all shards of the
+  // list that may be kept, in any order. Lines of other shards stay if their files are still there,
+  // because these lines belong to other globs over the same folder. Returns the first error of
+  // writing an index or of CheckMayKeep(), which names the index. After an error the indexes of the
+  // other folders are written, too.
   absl::Status Keep(absl::Span<const KnownShard> shards, bool write_index) const;
 
-  // For a person: why an index was not used. Empty: all were.
+  // For a person: why an index was not used. Empty: all indexes were used.
   const std::string& note() const { return note_; }
 
  private:

@@ -1,7 +1,7 @@
 // The memory of look-ups of records in columns (DatasetColumns::RecordsThatMeet()). All look-ups of
-// a server share kBytes. A look-up may hang for as long as its storage does, and keeps its share
-// until then. So each one takes at most a quarter of what is left, and the next one finds three
-// quarters.
+// a server share kBytes. A look-up may hang for as long as its storage hangs, and keeps its share
+// all that time. So a look-up takes at most a quarter of the memory that is left. The other three
+// quarters stay for later look-ups.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_DATASET_LOOK_UP_MEMORY_H_

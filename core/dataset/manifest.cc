@@ -23,7 +23,7 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kTfdsInfoName = "dataset_info.json";
-// The template of a TFDS split that has none of its own.
+// The template of names for a TFDS split without a template of its own.
 constexpr absl::string_view kTfdsTemplate = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
 
 // The most shards that a file may list. They take some 100 MB.
@@ -74,7 +74,8 @@ absl::StatusOr<std::vector<ListedShard>> ParseShardManifest(absl::string_view te
   return listed;
 }
 
-// The number with at least five digits, as TFDS writes it in names.
+// `number` with leading zeros, as TFDS writes it in names: with as many digits as `of` has, and at
+// least five.
 std::string TfdsNumber(int number, int of) {
   const int digits = std::max<int>(5, static_cast<int>(absl::StrCat(of).size()));
   return absl::StrFormat("%0*d", digits, number);
@@ -169,7 +170,7 @@ absl::Status WithHelp(const absl::Status& status, const std::string& path) {
       absl::StrCat(
           IsOnServer(path) ? std::string(status.message())
                            : absl::StrReplaceAll(status.message(), {{path, BaseName(path)}}),
-          "; a manifest beside shards is read whenever they are opened: correct or remove it"));
+          "; correct or remove this manifest, because it is read whenever the shards are opened"));
 }
 
 std::string SaysText(const ListedShard& listed) {

@@ -1,7 +1,7 @@
 // Compares the shards that were opened with the manifests beside them. A manifest says which shards
 // there are and how many records each has. Two kinds are read:
 //   *.manifest         a ShardManifest (proto/systole/v1/manifest.proto): `systole pack` writes one
-//   dataset_info.json  of TensorFlow Datasets: its splits' shard lengths
+//   dataset_info.json  a file of TensorFlow Datasets, with the shard lengths of its splits
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_DATASET_MANIFEST_H_
@@ -40,8 +40,8 @@ inline constexpr size_t kMaxShardDifferences = 100;
 
 // Compares `opened`, the shards that ListShards(patterns) names, with the manifests in their
 // folders. Ignores a listed shard that no pattern matches, a missing shard without records, and a
-// shard that no manifest lists. The differences are in the order of the folders, manifests and
-// lists. Folders in `listed` are not listed again.
+// shard that no manifest lists. The differences are in the order of the folders, of the manifests
+// in a folder, and of the entries in a manifest. Folders in `listed` are not listed again.
 //   InvalidArgument    a manifest is malformed. The message has its base name and the field.
 //   ResourceExhausted  a file is larger than a manifest may be.
 //   PermissionDenied   a manifest may not be read.
@@ -50,8 +50,8 @@ absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
     absl::Span<const std::string> patterns, absl::Span<const ShardCount> opened,
     absl::Span<const FolderList> listed = {});
 
-// OK if there is no difference. Otherwise NotFound if the first one is a missing shard, and
-// DataLoss for any other. The message has the first difference, how many there are, and what to do.
+// OK if there is no difference. NotFound if the first difference is a missing shard, and DataLoss
+// if it is another one. The message has the first difference, how many there are, and what to do.
 absl::Status CheckNoDifferences(absl::Span<const ShardDifference> differences);
 
 // The text of a manifest that lies in the folder of these shards.

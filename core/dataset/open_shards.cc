@@ -30,15 +30,15 @@ absl::Status CannotList(const absl::Status& error) {
                                                          : "its files cannot be listed");
 }
 
-// The error of OpenShard() for an object on a server. It is for the person who named the object. It
-// may name the server, the address of a redirect, variables, or files of authorities.
+// The error of OpenShard() for an object on a server. `error` is for the person who named the
+// object. It may name the server, the address of a redirect, variables, or files of authorities.
 absl::Status CannotOpen(const absl::Status& error, const std::string& path) {
   return WithLogAsReason(
       error, absl::StrCat("shard \"", ForeignName(NameForClients(path)), "\" cannot be opened"));
 }
 
-// The error of CompareWithManifests() if any shard is on a server. It may name the same things as
-// CannotOpen().
+// The error of CompareWithManifests() if any shard is on a server. `error` may name the same things
+// as in CannotOpen().
 absl::Status CannotCompare(const absl::Status& error) {
   return WithLogAsReason(error, "a manifest beside its shards cannot be read");
 }
@@ -54,7 +54,7 @@ absl::Status WithoutFolder(const absl::Status& status, const std::string& path) 
                           {{path, base}, {shown, base}, {ForeignText(shown), ForeignText(base)}}));
 }
 
-// The dataset has `seen` of `what` ("records" or "bytes").
+// `what` is "records" or "bytes", and `seen` is how many of them the dataset has.
 absl::Status CheckExpected(absl::string_view name, absl::string_view what, int64_t seen,
                            int64_t wanted) {
   if (wanted < 0) {

@@ -1,6 +1,6 @@
 // The lists of records by condition that feeds use now. Feeds with the same condition share a list.
-// A list takes a bit for each record, and lives as long as a feed uses it. Their number is limited,
-// because peers decide which conditions there are.
+// A list takes a bit for each record, and lives as long as a feed uses it. The number of lists is
+// limited, because peers decide which conditions there are.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_DATASET_RECORD_LISTS_H_
@@ -27,16 +27,16 @@ class RecordLists {
   // The most lists in use at once.
   static constexpr size_t kMost = 64;
 
-  // `make_room` is called without a lock when a list finds no place. It frees the lists of feeds
-  // that nobody uses any more, and returns whether there were any. It is valid while Find() is
-  // called.
+  // `make_room` is called without a lock when there is no place for a list. It frees the lists of
+  // feeds that nobody uses any more, and returns whether it freed any. It must be valid during each
+  // call of Find().
   explicit RecordLists(std::function<bool()> make_room = nullptr)
       : make_room_(std::move(make_room)) {}
 
-  // The list of `key`. If no feed uses it, `make` makes it, and it counts for `peer` until it is
-  // freed. If another thread makes it just now, it is made twice, and one of the two is kept. A
-  // peer gets a place only while fewer lists count for it than there are places left. So the first
-  // peer gets half of the places, the next one half of the others, and so on.
+  // The list of `key`. If no feed uses the list, `make` makes it, and it counts for `peer` until it
+  // is freed. If two threads make the list at the same time, one of the two lists is kept. A peer
+  // gets a place only while its lists are fewer than the places that are left. So the first peer
+  // gets half of the places, the next peer half of the places that are left, and so on.
   //   ResourceExhausted  kMost lists are in use, or the peer has no place left. The message says
   //                      what to do.
   // Also the errors of `make`.
@@ -44,10 +44,10 @@ class RecordLists {
       const std::string& key, const std::string& peer,
       absl::FunctionRef<absl::StatusOr<RecordList>()> make) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What the makers of lists take memory from.
+  // The memory that is shared by the calls of `make`.
   LookUpMemory& memory() { return memory_; }
 
-  // Lists in use.
+  // The number of lists in use.
   size_t size() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -59,7 +59,7 @@ class RecordLists {
     bool in_use() const { return in_making || !list.expired(); }
   };
 
-  // The list if it is known. Null: it is to be made, and has a place now.
+  // The list of `key` if a feed uses it. Null: there is no such list yet, but it has a place now.
   absl::StatusOr<std::shared_ptr<const RecordList>> TakePlace(const std::string& key,
                                                               const std::string& peer)
       ABSL_LOCKS_EXCLUDED(mu_);

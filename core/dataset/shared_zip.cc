@@ -25,7 +25,7 @@ class Zips {
     return found == zips_.end() ? nullptr : found->second.lock();
   }
 
-  // The zip of the key from now on: `made`, or the one of another thread.
+  // Returns the zip that the key has from now on: `made`, or the zip that another thread added.
   std::shared_ptr<const Dataset> Add(Key key, std::shared_ptr<const Dataset> made)
       ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);

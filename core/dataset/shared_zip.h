@@ -15,8 +15,8 @@
 namespace systole {
 
 // The zip of these members with these prefixes, in this order. It is made (Dataset::Zip()) if
-// nobody in the process has it, and freed when nobody has it any more. If another thread makes it
-// just now, it is made twice, and one of the two is kept. Errors are those of Dataset::Zip().
+// nobody in the process has it, and freed when nobody has it any more. If two threads make the zip
+// at the same time, one of the two zips is kept. Errors are those of Dataset::Zip().
 absl::StatusOr<std::shared_ptr<const Dataset>> SharedZip(std::vector<ZippedMember> members);
 
 }  // namespace systole

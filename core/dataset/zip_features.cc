@@ -68,7 +68,7 @@ absl::StatusOr<std::vector<uint64_t>> RecordsOfZipThatMeet(
     if (!found.has_value()) {
       return absl::FailedPreconditionError(absl::StrCat("no member of the zip has a feature '",
                                                         ForeignName(feature),
-                                                        "': it begins with no member's prefix"));
+                                                        "': the name has no member's prefix"));
     }
     of_one = of_one && member.value_or(found->member) == found->member;
     member = found->member;

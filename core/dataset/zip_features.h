@@ -37,15 +37,16 @@ struct ZipFeature {
   size_t member = 0;
   absl::string_view name;  // In the member's records.
 };
-// The feature that is named `name` in the zip. If no member's first record has it: that of the
-// member with the longest prefix of `name`. Nullopt: `name` begins with no member's prefix.
+// The feature that is named `name` in the zip. If no member's first record has the feature, it is
+// taken to belong to the member whose prefix begins `name`, and to the longest prefix if there are
+// several. Nullopt: `name` begins with no member's prefix.
 std::optional<ZipFeature> FindZipFeature(absl::Span<const FeaturesOfMember> members,
                                          absl::string_view name);
 
 // Which records of a zip meet the condition, as bits (RecordsThatMeet() in core/column). `ask`
-// answers conditions on features of one member, under the names that they have there. Conditions on
-// several members are put together. So a record that one member cannot read may meet an `any` by
-// another member.
+// answers conditions on features of one member, with the names that the features have in that
+// member. The answers of several members are put together. So a record that one member cannot read
+// may meet an `any` by a feature of another member.
 //   FailedPrecondition  no member has such a feature.
 // Also the errors of `ask`.
 using AskMember = absl::FunctionRef<absl::StatusOr<std::vector<uint64_t>>(

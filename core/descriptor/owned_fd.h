@@ -1,6 +1,6 @@
 // A file descriptor with an owner. The owner's destructor closes it.
 //
-// Thread-compatible. Moves, does not copy.
+// Thread-compatible. Can be moved, not copied.
 #ifndef SYSTOLE_CORE_DESCRIPTOR_OWNED_FD_H_
 #define SYSTOLE_CORE_DESCRIPTOR_OWNED_FD_H_
 

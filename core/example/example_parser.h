@@ -62,7 +62,8 @@ class ExampleView {
   static absl::StatusOr<ExampleView> Parse(absl::string_view record ABSL_ATTRIBUTE_LIFETIME_BOUND,
                                            const ExampleFormat& format = TensorFlowExample());
 
-  // The feature. Its kind is kMissing if there is none. A missing feature also borrows `name`.
+  // The feature. Its kind is kMissing if the record lacks it. A missing feature also borrows
+  // `name`.
   FeatureView Find(absl::string_view name ABSL_ATTRIBUTE_LIFETIME_BOUND) const;
 
   // All features, sorted by name, each name once. Features that are present without a list are
@@ -84,8 +85,7 @@ class ExampleView {
   mutable MadeText made_;  // For all features given out.
 };
 
-// A feature that a record holds, without borrowing from the record. For the description of a
-// dataset.
+// A feature that a record holds, for the description of a dataset. Does not borrow from the record.
 struct FeatureDescription {
   std::string name;
   FeatureKind kind = FeatureKind::kMissing;

@@ -1,5 +1,5 @@
-// Reads the features of one tf.train.Example in the order in which they are encoded, and checks
-// everything it passes. Only tensorflow_example.cc uses it.
+// Reads the features of one tf.train.Example in the order in which they are encoded, and checks all
+// bytes that it reads or skips. Only tensorflow_example.cc uses this class.
 //
 // Thread-compatible. Borrows the record.
 #ifndef SYSTOLE_CORE_EXAMPLE_FEATURE_DECODER_H_
@@ -19,13 +19,14 @@ class FeatureDecoder {
  public:
   explicit FeatureDecoder(absl::string_view record) : record_(record) {}
 
-  // Calls `visit` with each map entry. If a name comes twice, the later entry counts. Call it once.
+  // Calls `visit` with each map entry. If a name comes twice, the later entry counts. Call Decode()
+  // once.
   //   DataLoss  the record is not an Example; names the byte. Some entries may have been visited
   //             before.
   absl::Status Decode(absl::FunctionRef<void(const FeatureView&)> visit);
 
  private:
-  // Each sets bad_ and returns false if bytes are malformed.
+  // Each of these sets bad_ and returns false if bytes are malformed.
   bool DecodeExample(absl::FunctionRef<void(const FeatureView&)> visit);
   bool DecodeFeatures(absl::string_view features,
                       absl::FunctionRef<void(const FeatureView&)> visit);

@@ -29,7 +29,8 @@ bool ForEachField(absl::string_view message, Visit visit) {
   return true;
 }
 
-// A float is copied as it is. Protobuf and these processors have its lowest byte first.
+// The bytes of a float are copied as they are. In protobuf, and on a processor for which this check
+// succeeds, the lowest byte comes first.
 static_assert(std::endian::native == std::endian::little);
 
 std::string Values(int64_t count) { return absl::StrCat(count, count == 1 ? " value" : " values"); }

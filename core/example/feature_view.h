@@ -1,11 +1,11 @@
-// One feature of a record, read in place, without a copy or an allocation. Made by an
-// ExampleFormat, which has checked the bytes. Bytes of a mapped file may change afterwards. Even
-// then the returned views lie within the record, and nothing is written outside the caller's span.
-// If a read notices the change, it returns DataLoss.
+// One feature of a record, read in place, without a copy or an allocation. An ExampleFormat makes
+// the view, after it has checked the bytes. Bytes of a mapped file may change after this check.
+// Even then the returned views lie within the record, and nothing is written outside the caller's
+// span. If a read notices the change, it returns DataLoss.
 //
-// Thread-compatible. Borrows the record and its name. The name comes from the format or, if the
-// feature is missing, from the caller. The record and the name must outlive this view and the views
-// that it returns.
+// Thread-compatible. Borrows the record and the feature's name. The name comes from the format or,
+// if the feature is missing, from the caller. The record and the name must outlive this view and
+// the views that it returns.
 #ifndef SYSTOLE_CORE_EXAMPLE_FEATURE_VIEW_H_
 #define SYSTOLE_CORE_EXAMPLE_FEATURE_VIEW_H_
 
@@ -33,9 +33,9 @@ class FeatureView {
   static FeatureView OfBytes(absl::string_view name, absl::string_view value);
   static FeatureView OfInt64(absl::string_view name, int64_t value);
   static FeatureView OfFloat(absl::string_view name, float value);
-  // Features of any number of values, which lie one after the other in memory as the processor
-  // holds them, at any address. Borrows the values. The number of bytes is a multiple of a value's
-  // size.
+  // Features of any number of values. The values lie one after the other in memory, in the
+  // processor's byte order and at any address. Borrows the values. The number of bytes is a
+  // multiple of a value's size.
   static FeatureView OfInt64Array(absl::string_view name, absl::string_view values);
   static FeatureView OfFloatArray(absl::string_view name, absl::string_view values);
 
@@ -49,7 +49,7 @@ class FeatureView {
   absl::string_view name() const { return name_; }
   FeatureKind kind() const { return kind_; }
 
-  // Values in the list; 0 if missing. A list may also be present and empty.
+  // The number of values in the list. 0 if the feature is missing, or if its list is empty.
   int64_t count() const { return count_; }
 
   // OK if the kind and the count fit exactly. Otherwise InvalidArgument, which names the feature,
@@ -66,16 +66,17 @@ class FeatureView {
   // exactly count() elements. Errors as above. O(count()).
   absl::Status GetBytes(absl::Span<absl::string_view> out) const;
 
-  // Copies the whole list; `out` must have exactly count() elements. Otherwise InvalidArgument as
-  // above, and `out` is left alone. Floats keep every bit (NaN payloads too).
+  // Copies the whole list; `out` must have exactly count() elements. If the number of elements or
+  // the kind is wrong, returns InvalidArgument as above, and leaves `out` alone. Floats keep every
+  // bit (NaN payloads too).
   absl::Status CopyInt64s(absl::Span<int64_t> out) const;
   absl::Status CopyFloats(absl::Span<float> out) const;
   // Copies the first out.size() values of a list that may have more. Errors as above.
   absl::Status CopyFirstInt64s(absl::Span<int64_t> out) const;
   absl::Status CopyFirstFloats(absl::Span<float> out) const;
 
-  // All values, if they lie in memory as a span has them, so that a caller need not copy them.
-  // Otherwise a span without data.
+  // All values, if they are floats and lie aligned one after the other in memory. So a caller need
+  // not copy them. Otherwise a span without data.
   absl::Span<const float> FloatsInPlace() const;
 
  private:
@@ -107,7 +108,7 @@ class FeatureView {
     size_t values = 0;
     bool all = false;
   };
-  // Of an array.
+  // For the form kArray.
   template <typename Number>
   Copied CopyArray(absl::Span<Number> out) const;
   Copied ReadInt64s(absl::Span<int64_t> out) const;
@@ -115,8 +116,9 @@ class FeatureView {
 
   absl::string_view name_;
   // The list's encoding, if it is in one piece, as every writer makes it. Protobuf allows several
-  // pieces. For those, `entry_` is the map entry around them. Its first `skipped_lists_` lists do
-  // not count, because a later list of another kind replaced them.
+  // pieces. If there are several, `entry_` is the map entry around the pieces. The first
+  // `skipped_lists_` lists of the entry do not count, because a later list of another kind replaced
+  // them.
   absl::string_view list_;
   absl::string_view entry_;
   int64_t skipped_lists_ = 0;

@@ -91,14 +91,14 @@ bool WireReader::SkipScalar(uint32_t tag) {
     case kWireFixed32:
       return Skip(4);
     case kWireEndGroup:
-      return Fail("a group ends that did not begin");
+      return Fail("a group's end has no beginning");
     default:
       return Fail("a field has a wire type that does not exist");
   }
 }
 
 bool WireReader::SkipGroup(uint32_t tag) {
-  // The tags of the open groups. This is a stack of our own, instead of recursion.
+  // The tags of the open groups. This array is the stack, so no function calls itself.
   uint32_t open[kMaxWireDepth];
   int groups = 0;
   do {

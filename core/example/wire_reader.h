@@ -34,8 +34,8 @@ class WireReader {
 
   bool done() const { return next_ == end_; }
 
-  // Each reads one item and returns true, or returns false at malformed bytes. Then error() says
-  // what is wrong, position() says where, and nothing more may be read.
+  // Each of these reads one item and returns true, or returns false at malformed bytes. After
+  // false, error() says what is wrong, position() says where, and nothing more may be read.
   bool ReadTag(uint32_t* tag);
   bool ReadVarint(uint64_t* value);
   bool ReadFixed32(uint32_t* value);

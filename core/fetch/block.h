@@ -58,15 +58,16 @@ class Block {
   const BlockBuffer buffer_;
 };
 
-// While a task holds a BlockPtr, its block is in use. The block stays in memory, and all tasks that
+// While a task holds a BlockPtr, the block is in use. The block stays in memory, and all tasks that
 // need it get this same block.
 using BlockPtr = std::shared_ptr<const Block>;
 
 // The part of one block that a task needs.
 struct BlockUse {
   BlockRange range;
-  // How many records of the block this use reads, and how many records of it a whole pass of the
-  // feed reads. These two numbers show when a feed has read all records of the block that it needs.
+  // How many records of the block this use reads, and how many records of the block a whole pass of
+  // the feed reads. These two numbers show when a feed has read all records of the block that it
+  // needs.
   int64_t records = 1;
   int64_t records_in_block = 1;
 };
@@ -79,8 +80,8 @@ struct BlockWant {
   uint64_t feed = 0;
   // The dataset that is read. Its storage may hang, so it gets only a part of the requests.
   uint64_t dataset = 0;
-  // Keeps the sources alive. The table holds it until all reads that this want began have ended. If
-  // a read hangs, this is longer than the ticket lives.
+  // Keeps the sources alive. The table holds `owner` until all reads that this want began have
+  // ended. If a read hangs, the table may hold `owner` longer than the ticket lives.
   std::shared_ptr<const void> owner = nullptr;
 };
 

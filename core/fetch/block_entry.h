@@ -27,7 +27,7 @@ struct BlockEntry {
   std::shared_ptr<const void> owner;  // BlockWant::owner, until the entry's read begins.
   int64_t number = 0;                 // Later entries have higher numbers.
   int64_t cost = 0;
-  std::optional<std::list<BlockEntry*>::iterator> queued;  // Its place in the queue.
+  std::optional<std::list<BlockEntry*>::iterator> queued;  // The entry's place in the queue.
   std::vector<int64_t> reads;                              // The reads under way.
   std::shared_ptr<const Block> block;                      // Set once the block has come.
   std::vector<int64_t> waiters;  // Wants that have not got all of their blocks.
@@ -42,7 +42,7 @@ struct BlockRead {
   std::shared_ptr<const void> owner;
   std::shared_ptr<InterruptFlag> flag;
   ReadWatch watch;
-  int64_t bytes = 0;  // The bytes that DatasetParts counts for the read; 0 once it has arrived.
+  int64_t bytes = 0;  // The bytes that DatasetParts counts for the read; 0 after Arrive().
   int64_t cost = 0;   // The memory that the read holds beside the memory of its entry.
   bool hung = false;
 };

@@ -28,14 +28,14 @@ absl::Status HasNotCome(const BlockRange& range, absl::Duration timeout) {
 absl::Status ComesTooSlowly(const BlockRange& range, absl::Duration taken, int64_t come_bytes) {
   return absl::UnavailableError(absl::StrCat(
       PlaceOf(range), ": in ", absl::FormatDuration(absl::Trunc(taken, absl::Milliseconds(100))),
-      " only ", come_bytes, " bytes have come, those of failed attempts included; the storage, or ",
-      "the network to it, is too slow for a feed; check both"));
+      " only ", come_bytes, " bytes have come, including those of failed attempts; the storage, ",
+      "or the network to it, is too slow for a feed; check both"));
 }
 
 absl::Status AllReadsHang(const BlockRange& range, absl::Duration timeout) {
   return absl::UnavailableError(absl::StrCat(
-      PlaceOf(range), ": not read: all reads that this dataset ",
-      "may have under way have hung for ", absl::FormatDuration(timeout), "; ", kLookThere));
+      PlaceOf(range), ": not read: this dataset may begin no further read, because its reads have ",
+      "hung for ", absl::FormatDuration(timeout), "; ", kLookThere));
 }
 
 absl::Status EndsTooSoon(const BlockRange& range, size_t read) {

@@ -37,7 +37,8 @@ absl::StatusOr<BlockBuffer> BlockMemory::Take(int64_t bytes) {
       if (buffer.has_value()) return BlockBuffer(*std::move(buffer), this);
     }
   }
-  // Another buffer is about to be freed, or the block is larger than the whole budget.
+  // The budget has no room now. The block is larger than the whole budget, or another thread is
+  // about to free a buffer.
   SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer buffer,
                            AlignedBuffer::Create(bytes, int64_t{kFilePageBytes}));
   return BlockBuffer(std::move(buffer));

@@ -18,8 +18,8 @@
 
 namespace systole {
 
-// Where the bytes of a block begin in its buffer, which starts on a page. So the cache on disk can
-// write them without a copy (DiskWrite::kDirect).
+// Where the bytes of a block begin in its buffer. A buffer starts on a page. Before the bytes there
+// is room for a header, so the cache on disk can write them without a copy (DiskWrite::kDirect).
 inline constexpr uint64_t kBlockBegin = kDiskEntryHeaderBytes;
 
 // The size of the buffer for a block of `size` bytes. REQUIRES: size <= 2^40.
@@ -27,8 +27,8 @@ int64_t BufferBytesFor(uint64_t size);
 
 class BlockMemory;
 
-// A buffer that returns to its BlockMemory when it is destroyed. Thread-compatible. Moves, does not
-// copy.
+// A buffer that returns to its BlockMemory when it is destroyed. Thread-compatible. Can be moved,
+// not copied.
 class BlockBuffer {
  public:
   // `from` is null if the buffer belongs to no BlockMemory.

@@ -120,12 +120,12 @@ class BlockReader::InUse {
 };
 
 void BlockReader::Release(std::vector<BlockTable::Handed> blocks) {
-  // Released before the table counts the blocks as unused.
+  // The pointers are released before the table counts the blocks as unused.
   for (BlockTable::Handed& each : blocks) each.block.reset();
   BlockTable::Freed freed;
   MutexLock lock(mu_);
   for (const BlockTable::Handed& each : blocks) {
-    // The table has no block that could not be read.
+    // Blocks that could not be read have no entry, because the table does not keep them.
     if (each.entry != nullptr) table_.Release(each);
   }
   freed = CollectFreed();
@@ -148,7 +148,7 @@ void BlockReader::Wake() {
   if (idle_ > 0) {
     may_read_.Signal();
   } else if (threads_.size() < static_cast<size_t>(options_.requests)) {
-    StartReading().IgnoreError();  // If the system gives no thread more, there is at least one.
+    StartReading().IgnoreError();  // At least one thread runs, if the system gives no further one.
   }
 }
 

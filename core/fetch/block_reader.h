@@ -105,8 +105,8 @@ class BlockReader {
   BlockReader& operator=(const BlockReader&) = delete;
 
   // Never waits. REQUIRES: the want has a use. If hanging reads hold all requests that the dataset
-  // may have, returns kReady with blocks whose status says so. If the system gives no thread to
-  // read, the status of the blocks is ResourceExhausted.
+  // may have, returns kReady with blocks whose status says so. If the system gives no thread for
+  // reading, returns kReady with blocks whose status is ResourceExhausted.
   BlockReading TryRead(BlockWant want, Done done);
 
   // The blocks of the want, in the order of its uses, if all of them are in memory. Begins no read.
@@ -139,7 +139,7 @@ class BlockReader {
   absl::Status StartReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Starts the thread that watches and one thread that reads, if they do not run yet.
   absl::Status StartFirstThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Wakes, or starts, the threads that the table's state asks for.
+  // Wakes or starts the threads for which the table has work.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Collects the work to do after a change of the table. Only for the reader's own threads.
   Later Collect(std::vector<BlockTable::Finished> finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -171,7 +171,7 @@ class BlockReader {
   bool watch_rests_ ABSL_GUARDED_BY(mu_) = false;
   bool room_due_ ABSL_GUARDED_BY(mu_) = false;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  // Each has one thread, so that threads start one by one. The threads end when stopping_ is set.
+  // Each pool has one thread, so that threads start one by one. Threads end once stopping_ is set.
   std::vector<std::unique_ptr<WorkerPool>> threads_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<WorkerPool> watch_ ABSL_GUARDED_BY(mu_);  // Null before the first want.
 };

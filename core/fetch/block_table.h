@@ -50,7 +50,7 @@ struct BlockTableOptions {
 
 class BlockTable {
  public:
-  // If its block's status is OK, the block is in use until Release(handed).
+  // If the block's status is OK, the block is in use until Release(handed).
   using Handed = HandedBlock;
   // A want that has got all of its blocks, in the order of its uses.
   struct Finished {
@@ -83,7 +83,7 @@ class BlockTable {
 
   // REQUIRES: the want has a use, and its sources live.
   Admission Admit(const BlockWant& want);
-  // The same for a want whose blocks are all in memory; nullopt, and no change, if they are not.
+  // Admits the want if all of its blocks are in memory. Otherwise changes nothing: nullopt.
   std::optional<std::vector<Handed>> AdmitFromMemory(const BlockWant& want);
   // The want does not need its blocks any more. Does nothing if the want has got them, or was
   // dropped.
@@ -107,8 +107,8 @@ class BlockTable {
   // Finds reads that have timed out (ReadWatch).
   std::vector<Finished> Look(absl::Duration now);
 
-  // Whether a want that was refused may be admitted now. After true, returns false until another
-  // want is refused.
+  // Whether a want that was refused may be admitted now. Once it has returned true, it returns
+  // false until another want is refused.
   bool TakeRoom() { return std::exchange(has_room_, false); }
   Freed TakeFreed() { return std::exchange(freed_, {}); }
 
@@ -141,7 +141,7 @@ class BlockTable {
   std::vector<Handed> Finish(int64_t want);
   // Ends an entry that has no block. All wants that wait get the error.
   void Fail(Entry& entry, absl::Status status, std::vector<Finished>& finished);
-  // Separates the entry's reads from it. From now on each read holds its memory itself.
+  // Separates the entry from its reads. From now on each read holds its memory itself.
   void Detach(Entry& entry);
   void FreeIfUnused(Entry& entry);
   void TakeInUse(Entry& entry);
@@ -152,7 +152,7 @@ class BlockTable {
   const BlockTableOptions options_;
   absl::flat_hash_map<BlockKey, std::unique_ptr<Entry>, BlockKeyHash> entries_;
   std::unordered_map<int64_t, Entry*> by_number_;
-  std::map<uint64_t, std::list<Entry*>> queues_;  // By dataset. None is empty.
+  std::map<uint64_t, std::list<Entry*>> queues_;  // By dataset. No queue is empty.
   std::map<int64_t, Read> reads_;
   Wants wants_;
   std::vector<int64_t> slow_;  // Reads whose blocks should be read a second time.

@@ -79,7 +79,7 @@ BlockTable::Job BlockTable::Begin(Entry& entry, std::shared_ptr<const void> owne
 void BlockTable::Detach(Entry& entry) {
   for (const int64_t number : entry.reads) {
     Read& read = reads_.at(number);
-    // One of the reads fills the memory of the entry.
+    // A read without a cost of its own fills the memory of the entry.
     if (read.cost == 0) read.cost = entry.cost;
     if (read.hung) hung_bytes_ += read.cost;
     read.entry = nullptr;
@@ -100,10 +100,10 @@ std::vector<BlockTable::Finished> BlockTable::Arrive(int64_t number,
   }
   Entry& entry = *std::exchange(read.entry, nullptr);
   std::erase(entry.reads, number);
-  // The read whose memory is the entry's from now on.
+  // The other read of the block, if there is one and it is under way.
   Read* const other = entry.reads.empty() ? nullptr : &reads_.at(entry.reads.front());
   if (!block->status().ok()) {
-    if (other != nullptr) {  // The other read may still succeed, in the entry's memory.
+    if (other != nullptr) {  // This read may still succeed. It gets the memory of the entry.
       read.cost = std::exchange(other->cost, 0) + read.cost;
       return {};
     }
@@ -112,7 +112,7 @@ std::vector<BlockTable::Finished> BlockTable::Arrive(int64_t number,
     Erase(entry);
     return finished;
   }
-  // The block has the entry's memory now, and the other read keeps the other memory.
+  // The block has the entry's memory now. The other read, if any, keeps the memory of this read.
   read.cost = 0;
   if (other != nullptr) {
     other->cost = 0;

@@ -39,9 +39,10 @@ bool DatasetParts::MayQueue(uint64_t dataset, int64_t blocks, int64_t bytes) con
   const Counts of = Of(dataset);
   if (of.bytes > of.hung_bytes && of.bytes + bytes > MemoryFor(of)) return false;
   if (of.queued == 0) return true;
-  // How many blocks can begin at once. These leave the queue.
+  // How many blocks leave the queue at once, because their reads can begin.
   const int64_t begin_now = std::min(RequestsFor(of) - of.under_way, requests_ - all_.under_way);
-  // How many blocks may wait in the queue. Requests that hang do not count: they serve no queue.
+  // How many blocks may wait in the queue. Requests that hang do not count, because they take no
+  // further block from the queue.
   const int64_t queue =
       std::max<int64_t>(1, PartOf(requests_ - all_.hung - (all_.queued - of.queued)));
   return of.queued + blocks <= std::max<int64_t>(0, begin_now) + queue;

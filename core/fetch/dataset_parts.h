@@ -6,8 +6,8 @@
 // quarter of that quarter is left. However small its part, a dataset may hold one request if one is
 // free, and queue one want if the memory allows it.
 //
-// The first read of a block is queued, then under way. A second read of the same block, after a
-// slow one, is never queued. Either may hang. Thread-compatible.
+// The first read of a block is queued, then under way. If this read is slow, a second read of the
+// block may begin, which is never queued. Both reads may hang. Thread-compatible.
 #ifndef SYSTOLE_CORE_FETCH_DATASET_PARTS_H_
 #define SYSTOLE_CORE_FETCH_DATASET_PARTS_H_
 
@@ -29,9 +29,9 @@ class DatasetParts {
   bool MayQueue(uint64_t dataset, int64_t blocks, int64_t bytes) const;
   // Whether one more read of the dataset may begin.
   bool MayBegin(uint64_t dataset) const;
-  // Whether nothing more is read for the dataset until a read that hangs comes back: the dataset's
-  // reads that hang hold its part of the requests or of the memory, or those of all datasets hold
-  // all requests.
+  // Whether no read of the dataset can begin until a read that hangs comes back. This is true
+  //   * if the dataset's hanging reads hold its whole part of the requests or of the memory, or
+  //   * if the hanging reads of all datasets together hold all requests.
   bool AllHang(uint64_t dataset) const;
 
   // Queue(): a block enters the queue with its memory. Unqueue(): the block leaves the queue
@@ -58,7 +58,7 @@ class DatasetParts {
     int64_t queued = 0;
     int64_t under_way = 0;  // Including reads that hang.
     int64_t hung = 0;
-    int64_t bytes = 0;  // The memory of all these reads.
+    int64_t bytes = 0;  // The memory of all reads that are queued or under way.
     int64_t hung_bytes = 0;
   };
 

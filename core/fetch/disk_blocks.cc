@@ -9,7 +9,7 @@
 namespace systole {
 namespace {
 
-// The store's number for a feed. Any number but kNobody is a user's.
+// The number of a user in the store, for a feed. kNobody stands for no user, so no feed gets it.
 uint64_t UserOf(uint64_t feed) { return std::max(feed, KeptSet::kNobody + 1); }
 
 }  // namespace

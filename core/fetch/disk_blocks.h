@@ -22,7 +22,7 @@ std::optional<CacheKey> DiskKeyOf(const BlockRange& range);
 // Thread-safe.
 class DiskBlocks {
  public:
-  // Null: keeps nothing.
+  // If `store` is null, keeps nothing.
   explicit DiskBlocks(std::shared_ptr<DiskStore> store) : store_(std::move(store)) {}
 
   // Fills `out` with the block, if it is kept. If it is not kept, `out` may have any bytes.

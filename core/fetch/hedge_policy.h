@@ -32,8 +32,8 @@ class HedgePolicy {
   // reads of about its size are known.
   bool IsSlow(uint64_t size, absl::Duration taken) const;
 
-  // Whether another hedge may begin: with it, hedges are still at most a twentieth of all reads.
-  // Call this right before the hedge begins, and then count it.
+  // Whether another hedge may begin: even with this hedge, hedges are at most a twentieth of all
+  // reads. Call MayHedge() right before the hedge begins, and then count the hedge.
   bool MayHedge() const { return (hedges_ + 1) * kReadsForEachHedge <= reads_; }
   void CountHedge() { ++hedges_; }
 
