@@ -10,8 +10,8 @@
 
 namespace systole {
 
-// This is so long that one step or one pause changes little, and so short that the average soon
-// shows clients that come and go.
+// This time is so long that one step or one pause changes the average little. It is so short that
+// the average soon shows clients that come and go.
 inline constexpr absl::Duration kBusyMemory = absl::Seconds(10);
 
 class BusyShare {

@@ -55,7 +55,7 @@ class CoreSlice {
 // Shared, because the network layer refers to a slice's memory until the last byte is sent.
 using SlicePtr = std::shared_ptr<const CoreSlice>;
 
-// A stream's next slice; nullopt at its end; or the error that ended it.
+// A stream's next slice; nullopt at the end of the stream; or the error that ended the stream.
 using SliceResult = absl::StatusOr<std::optional<SlicePtr>>;
 using SliceDone = absl::AnyInvocable<void(SliceResult)>;
 

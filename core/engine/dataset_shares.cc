@@ -15,12 +15,12 @@ namespace {
 constexpr int kMaxThreadsFactor = 7;
 constexpr int kThreadsFactor = 4;
 
-// All hanging reads together hold at most 1 / kHungBudgetParts of the memory budget. Those of one
-// dataset hold at most 1 / kMinHungParts of that part.
+// All slices with a hanging read together hold at most 1 / kHungBudgetParts of the memory budget.
+// The slices of one dataset hold at most 1 / kMinHungParts of that part.
 constexpr int64_t kMinHungParts = 2;
 constexpr int64_t kHungBudgetParts = 2;
 
-// The datasets that a plan reads from. Each once, even if the spec names it several times.
+// The datasets that a plan reads from. A dataset that the spec names several times is listed once.
 std::vector<const Dataset*> DatasetsOf(const FeedPlan& plan) {
   std::vector<const Dataset*> datasets;
   for (const std::shared_ptr<const Dataset>& member : plan.dataset().members()) {
@@ -35,8 +35,8 @@ std::vector<const Dataset*> DatasetsOf(const FeedPlan& plan) {
   return datasets;
 }
 
-// The dataset whose read hangs. If the task reads a zip and its part is not known, that may be any
-// member.
+// The dataset whose read hangs. If the task reads a zip, and it is not known which member's read
+// hangs, all datasets of the plan.
 std::vector<const Dataset*> HungDatasets(const HungTask& task) {
   const Dataset& dataset = task.plan->dataset();
   if (dataset.zipped().empty()) return {dataset.MemberOf(task.record).first};
@@ -88,7 +88,8 @@ DatasetShares::Verdict DatasetShares::Judge(absl::Span<const HungTask> hung,
   std::map<const Dataset*, Hung> hung_of;
   std::map<const Dataset*, int> threads_of = threads_of_;
   for (const HungTask& task : hung) {
-    // A hanging read says for which member of a mixture or a zip the task works.
+    // Count() has counted the task for all datasets of its plan. Its hanging read shows for which
+    // of them it works.
     for (const Dataset* const dataset : DatasetsOf(*task.plan)) --threads_of[dataset];
     for (const Dataset* const hangs : HungDatasets(task)) {
       ++threads_of[hangs];

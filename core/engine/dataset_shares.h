@@ -1,8 +1,8 @@
 // Bounds how much of an engine one dataset may hold. So if the storage of a dataset hangs, feeds of
-// other datasets go on. A dataset gets four sevenths of the threads, not counting those that hang
-// for other datasets. The slices of a dataset whose reads hang get at most a quarter of the memory
-// budget. The share of the threads is the same whether the dataset hangs or not, because a read
-// that hangs looks like a slow read during its first second.
+// other datasets go on. A dataset gets four sevenths of the threads that do not hang for other
+// datasets. The slices of a dataset whose reads hang get at most a quarter of the memory budget.
+// The share of the threads is the same whether the dataset hangs or not, because a read that hangs
+// looks like a slow read during its first second.
 //
 // Counts tasks; has no thread and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_
@@ -29,10 +29,10 @@ int MaxThreadsFor(int threads);
 struct HungTask {
   const FeedPlan* plan = nullptr;
   int64_t record = 0;  // The record that the task reads, or an earlier record.
-  // In a zip, the member whose record is read. Nullopt: nobody knows.
+  // In a zip, the member whose record is read. Nullopt: the member is not known.
   std::optional<size_t> part = std::nullopt;
-  int64_t cost_bytes = 0;  // The cost of its slice.
-  bool timed_out = false;  // Whether its step has failed because the read hangs.
+  int64_t cost_bytes = 0;  // The cost of the task's slice.
+  bool timed_out = false;  // Whether the task's step has failed because the read hangs.
 };
 
 class DatasetShares {
@@ -75,7 +75,8 @@ class DatasetShares {
 
   const int max_threads_;
   const absl::Duration read_timeout_;
-  std::map<const Dataset*, int> threads_of_;  // Tasks that run for a dataset; never 0.
+  // The number of tasks that run for each dataset. A dataset without tasks has no entry.
+  std::map<const Dataset*, int> threads_of_;
 };
 
 }  // namespace systole

@@ -124,7 +124,7 @@ bool EngineThreads::CancelAll(absl::Duration patience) {
 
 void EngineThreads::Stop() {
   CancelAll(absl::ZeroDuration());
-  std::unique_ptr<ReadAhead> reads;  // Its threads call this engine while it exists.
+  std::unique_ptr<ReadAhead> reads;  // Destroyed without mu_, because its threads take mu_.
   {
     MutexLock lock(mu_);
     stopping_ = true;
@@ -132,7 +132,7 @@ void EngineThreads::Stop() {
     watch_wakes_.Signal();
     reads = std::move(reads_);
   }
-  // The pool comes first, because its threads hold blocks.
+  // The pool is destroyed before `reads`, because threads of the pool hold blocks of `reads`.
   pool_.reset();
   reads.reset();
 }
@@ -201,7 +201,7 @@ void EngineThreads::Work(int index) {
                          : scheduler_.Return(*task, std::move(run), cost);
         }
         if (datasets_.End(*task->plan()) || was_stuck) Append(BlockDatasets(), answers);
-        // The slice may be done or dropped, so that others may be begun.
+        // If the slice is done or dropped, another slice may be begun.
         WakeReads();
         if (MayBegin()) work = Take(index);
       }
@@ -263,8 +263,8 @@ StepScheduler::Work EngineThreads::Take(int index) {
     if (std::exchange(watch_sleeps_, false)) watch_wakes_.Signal();
   }
   if (work.more) Wake();
-  // Once padding is taken, the next slice may be begun. If there is no work, memory may have been
-  // taken back from slices that are being read.
+  // If padding was taken, the next slice may be begun now. If there was no work, slices that are
+  // being read may have given memory back.
   WakeReads();
   return work;
 }

@@ -65,7 +65,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   double busy() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // For reads_.
+  // These two are called by reads_.
   std::optional<SliceTask> TakeToRead(StepScheduler::MayRead may_read) override
       ABSL_LOCKS_EXCLUDED(mu_);
   void Arrive(const SliceTask& task, ExampleRun run, bool warm) override ABSL_LOCKS_EXCLUDED(mu_);
@@ -86,18 +86,18 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   StreamPtr AnyStream() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Null before the first far stream, and once the engine stops. It outlives the threads.
+  // Null before the first far stream, and once the engine stops. The object outlives the threads.
   ReadAhead* Reads() const ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     return reads_.get();
   }
 
-  // Whether the records of `run` are there. If it needs blocks and has none, because its stream is
-  // warm, looks for them in memory.
+  // Whether the records of `run` are there. If the run needs blocks and has none, because its
+  // stream is warm, looks for its blocks in memory.
   bool HasRecords(const SliceTask& task, ExampleRun& run) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Works at `run` of the task until the run is done or the thread's turn is over. A turn does not
-  // end while the thread waits for storage. False: something is left.
+  // end while the thread waits for storage. False: a part of the run is left.
   bool Make(ExampleMaker& maker, const SliceTask& task, absl::Duration begin,
             ExampleRun& run) const;
 
@@ -119,9 +119,9 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   // Call this if there may be work. Wakes reads_, and the waiting thread with the lowest number.
   // That thread wakes the next one. So a thread with a high number holds scratch memory only if the
-  // thread is needed. Threads that were woken count as working already. Otherwise each piece of
-  // work would wake a thread, and most of these threads would find that enough threads work
-  // already.
+  // thread is needed. A thread counts as working from the moment when it is woken. Otherwise each
+  // piece of work would wake a thread, and most of these threads would find that enough threads
+  // work already.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Wakes the thread that reads ahead, if there may be something to read. To look in vain would
@@ -132,7 +132,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   void Watch() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Waits until the next look. Then `threads` has an id for each worker. The id is 0 if the worker
-  // need not be watched, because it has no task or waits for scratch memory. In the second case
+  // need not be watched, because it has no task, or because it waits for scratch memory, for which
   // more threads would not help. False: the engine stops.
   bool WaitForLook(std::vector<ThreadId>& threads) ABSL_LOCKS_EXCLUDED(mu_);
 

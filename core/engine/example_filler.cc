@@ -52,8 +52,9 @@ ABSL_ATTRIBUTE_NOINLINE void AddTimes(const FeedPlan& plan, size_t output, LapTi
   plan.output_costs().Add(output, times.Take());
 }
 
-// The index in `output.forms` of the form that is kept. The outputs with a cache share its room
-// evenly. The choice depends only on the plan and the cache's size, so all threads choose the same.
+// The index in `output.forms` of the form that is kept. All outputs that use the cache share its
+// room evenly. The choice depends only on the plan and the cache's size, so all threads choose the
+// same form.
 size_t FormFor(const FeedPlan& plan, const CachePlan& output, const ValueCache& cache) {
   std::vector<KeptCost> costs;
   for (const KeptForm& form : output.forms) costs.push_back(form.value.cost);
@@ -194,7 +195,7 @@ absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& o
     cached.found = cache_->Find(KeyOf(*form, record_), output.cache->store, form->user);
     if (cached.found != nullptr && IsKept(*cached.found, *form)) return nullptr;
     cached.found = nullptr;
-    // The size of an image other than JPEG is not known yet. Such an image is always decoded whole.
+    // An image other than JPEG is always decoded whole. Its size is not known before that.
     if (form->value.finished || !is_jpeg) {
       cached.fills =
           cache_->Admits(form->value.finished ? form->value.cost.bytes : 0, output.cache->store);
@@ -233,7 +234,7 @@ absl::Status ExampleFiller::FillFrom(absl::string_view kept, const OutputPlan& o
     return cached_[i].rest->Run(*form.rest, {.bytes = image.values, .shape = image.shape}, example_,
                                 scratch.pixels, out);
   }
-  // Two values: an operation reads one and writes the other.
+  // There are two values: an operation reads one and writes the other.
   if (!NeedScratch(ScratchUse::kValues, 2 * static_cast<int64_t>(image.values.size()))) {
     return InterruptedError();
   }
@@ -260,7 +261,7 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
       output.program.program->Run(std::move(stored), example_, 0, form.value.steps);
   // An image with an edge above kMaxImageEdge cannot be kept. Only a decode makes such an image.
   if (made.ok() && WantImage(made->type).ok()) {
-    // Four: the value, a copy for the cache, and two values in the operations that follow.
+    // There are four values: this one, a copy for the cache, and two in the operations that follow.
     if (!NeedScratch(ScratchUse::kValues, 4 * made->type.num_bytes())) return InterruptedError();
     std::string kept = ToKept(*made, form.value.type);
     NoteLap(LapTimes::kNoPart);
@@ -270,8 +271,8 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
     return true;
   }
   // Whether a damaged record can be used must not depend on the cache. So the record is decoded
-  // again, in the way that is used without a cache. That way can stop before the damaged part, and
-  // it does not bound an image's size.
+  // again as without a cache. Without a cache, the decoder can stop before the damaged part, and an
+  // image's size has no bound.
   if (output.program.decodes_jpeg()) {
     SYSTOLE_RETURN_IF_ERROR(runners_[i].Begin(output.program, bytes, example_).status());
   }
@@ -300,7 +301,7 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
     const OutputPlan& output = plan.outputs()[i];
     const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
     const int64_t example_bytes = tensor.example_bytes();
-    // Batch-major outputs are written straight into their place; the others go through scratch.
+    // Batch-major outputs are made in their place; other outputs are made in the scratch memory.
     uint8_t* place = slice + tensor.offset + slot * example_bytes;
     const bool in_place = output.layout == v1::NHWC;
     const absl::Span<uint8_t> out = absl::MakeSpan(in_place ? place : scratch.example.data(),

@@ -51,14 +51,14 @@ class ExampleFiller {
  public:
   // Every later call must pass a plan equal to `plan`, and a scratch with room for it. `decoders`
   // has one decoder for each JPEG of an example. Create adds decoders that are missing. Fillers
-  // whose examples do not overlap in time may share them. `cache` may be null: then outputs are
-  // made as if they asked for no cache. Otherwise it must outlive the filler.
+  // whose examples do not overlap in time may share decoders. `cache` may be null: then outputs are
+  // made as if they asked for no cache. A cache must outlive the filler.
   static absl::StatusOr<ExampleFiller> Create(
       const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders,
       ValueCache* cache);
 
-  // A record: its number in the dataset, and the format in which it holds features. For keys of the
-  // cache, it also has the hash of the record's shard and the record's number in the shard.
+  // A record: its number in the dataset, and the format in which it holds features. The hash of its
+  // shard and its number in the shard are for keys of the cache.
   struct Record {
     int64_t number = 0;
     uint64_t shard_hash = 0;
@@ -88,8 +88,8 @@ class ExampleFiller {
   void Drop();
 
   // Second half: fills in every output of slot `slot` of `slice`. If the example is timed, both
-  // halves add each output's times to FeedPlan::output_costs(). The caller must not have decoded
-  // anything ahead.
+  // halves add each output's times to FeedPlan::output_costs(). For a timed example, the caller
+  // must not decode any image between the two halves.
   absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice,
                     const MonotonicClock* timed_by = nullptr);
 
@@ -101,8 +101,8 @@ class ExampleFiller {
   struct Cached {
     std::optional<size_t> form;         // Index in CachePlan::forms. Not set: no cache.
     std::optional<ProgramRunner> rest;  // Runs KeptForm::rest.
-    // For the example that was begun. `found` is the value that the cache had. `fills` says whether
-    // the cache is to keep the value that is made.
+    // These two belong to the example that was begun. `found` is the value that the cache had.
+    // `fills` says whether the cache is to keep the value that is made.
     CachedValue found;
     bool fills = false;
   };
@@ -116,12 +116,12 @@ class ExampleFiller {
         cached_(std::move(cached)) {}
 
   static CacheKey KeyOf(const KeptForm& form, const Record& record);
-  // Begins output `i`, an image or one that asks for the cache. Returns the image that was started,
+  // Begins output `i`, which is an image or asks for the cache. Returns the image that was begun,
   // or null. `kept` comes from FindKept().
   absl::StatusOr<ImageTransformer*> BeginOutput(const OutputPlan& output, size_t i,
                                                 CachedValue kept);
   // Makes the output from the value that was found, or makes and keeps an image. False: the caller
-  // must make it in the usual way, and then call KeepFinished().
+  // must make the output in the usual way, and then call KeepFinished().
   absl::StatusOr<bool> FillCached(const OutputPlan& output, size_t i, FillerScratch& scratch,
                                   absl::Span<uint8_t> out);
   // Makes the output from `kept`, a value of its form.
@@ -159,7 +159,7 @@ class ExampleFiller {
   MadeText made_;  // Owns text of features_. Freed with the example.
   Record record_;
   ExampleKey example_;
-  DamageCause damage_ = DamageCause::kFormat;  // The cause of an error that would come now.
+  DamageCause damage_ = DamageCause::kFormat;  // The cause if the next call finds an error.
 };
 
 }  // namespace systole

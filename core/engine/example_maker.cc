@@ -28,17 +28,17 @@ constexpr int64_t kMaxKeptDecoderBytes = int64_t{32} << 20;  // All plans share 
 constexpr int64_t kMaxKeptExampleBytes = int64_t{4} << 20;
 constexpr int64_t kMaxKeptRecordBytes = int64_t{1} << 20;  // This much for each of three copies.
 
-// Copies of records have room for a multiple of this, so that a record that is a little larger than
-// all earlier ones fits as well.
+// The room for a copy of a record is a multiple of this number of bytes. So a record that is a
+// little larger than all earlier records fits as well.
 constexpr size_t kPayloadStep = size_t{64} << 10;
 
 // Neighbours in a shard are read together, up to this many bytes. For a read of this size the call
 // costs about as much as the copy, and the bytes stay in the processor's cache until they are used.
 constexpr int64_t kReadBytes = 256 << 10;
 
-// Records that are read in place are prefetched this many at a time, while as many others are made.
-// One by one would not help, because a record that is far from the previous one first waits for its
-// page tables. The processor waits for several of these at once only if requests follow directly.
+// Records that are read in place are prefetched this many at a time, while the examples of as many
+// earlier records are made. A record far from the previous one first waits for its page tables. The
+// processor waits for several page tables at once only if requests directly follow each other.
 constexpr size_t kPrefetchedRecords = 16;
 
 // This many records are looked up in the cache before they are read. The values that the cache
@@ -47,9 +47,9 @@ constexpr size_t kPrefetchedRecords = 16;
 constexpr size_t kLookedUpRecords = 16;
 
 // A thread times one of every kTimedEvery examples that it makes of a plan, output by output and
-// transform by transform (FeedPlan::output_costs()). Its images are not decoded together with
-// another's. This costs little time for so few examples. At the beginning more are timed, because
-// the first one takes its memory from the kernel.
+// transform by transform (FeedPlan::output_costs()). The images of a timed example are decoded
+// alone, which costs little for so few examples. At the beginning more examples are timed, because
+// the time of the first one is too long: it takes its memory from the kernel.
 constexpr uint64_t kTimedEvery = 512;
 
 bool IsTimed(const FeedPlan& plan, uint64_t example) {
@@ -133,8 +133,8 @@ void ExampleMaker::FreeAll() {
 }
 
 void ExampleMaker::SettleScratch(const FeedPlan& plan) {
-  // The memory of a small example stays counted, though some of it is free: the next turn takes it
-  // again.
+  // The memory of a small example stays counted, though some of this memory is free, because the
+  // next turn takes it again.
   ScratchBytes example;
   if (!scratches_.empty() && scratches_.front().plan.lock().get() == &plan &&
       scratches_.front().bytes.known_example <= kMaxKeptRecordBytes) {
@@ -201,7 +201,7 @@ absl::StatusOr<bool> ExampleMaker::Work(const std::shared_ptr<const FeedPlan>& p
   places_.resize(static_cast<size_t>(end - begin));
   plan->order().PlacesOnCore(step, core, begin, absl::MakeSpan(places_));
   wanted_.clear();
-  // The run with the first slot does this, so that it is done once.
+  // Only the run with the first slot clears this padding, so it is cleared once.
   if (begin == 0 && begins) ClearTilePadding(layout, slice);
   for (int64_t slot = begin; slot < end; ++slot) {
     const Place& place = places_[static_cast<size_t>(slot - begin)];
@@ -240,7 +240,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
   };
   const bool has_images = task.plan.decodes_images();
   ExampleFiller& filler = task.scratch.makings[0].filler;
-  size_t first = static_cast<size_t>(task.run.done);  // No record is left once groups are mixed.
+  size_t first = static_cast<size_t>(task.run.done);  // >= wanted_.size() if groups are mixed now.
   if (!has_images) prefetch(first);
   bool over = false;
   while (first < wanted_.size() && !over) {
@@ -278,7 +278,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
       ++added;
       const size_t next = std::min(first + i + 1, wanted_.size() - 1);
       reading_.store(wanted_[next].record, std::memory_order_relaxed);
-      // An outage ends the read by itself. If the turn ended first, the next would skip the record.
+      // An outage ends the read and the run. If the turn ended here, the run would go on later.
       if (IsOutage(last)) return absl::OkStatus();
       over = IsOver(task, task.plan.example_elements() +
                               (payload.ok() ? static_cast<int64_t>(payload->size()) : 0));
@@ -292,9 +292,9 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
                       },
                       record_scratch_, add)
                 : shard.ReadRecords(shard_records_, where, kReadBytes, record_scratch_, add);
-    // If the read is cancelled, the callback above has ended it.
+    // If the turn is over, Cancelled is no error: the callback above has ended the read.
     if (!read.ok() && (!over || !absl::IsCancelled(read))) {
-      // An outage ends the run, as each further question may take as long. Add() noted the error.
+      // An outage ends the run, because each further read may take as long. Add() noted the error.
       if (read == last) return true;
       return read;
     }
@@ -347,8 +347,8 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
                        bool waits) {
   if (!payload.ok()) {
     const absl::Status& status = payload.status();
-    // The message of a damaged record names the place already. The message of a replaced shard
-    // needs no record.
+    // The message of a damaged record already names the record's place. The message of a replaced
+    // shard need not name a record.
     Settle(task, wanted,
            IsDamage(status) || absl::IsFailedPrecondition(status)
                ? status
@@ -428,8 +428,8 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status,
   }
   const Dataset& dataset = task.plan.dataset();
   const RecordSource& shard = *dataset.shards()[static_cast<size_t>(wanted.place.shard)];
-  // A replaced shard is not damage that may be masked. Storage that does not answer is not asked
-  // whether the shard was replaced. The reader of bytes that were read ahead has asked already.
+  // A replaced shard is not damage that may be masked. After an outage this is not checked, because
+  // the storage does not answer. For bytes that were read ahead, the reader has checked it already.
   absl::Status unchanged;
   if (!IsOutage(status))
     unchanged = shard.CheckRecordUnchanged(wanted.place.index, task.run.blocks != nullptr);

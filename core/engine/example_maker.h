@@ -1,9 +1,13 @@
-// Makes examples. It reads their records, transforms the features, and writes the results into the
-// examples' places in the slice. Holds the scratch memory and decoders of one thread. While it
-// works, it holds memory for the plan (kMaxScratchBytes), for a record (three times its bytes, and
-// for a joined record also the bytes of its largest part: core/record/zip), for text that the
-// record's format makes (some MiB at most: ExampleFormat) and for its images. Between tasks it
-// holds at most 55 MiB, or nothing if other makers need the memory (scratch_account.h).
+// Makes examples: reads their records, transforms the features, and writes the results into the
+// examples' places in the slice. Holds the decoders and the scratch memory of one thread. While an
+// ExampleMaker works, it holds memory
+// * for the plan (kMaxScratchBytes),
+// * for a record: three times its bytes, and for a joined record also the bytes of its largest part
+//   (core/record/zip),
+// * for text that the record's format makes (some MiB at most: ExampleFormat),
+// * for the record's images.
+// Between tasks it holds at most 55 MiB, or nothing if other makers need the memory
+// (scratch_account.h).
 //
 // Single-thread. Its output depends on the arguments alone.
 #ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_
@@ -59,9 +63,9 @@ class ExampleMaker {
   // gets the error of the lowest slot:
   //   DataLoss            the record cannot be used and the spec says FAIL; names shard, offset,
   //                       record, output and cause. ResourceExhausted if it is too large.
-  //   FailedPrecondition  its shard changed since it was opened.
-  //   Unavailable         no memory to read, decode or place it.
-  // Storage may give other errors, too. MASK hides only DataLoss and ResourceExhausted. Asks
+  //   FailedPrecondition  the record's shard has changed since it was opened.
+  //   Unavailable         there is no memory to read or decode the record or to fill its example.
+  // Storage may give other errors, too. MASK hides only DataLoss and ResourceExhausted. Calls
   // `turn_is_over` now and then, after an example or a mixed group. If the turn is over, Make()
   // returns false, and run.done says how far this call came. Any maker may go on from there. Make()
   // returns true if `run` is done. If the thread was interrupted, no part of the result may be
@@ -74,8 +78,8 @@ class ExampleMaker {
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t begin, int64_t end, uint8_t* slice);
 
-  // The first record that Make() asked for in the shard that it reads now, or in the last shard
-  // that it read. -1: it has read no shard yet. Any thread may ask.
+  // The first record of the read that Make() does now, or did last. While the read gives records,
+  // the next record that it will give. -1: Make() has read nothing yet. Any thread may ask.
   int64_t reading() const { return reading_.load(std::memory_order_relaxed); }
   // The part of a joined record that Make() reads now, if any. Any thread may ask.
   std::optional<size_t> reading_part() const { return part_in_read_.part(); }
@@ -121,7 +125,7 @@ class ExampleMaker {
     uint8_t* slice = nullptr;
     ExampleRun& run;
     TurnIsOver turn_is_over;
-    // Work since turn_is_over was last called: about how many values were computed.
+    // Work since turn_is_over was last called: the number of values that were computed, roughly.
     int64_t unasked = 0;
   };
 
@@ -157,9 +161,9 @@ class ExampleMaker {
   // is freed.
   absl::StatusOr<PlanScratch*> ScratchOf(const std::shared_ptr<const FeedPlan>& plan);
 
-  // Makes the example of one record, whose payload was read, or handles the error of the read. It
-  // may do so at once, or only when later records come or FinishAll is called. `waits`: the example
-  // may wait, so it gets a copy of the payload.
+  // Makes the example of one record, whose payload was read, or handles the error of the read. The
+  // example may be made at once, or only when later records come or FinishAll() is called.
+  // `waits`: the example may wait, so it gets a copy of the payload.
   void Add(Task& task, const Wanted& wanted, const absl::StatusOr<absl::string_view>& payload,
            ExampleFiller::Kept kept, bool waits);
   void FinishAll(Task& task);

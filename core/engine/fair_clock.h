@@ -5,18 +5,18 @@
 // Each peer has a virtual time, and each stream has one among the streams of its peer. Both advance
 // by the cost of every piece of work that is taken for the stream. Among the peers that want work,
 // the least advanced one goes first. Among the streams of this peer that want work, the least
-// advanced one goes first. The cost of a piece is known only when it is done. Until then the stream
-// is charged an estimate, which comes from its earlier pieces.
+// advanced one goes first. The cost of a piece is known only when the piece is done. Until then the
+// stream is charged an estimate, which comes from its earlier pieces.
 //
 // The guarantee: let two peers want work all the time, and let no piece cost more than L. Work is
 // taken for a peer only while no other peer that wants work is less advanced. One piece then moves
 // the peer by L at most. So the times of the two are never more than L apart, as long as each piece
 // is charged its cost. From any moment on, neither peer gets more than 2 L more than the other
 // (Theorem 1 of the paper). With T threads, T pieces of unknown cost are under way, and the bound
-// is (T + 1) L. This requires that no piece is charged more than L, either. A charge is at most a
-// turn and a unit (in the engine, an example). A piece may have units for many turns, but its rest
-// is given back when a turn ends. The bound does not depend on how fast the peers are served. So it
-// also holds one level down, among the streams of a peer.
+// is (T + 1) L. This bound requires that no piece is charged more than L, either. The charge of a
+// piece is at most the cost of a turn and of one unit (in the engine, an example). A piece may have
+// units for many turns, but its rest is given back when a turn ends. The bound does not depend on
+// how fast the peers are served. So it also holds one level down, among the streams of a peer.
 //
 // Debts are kept. A peer whose streams are all closed is remembered until the other peers have
 // reached its time. Otherwise a peer could avoid every charge by closing its stream after each
@@ -113,7 +113,8 @@ class FairClock {
       --peer_->under_way;
       peer_->time += cost - charged;
       time_ += cost - charged;
-      // The last few pieces count most, because the next one will cost about as much.
+      // The last few pieces count most in the estimate, because the next piece will cost about as
+      // much.
       constexpr double kWeight = 0.25;
       unit_cost_ += kWeight * (cost / static_cast<double>(units) - unit_cost_);
     }

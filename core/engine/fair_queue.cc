@@ -17,8 +17,8 @@ FairQueue::Choice FairQueue::Choose(absl::Span<const Candidate> candidates, Acco
       best = number;
     }
   };
-  std::optional<size_t> holder;  // The first by turn of the streams that hold a slice.
-  std::optional<size_t> modest;  // The first by turn of these streams that is modest.
+  std::optional<size_t> holder;  // By turn, the first stream that holds a slice.
+  std::optional<size_t> modest;  // By turn, the first modest stream that holds a slice.
   bool empty_handed = false;     // Whether an empty-handed stream can begin a slice.
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];

@@ -29,20 +29,21 @@ class FairQueue {
   // A turn ends when the cost of its work reaches `turn` (FairClock).
   explicit FairQueue(double turn) : clock_(turn) {}
 
-  // The state of a stream when a thread asks for work. If all flags are false, it wants no work.
+  // The state of a stream when a thread asks for work. If all flags are false, the stream wants no
+  // work.
   struct Candidate {
     FairClock::Account* account = nullptr;
     // Choose() passes the stream over, and does not change whether its account wants work.
     bool left_out = false;
-    // It has begun a slice with examples that can be handed out.
+    // The stream has begun a slice with examples that can be handed out.
     bool has_more = false;
-    // It has no such slice, but may begin one.
+    // The stream has no slice with such examples, but may begin a slice.
     bool may_begin = false;
-    // There is room for the slice that it may begin.
+    // There is room for the slice that the stream may begin.
     bool has_room = false;
-    // It holds no slice, and its next one is needed now.
+    // The stream holds no slice, and its next slice is needed now.
     bool empty_handed = false;
-    // With one more slice it would hold at most half of its share.
+    // With one more slice the stream would hold at most half of its share.
     bool modest = false;
   };
 
@@ -64,7 +65,7 @@ class FairQueue {
   FairClock& clock() { return clock_; }
   const FairClock& clock() const { return clock_; }
 
-  // If `overdue`, one more task of the peer is overdue (worker_watch.h). Otherwise one fewer is.
+  // Counts the overdue tasks of a peer (worker_watch.h): one more if `overdue`, otherwise one less.
   void CountOverdue(const std::string& peer, bool overdue);
   bool IsOverdue(const std::string& peer) const { return overdue_.contains(peer); }
 

@@ -21,7 +21,7 @@ class FirstError {
     status_ = std::move(error);
   }
 
-  // OK if there was none.
+  // OK if no error was added.
   const absl::Status& status() const { return status_; }
   // The slot of status(), if status() is an error.
   int64_t slot() const { return slot_; }

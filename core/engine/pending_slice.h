@@ -5,9 +5,9 @@
 // rest of its run back.
 //
 // If records are read ahead, a run is first taken to be read, and given back when its bytes are
-// there. Threads that compute get only such runs, and padding. If the bytes are expected in memory
-// (WarmFeeds), a thread that computes takes the run at once. It calls ReadFirst() if they are not
-// there.
+// there. Threads that compute get only runs whose bytes are there, and runs of padding. If the
+// bytes are expected in memory (WarmFeeds), a thread that computes takes the run at once. If the
+// bytes are not in memory, the thread calls ReadFirst().
 //
 // Thread-compatible, but any thread may use unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_PENDING_SLICE_H_
@@ -74,17 +74,17 @@ class PendingSlice {
 
   int64_t step() const { return step_; }
   int core() const { return core_; }
-  // The memory that threads write to, each to its own places.
+  // The slice's memory. Each thread writes only to the places of its own examples.
   uint8_t* data() const { return data_; }
 
   // Whether Take() has a run to give.
   bool has_more() const { return !returned_.empty() || (!has_unread() && has_untaken()); }
   // Whether some examples were never taken, neither to be read nor to be made.
   bool has_untaken() const { return next_ < end_; }
-  // How many runs were given back.
+  // How many runs were given back and not taken again.
   int64_t num_returned() const { return static_cast<int64_t>(returned_.size()); }
   // Returns the run with the first examples among the runs that were given back. If there is none,
-  // returns the next examples. They are either all records or all padding. REQUIRES: has_more().
+  // returns the next examples, either only records or only padding. REQUIRES: has_more().
   ExampleRun Take(const TaskSize& size) {
     SYSTOLE_CHECK(has_more());
     ++running_;
@@ -179,7 +179,7 @@ class PendingSlice {
   int64_t next_ = 0;
   int64_t end_;
   int64_t running_ = 0;  // Runs that were handed out, and neither finished nor given back.
-  int64_t reading_ = 0;  // How many of running_ are being read now.
+  int64_t reading_ = 0;  // How many of these runs are being read now.
   std::vector<ExampleRun> returned_;
   InterruptFlag unwanted_;
   FirstError error_;

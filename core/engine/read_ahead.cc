@@ -93,7 +93,7 @@ bool ReadAhead::WaitUntilIdle(absl::Duration patience) {
   MutexLock lock(mu_);
   while (reader_.GetStats().reads_under_way > 0 || !reads_.empty() || !located_.empty()) {
     if (clock_() >= deadline) return false;
-    // A read for which no task waits reports its end to no task, so this looks again and again.
+    // Nothing signals the end of a read for which no task waits, so this loop looks now and then.
     rests_.WaitFor(mu_, std::min(deadline - clock_(), kLookAgain));
   }
   return true;
@@ -108,7 +108,7 @@ bool ReadAhead::WaitForWork() {
 
 void ReadAhead::Run() {
   while (WaitForWork()) {
-    // Taking a task may make others unwanted, and dropping those may make room.
+    // When a task is taken, other tasks may become unwanted. Dropping them makes room.
     do {
       ReadAll();
     } while (DropUnwanted());

@@ -4,8 +4,8 @@
 //   Wake() -> the engine's next task to be read -> its blocks (run_blocks.h) -> BlockReader
 //                                            the run, with its blocks -> the engine <-+
 //
-// The task of a warm feed (WarmFeeds) does not come here, unless a thread that computes has not
-// found its records in memory.
+// A task of a warm feed (WarmFeeds) comes here only if a thread that computes has not found its
+// records in memory.
 //
 // If a shard's index is unread (RecordSource::unread_index()), the places of its records are not
 // known. So the BlockReader reads the index first, and then the task comes here again.
@@ -53,7 +53,7 @@ class ReadAhead {
     virtual void Arrive(const SliceTask& task, ExampleRun run, bool warm) = 0;
   };
 
-  // Starts a thread. `engine` must outlive this. `options.room` is set here.
+  // Starts a thread. `engine` must outlive this object. The constructor sets `options.room`.
   ReadAhead(BlockReaderOptions options, Engine& engine);
   // Waits for reads that hang.
   ~ReadAhead();
@@ -66,10 +66,10 @@ class ReadAhead {
 
   // Fills in the run's blocks if its records are all in memory or on this machine. False: call
   // Read(). Any thread may call this. While a task waits for room for its blocks, all runs that
-  // need blocks are refused. Otherwise they could hold that room for ever.
+  // need blocks are refused. Otherwise these runs could take all room that becomes free, for ever.
   bool FindInMemory(const SliceTask& task, ExampleRun& run) ABSL_LOCKS_EXCLUDED(mu_);
-  // Reads the records of a task that a thread took, and gives it back with Arrive(). May be called
-  // under any lock.
+  // Reads the records of a task that a thread took, and gives the task back with Arrive(). May be
+  // called under any lock.
   void Read(const SliceTask& task) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Waits for `patience` at most until no read is under way. False: a read is still under way.
@@ -97,12 +97,12 @@ class ReadAhead {
   static BlockWant WantOf(const SliceTask& task, std::vector<BlockUse> uses);
   // Begins as many reads as there is room for.
   void ReadAll();
-  // Begins to read the task's indexes or blocks. kReady: the engine has the task again, or it is in
-  // located_.
+  // Begins to read the task's indexes or blocks. kReady: the engine has the task again, or the task
+  // is in located_.
   BlockReading::State Start(const Located& of) ABSL_LOCKS_EXCLUDED(mu_);
   BlockReading::State Start(const Located& of, BlockWant want, bool reads_indexes)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Gives a task back whose records were not read, because no stream wants them.
+  // Gives back a task whose records were not read, because no stream wants them.
   void GiveBack(const SliceTask& task);
   // Counts whether the task's records were in memory. Returns whether its feed is warm.
   bool Count(const SliceTask& task, bool found) ABSL_LOCKS_EXCLUDED(mu_);
@@ -112,7 +112,7 @@ class ReadAhead {
   // Gives all tasks of located_ back to the engine.
   void ReturnLocated() ABSL_LOCKS_EXCLUDED(mu_);
   void Done(uint64_t number, std::vector<BlockPtr> blocks) ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends reads whose slices no stream wants any more. True if there were any.
+  // Ends reads whose slices no stream wants any more. True if it ended any.
   bool DropUnwanted() ABSL_LOCKS_EXCLUDED(mu_);
 
   Engine& engine_;

@@ -77,12 +77,12 @@ class ScheduledStream {
 
   // Whether there is a slice that is not begun yet.
   bool has_next() const { return next_to_begin_ < num_slices_; }
-  // Step and core of the first such slice.
+  // Step and core of the first slice that is not begun yet.
   std::pair<int64_t, int> PlaceOfNext() const;
-  // Whether the stream has yet to begin the slice of this step and core.
+  // Whether the stream will begin the slice of this step and core later.
   bool WillComeTo(int64_t step, int core) const;
-  // The stream joins `slice`, its next one. The slice was begun for this stream or for another one.
-  // `now` is used for stages() only, here and below.
+  // The stream joins `slice`, its next slice, which was begun for this stream or for another one.
+  // Here and in Deliver(), `now` is used only for stages().
   void Begin(SharedSlicePtr slice, absl::Duration now = absl::ZeroDuration());
 
   // Slices begun and not delivered, in order. Only the last one may have examples that were never
@@ -108,11 +108,11 @@ class ScheduledStream {
   // The stages of the slice delivered last. Its consumer may read them, too, until it asks for the
   // next slice.
   const StageTimes& stages() const { return stages_; }
-  // If that slice was the last one of a step: how long the consumer waited until the slices of the
-  // step were made. Time in which it waited because it holds too many slices does not count.
+  // If the slice delivered last was the last one of its step: how long the consumer waited until
+  // the slices of the step were made. Does not count time in which the consumer waited because it
+  // held too many slices.
   const std::optional<absl::Duration>& step_wait() const { return step_wait_; }
-  // Takes back the last pending slice. The stream leaves the slice, which is then its next one
-  // again.
+  // Takes back the last pending slice. The stream leaves the slice, and has to begin it again.
   SharedSlicePtr TakeBackLast();
   // The consumer has dropped `slice`. The stream leaves it.
   void Drop(SharedSlice& slice);

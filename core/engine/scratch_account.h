@@ -63,8 +63,8 @@ class ScratchAccount final : public ScratchSource {
   bool waits() const { return waits_.load(std::memory_order_relaxed); }
   // How long the thread has waited in Need() since the last call.
   absl::Duration TakeWaited() { return std::exchange(waited_, absl::ZeroDuration()); }
-  // The thread's read hangs: other threads need not wait for its turn to end. Any thread may call
-  // this.
+  // Says that the thread's read hangs, so other threads need not wait until its turn ends. Any
+  // thread may call StepDown().
   void StepDown();
 
   int64_t held_bytes() const;

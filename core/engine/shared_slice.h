@@ -1,5 +1,5 @@
-// A slice that several streams may have. It counts these streams. It lists the streams that must be
-// told when the slice is done.
+// A slice that several streams may have. Counts these streams, and lists those of them that get an
+// answer when the slice is done.
 //
 // Thread-compatible, but any thread may call unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_SHARED_SLICE_H_
@@ -30,7 +30,7 @@ class SharedSlice : public PendingSlice {
   // Plan, step, core and kind of memory: slices with one key have the same bytes.
   using Key = std::tuple<const FeedPlan*, int64_t, int, BufferKind>;
 
-  // `records` and `reads_ahead` as in PendingSlice. `now`: when it is begun (SliceTimes).
+  // `records` and `reads_ahead` as in PendingSlice. `now`: when the slice is begun (SliceTimes).
   SharedSlice(std::shared_ptr<const FeedPlan> plan, BufferKind kind, int64_t step, int core,
               int64_t records, bool reads_ahead, AlignedBuffer buffer,
               absl::Duration now = absl::ZeroDuration())
@@ -61,7 +61,7 @@ class SharedSlice : public PendingSlice {
   }
   // How many streams have the slice.
   int holders() const { return holders_; }
-  // The streams to be told when the slice is done.
+  // The streams that get an answer when the slice is done.
   absl::Span<ScheduledStream* const> makers() const { return makers_; }
   // Returns makers() and clears the list.
   std::vector<ScheduledStream*> TakeMakers() { return std::exchange(makers_, {}); }

@@ -26,9 +26,9 @@
 
 namespace systole {
 
-// The budget is charged with this many bytes for each slice, beside the slice's own. A slice needs
-// roughly this much memory for bookkeeping: its entries in the scheduler, its shared pointers, the
-// allocator's headers.
+// The budget is charged with this many bytes for each slice, besides the bytes of the slice itself.
+// A slice needs roughly this much memory for bookkeeping: its entries in the scheduler, its shared
+// pointers, the allocator's headers.
 inline constexpr int64_t kSliceOverheadBytes = 1024;
 
 // Counts the slices that one stream has in flight. It does not own them. All slices of a stream
@@ -61,13 +61,13 @@ class StreamHoldings {
     return delivered >= 2 && (delivered + 1) * slice_bytes_ > memory_.window_bytes;
   }
   // The most slices that may be pending with `threads` threads: those of two steps, or enough to
-  // keep every thread busy, whichever is more. Still more would not help.
+  // keep every thread busy, whichever is more.
   int64_t max_pending(int threads) const {
     return std::max(std::min(int64_t{2} * num_cores_, kMaxSlicesOfTwoSteps), int64_t{4} * threads);
   }
 
  private:
-  // Bounds the slices of two steps in max_pending(). More would not keep a client busier.
+  // Bounds the slices of two steps in max_pending(). More slices would not keep a client busier.
   static constexpr int64_t kMaxSlicesOfTwoSteps = 1024;
 
   const int64_t slice_bytes_;

@@ -41,7 +41,7 @@ class SliceTask {
   const InterruptFlag& unwanted() const { return slice_->unwanted(); }
   // The bytes of the budget that the task's slice takes.
   int64_t cost_bytes() const { return slice_->cost_bytes(); }
-  // The slice's memory. No other task touches the places of these examples.
+  // The slice's memory. No other task touches the places of this task's examples.
   uint8_t* data() const { return slice_->data(); }
 
   // For the scheduler: the stream that had the turn, and the slice.

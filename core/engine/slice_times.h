@@ -4,9 +4,9 @@
 //   begun          records are read        examples are made        done       delivered
 //   |--- only reads: read ---|-- a thread works, or could work: make --|--- wait ---|
 //
-// Reading and making may alternate. Only the sums are kept. Records that threads read by themselves
-// (files of this machine) count, too. A thread's sleep counts as a read. So the part of the working
-// time in which threads slept moves from `make` to `read`.
+// Reading and making may alternate. Only the sums are kept. Records in files of this machine are
+// read by the threads that make the examples. These threads sleep while they wait for a file. So
+// the part of their working time in which they slept moves from `make` to `read`.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_TIMES_H_
@@ -22,19 +22,20 @@ class SliceTimes {
   // All times count from a fixed moment.
   explicit SliceTimes(absl::Duration begun) : begun_(begun), since_(begun), done_(begun) {}
 
-  // True: from `now` on, all work that is left waits for reads. False: from `now` on, some of it
-  // does not.
+  // True: from `now` on, all work that is left waits for reads. False: from `now` on, some of this
+  // work does not wait for reads.
   void SetReads(bool reads, absl::Duration now);
   // A thread worked at the slice for the time `worked`. It slept for `slept` of this time.
   void AddWork(absl::Duration worked, absl::Duration slept);
   // The slice is done.
   void Done(absl::Duration now);
-  // When it was done. REQUIRES: Done() was called.
+  // When the slice was done. REQUIRES: Done() was called.
   absl::Duration done() const { return done_; }
 
-  // The stages for a stream that wants the slice since `wanted` and gets it `now`. Time before
-  // `wanted` does not count. If the slice was begun later, the stream waited until then: for room
-  // to read if `reads_ahead`, otherwise for a thread. REQUIRES: Done() was called.
+  // The stages for a stream that has wanted the slice since `wanted` and gets it `now`. Time before
+  // `wanted` does not count. If the slice was begun after `wanted`, the stream waited for this
+  // beginning: for room to read if `reads_ahead`, otherwise for a thread. REQUIRES: Done() was
+  // called.
   StageTimes For(absl::Duration wanted, bool reads_ahead, absl::Duration now) const;
 
  private:

@@ -15,8 +15,9 @@
 // A slice is cut into tasks of a few examples. A task is cut off the slice only when a thread takes
 // it. Start-time fair queueing (fair_clock.h) decides among peers, and among the streams of each
 // peer. Each peer and each stream has a virtual time, which advances by the time that threads spend
-// on it. The least advanced one goes first. So a stream that waits for its next slice is not
-// delayed by slices that are made ahead for other streams, nor by a slice of millions of examples.
+// on it. The least advanced peer goes first, with its least advanced stream. So a stream that waits
+// for its next slice is not delayed by slices that are made ahead for other streams, nor by a slice
+// of millions of examples.
 //
 // After each example a thread checks whether its work is still wanted. After 50 ms of work, the
 // rest of its task waits for its stream's next turn. Loops within an example check only whether the
@@ -53,9 +54,9 @@ class StepStream {
   using Done = SliceDone;
 
   // Calls `done` exactly once: on this thread if the next slice is ready, else on another thread.
-  // `done` gets a slice, nullopt at the end, or the error that ended the stream. Later calls get
-  // that error again. `done` must not wait, and may call Next() again. REQUIRES: no other Next()
-  // under way.
+  // `done` gets a slice, nullopt at the end, or the error that ended the stream. After an error,
+  // later calls get the same error. `done` must not wait, and may call Next() again. REQUIRES: no
+  // other Next() under way.
   void Next(Done done);
 
   // Waits for the next slice and returns it. Do not call this from a task of the engine.
@@ -109,8 +110,8 @@ class StepEngine {
   double busy() const;
 
   // Cancels every stream, and waits for `patience` at most until no thread works. False: a thread
-  // still works, most likely because its read hangs. The destructor would wait for it, so a program
-  // that wants to end then calls _Exit.
+  // still works, most likely because its read hangs. The destructor would wait for this thread. So
+  // a program that has to end now calls _Exit.
   bool CancelAll(absl::Duration patience);
 
  private:

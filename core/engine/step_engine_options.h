@@ -23,7 +23,7 @@ struct StepEngineOptions {
   // All threads, including those that work while others wait or hang. 0: 7 * threads. One dataset
   // gets at most 4 * threads of these.
   int max_threads = 0;
-  // A step fails if one of its reads takes longer.
+  // A step fails if one of its reads takes longer than this.
   absl::Duration read_timeout = absl::Seconds(60);
   // Bound on the bytes of all slices in flight: slices that are being made, that wait, or that are
   // on their way to the kernel. Each counts for 1 KiB more than its bytes (kSliceOverheadBytes).
@@ -31,7 +31,7 @@ struct StepEngineOptions {
   // further ahead.
   int64_t memory_budget_bytes = int64_t{1} << 30;
   // Bound on the memory that all threads together take for making examples and keep between tasks.
-  // The memory of slices is not part of it. One thread's example may take more
+  // The memory of slices is not part of this bound. One thread's example may exceed the bound
   // (core/memory/scratch_budget.h). A larger bound lets more threads make large examples at a time.
   // 0: a third of memory_budget_bytes, but at least what `threads` need for ordinary images.
   int64_t scratch_budget_bytes = 0;
@@ -69,8 +69,8 @@ struct StepEngineStats {
   int64_t reads_timed_out = 0;
   // The numbers of the reader that reads records ahead.
   BlockReaderStats reads = {};
-  // Slices that a stream got without making them, because another stream of the same plan had
-  // them.
+  // Slices that were not made for the stream that got them, because another stream of the same plan
+  // had them.
   int64_t slices_shared = 0;
   // slices_ready: the sum of StepStream::CountReady() over all streams. slices_kept: slices that
   // are done and that no stream has now, but that some stream will reach.

@@ -35,18 +35,17 @@ absl::StatusOr<int64_t> CountSlices(const FeedPlan& plan, const StepRange& range
 struct StreamMemory {
   BufferKind kind = BufferKind::kPrivate;
   // The most bytes of slices that a consumer may hold; two slices are always allowed. At this bound
-  // the consumer gets no other slice until it drops one. Set the bound for a consumer that has no
-  // other limit. It is needed because slices that a consumer holds cannot be taken back for other
-  // consumers.
+  // the consumer gets no other slice until it drops a slice. Set the bound for a consumer that has
+  // no other limit, because slices that a consumer holds cannot be taken back for other consumers.
   int64_t window_bytes = std::numeric_limits<int64_t>::max();
   // The most bytes that are made ahead, counting kSliceOverheadBytes for each slice. The stream's
   // share of the budget bounds them, too. One slice is always allowed.
   int64_t ahead_bytes = std::numeric_limits<int64_t>::max();
   // Whether a slice leaves the budget when the consumer gets it. True is for a consumer in this
-  // process, which may keep as many slices as it likes. But slices that are made ahead for such a
-  // consumer have a bound. A consumer that does not wait needs these slices only later. So the
-  // stream gives them up if another stream with gives_away has no room for a slice that its own
-  // consumer waits for.
+  // process, which may keep as many slices as it likes. The slices that are made ahead for it still
+  // count in the budget. While the consumer does not wait, it does not need these slices yet. So
+  // the stream gives them up if another stream with gives_away has no room for a slice for which
+  // the consumer of that stream waits.
   bool gives_away = false;
 };
 

@@ -117,7 +117,7 @@ StepScheduler::Answers StepScheduler::Arrive(const SliceTask& task, ExampleRun r
   SharedSlice& slice = task.slice();
   task.stream().SetWarm(warm);
   ChangeRuns(slice, now_, [&] { slice.ReturnRead(std::move(run)); });
-  return Settle(task);  // As for Return().
+  return Settle(task);  // The slice may be done now, if no stream wants it any more.
 }
 
 StepScheduler::Answers StepScheduler::Return(const SliceTask& task, ExampleRun run, double cost) {

@@ -6,7 +6,7 @@
 //                  |    +-- what is left of it <--+ Return()     GiveBack(memory) <---+
 //                  the least advanced stream of the least advanced peer
 //
-// It combines three parts that do not know each other. FairQueue says which stream has the next
+// It combines three parts that do not use each other. FairQueue says which stream has the next
 // turn. SliceBudget says how many bytes each stream may have in flight. SliceShelf has the slices
 // that streams share.
 //
@@ -16,9 +16,9 @@
 // the entries that it removes.
 //
 // Streams of one plan share slices. If a stream's next slice was begun by another stream, the
-// stream joins that slice, done or not. A slice that all streams have dropped is kept for streams
-// that have yet to reach it, as long as no stream needs its memory. Kept slices take a quarter of
-// the budget at most.
+// stream joins that slice, done or not. A slice that all streams have dropped is kept if a stream
+// will reach it later, as long as no stream needs its memory. Kept slices take a quarter of the
+// budget at most.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_SCHEDULER_H_
@@ -69,7 +69,7 @@ class StepScheduler {
 
   // Sets the time for the following calls. Only SliceTimes uses it.
   void SetTime(absl::Duration now) { now_ = now; }
-  // ResourceExhausted if one of its slices is larger than the whole budget.
+  // ResourceExhausted if one slice of the stream is larger than the whole budget.
   absl::Status Add(const StreamPtr& stream);
 
   // Takes a task of the stream that goes first. Begins a slice if the stream needs one. If
@@ -80,15 +80,14 @@ class StepScheduler {
   // plan `may_read`. Begins a slice if the stream needs one.
   using MayRead = absl::FunctionRef<bool(const FeedPlan& plan)>;
   Work TakeToRead(MayRead may_read);
-  // Whether to look at reads again. TakeToRead() may have a task now, or a slice was thrown away
-  // since the last call, and its reads may be unwanted. May be true without need. O(streams).
+  // Whether reads may have changed since the last call: TakeToRead() may have a task now, or a
+  // slice was thrown away, so its reads may be unwanted. May be true without a change. O(streams).
   bool TakeReadsChanged();
-  // The records of `task`, which Take() gave, are in fact not in memory. Its run comes back with
-  // Arrive() once they are. The stream reads ahead again.
+  // The records of `task`, which Take() gave, are in fact not in memory. Once they are read, the
+  // task's run comes back with Arrive(). From now on the stream reads ahead again.
   void ReadFirst(const SliceTask& task);
-  // The records of a task from TakeToRead(), or of one that was to be read first, are read, and
-  // `run` has their bytes. Any thread may take the run. `warm`: the stream's next slices need not
-  // be read ahead.
+  // The records of a task from TakeToRead() or ReadFirst() are read, and `run` has their bytes. Any
+  // thread may take the run. `warm`: the stream's next slices need not be read ahead.
   Answers Arrive(const SliceTask& task, ExampleRun run, bool warm = false);
 
   // `task` has become overdue, or is no longer overdue.
@@ -96,8 +95,9 @@ class StepScheduler {
     queue_.CountOverdue(task.stream().peer(), overdue);
   }
 
-  // `task` is done. `run` is its run, with the error if there was one. A thread worked at it for
-  // `cost` nanoseconds, the unit of all costs. Before this, tell SliceTimes of the thread's sleep.
+  // `task` is done. `run` is its run, with the error if there was one. A thread worked at the task
+  // for `cost` nanoseconds, the unit of all costs. Before this call, add the thread's sleep to the
+  // slice's SliceTimes.
   Answers Finish(const SliceTask& task, const ExampleRun& run, double cost);
 
   // The thread ends its turn before the task is done. `run` says how far the thread came. Any
@@ -109,7 +109,7 @@ class StepScheduler {
   // this memory until Finish() is called for the task.
   Answers Abandon(const SliceTask& task, const absl::Status& status);
 
-  // Asks `blocked` about the plan of each stream. If `blocked` returns a status, no task is taken
+  // Calls `blocked` with the plan of each stream. If `blocked` returns a status, no task is taken
   // for the stream until the next call. If the status is an error, the stream delivers the slices
   // that are done, and then fails with this error.
   using Blocked = absl::FunctionRef<std::optional<absl::Status>(const FeedPlan& plan)>;
@@ -153,7 +153,7 @@ class StepScheduler {
   // Fills in whether the stream may begin a slice. If `begins` is false, other code begins the
   // stream's slices. The stream then only counts among those that lack memory.
   void LookForRoom(ScheduledStream& stream, bool begins, FairQueue::Candidate& candidate) const;
-  // The stream's claim on the budget, beside those of other streams.
+  // The stream's claim on the budget, with its share among all streams.
   SliceBudget::Claim ClaimOf(const ScheduledStream& stream) const;
   // Whether the stream may begin another slice, if there is memory for it.
   bool MayBegin(const ScheduledStream& stream) const;
@@ -162,7 +162,8 @@ class StepScheduler {
   // system has no memory, the stream fails.
   void Begin(ScheduledStream& stream);
 
-  // `task` has ended. If it was the last one of its slice, the slice's streams are told.
+  // `task` has ended. If it was the last task of its slice, returns the answers to the slice's
+  // streams.
   Answers Settle(const SliceTask& task);
   // Throws away `slice`, which is pending, and all slices after it. The stream fails with `status`.
   Answer FailAt(ScheduledStream& stream, const SharedSlice& slice, const absl::Status& status);
@@ -171,21 +172,22 @@ class StepScheduler {
 
   // Takes memory back for `starved`, which holds no slice. True if some memory came back at once.
   bool TakeBackLookAhead(const ScheduledStream& starved);
-  // Throws away the last pending slice. It may be begun again.
+  // Throws away the last pending slice. The stream may begin this slice again.
   void TakeBackLast(ScheduledStream& stream) { ReleaseIfLeft(stream.TakeBackLast()); }
-  // A stream has left `slice`. If no stream has it any more, its memory comes back at once, with
-  // two exceptions. If a task still writes there, the memory comes back when the last such task is
-  // done. And the slice may be kept for a stream that has yet to reach it.
+  // A stream has left `slice`. If no stream has the slice any more, its memory comes back:
+  //   * when the last task is done, if tasks still write to this memory;
+  //   * when a stream needs memory, if the slice is kept for a stream that will reach it;
+  //   * at once otherwise.
   void ReleaseIfLeft(const SharedSlicePtr& slice);
 
   bool Shares(const ScheduledStream& stream) const;
   // The stream's next slice, if another stream has it; else null.
   SharedSlicePtr FindNext(const ScheduledStream& stream) const;
-  // Joins the next slices, as far as they exist and the stream may look ahead.
+  // Joins the next slices that exist, as far ahead as the stream may make slices.
   void JoinAhead(ScheduledStream& stream);
-  // The stream begins or joins `slice`, which is its next one.
+  // The stream begins or joins `slice`, its next slice.
   void Hold(ScheduledStream& stream, SharedSlicePtr slice);
-  // Whether some stream has yet to reach the slice.
+  // Whether some stream will reach the slice later.
   bool IsWanted(const SharedSlice& slice) const;
   // No stream has `slice`, which is done. Keeps it if it is wanted and there is room, else gives
   // its memory back.
@@ -202,7 +204,7 @@ class StepScheduler {
   std::vector<FairQueue::Candidate> candidates_;  // For Choose(): one for each of streams_.
   int64_t examples_made_ = 0;
   int64_t slices_shared_ = 0;
-  bool dropped_slices_ = false;        // True if any was dropped since TakeReadsChanged().
+  bool dropped_slices_ = false;        // Whether a slice was dropped since TakeReadsChanged().
   bool kept_may_be_unwanted_ = false;  // A stream has ended.
   absl::Duration now_;
 };

@@ -1,10 +1,11 @@
-// Knows which feeds are warm. A feed is warm if its tasks have found as many records in memory as
-// an epoch has, one after the other, without a miss. Threads that compute find the blocks of such a
+// Decides which feeds are warm. A feed is warm if its tasks have found as many records in memory as
+// an epoch has, one after the other, without a miss. Threads that compute find the blocks of a warm
 // feed by themselves.
 //
-// Fewer records would not be enough. A window has thousands of records, which all come before the
-// first one is needed. If the feed counted as warm then, its slices would not be begun while
-// threads compute. So the engine would notice too late that the next window is not in memory.
+// Fewer records would not be enough. A shuffle window has thousands of records. All of them are
+// read before the first of them is needed, so the tasks of a window find all records in memory. If
+// the feed counted as warm after one window, the thread that reads ahead would begin no slice of
+// the next window. So the engine would notice too late that these records are not in memory.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_WARM_FEEDS_H_
@@ -20,7 +21,8 @@ namespace systole {
 
 class WarmFeeds {
  public:
-  // If there are more feeds than this, all are forgotten. Each is warm again after another epoch.
+  // If there are more feeds than this, all are forgotten. Each feed is warm again after another
+  // epoch.
   static constexpr size_t kMaxFeeds = 1024;
 
   // The feed has found a task's `records` in memory. Returns whether the feed is warm now.

@@ -94,7 +94,7 @@ std::vector<int> WorkerWatch::Look(absl::Duration now,
       worker.timed_out = true;
       timed_out.push_back(static_cast<int>(i));
     }
-    if (worker.stuck || was_stopped) continue;  // Its times tell nothing about others.
+    if (worker.stuck || was_stopped) continue;  // Its times say nothing about other workers.
     busy_time += busy;
     awake_time += awake;
   }

@@ -32,13 +32,13 @@ namespace systole {
 struct WorkerWatchOptions {
   // Threads that should run at a time.
   int threads = 1;
-  // All threads, at least `threads`. With more threads, more of them can wait. Each costs scratch
-  // memory.
+  // All threads, at least `threads`. With more threads, more of them can wait for storage. Each
+  // thread costs scratch memory.
   int max_threads = 1;
   // About how often Look() is called.
   absl::Duration period = absl::Milliseconds(100);
   absl::Duration stuck_after = absl::Seconds(1);
-  // A task that takes longer is overdue.
+  // A task that takes longer than this is overdue.
   absl::Duration overdue_after = absl::Milliseconds(100);
   absl::Duration read_timeout = absl::Seconds(60);
 };
