@@ -1,4 +1,4 @@
-// Access tokens as Google's services send them, checked.
+// Reads and checks the access tokens that Google's services send.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_CREDENTIALS_GOOGLE_TOKENS_H_
@@ -22,7 +22,7 @@ enum class GoogleAccess {
 std::string GoogleScope(GoogleAccess access);
 
 // Reads the token from `text`, the answer of a server. Messages name the answer as `source`.
-//   DataLoss           there is no token, or no time for which it is valid.
+//   DataLoss           the answer has no token, or does not say how long the token is valid.
 //   Unavailable        the token has ended already.
 //   ResourceExhausted  `text` has too many bytes.
 absl::StatusOr<CredentialLease<std::string>> ParseGoogleToken(absl::string_view text,

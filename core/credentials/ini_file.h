@@ -17,12 +17,12 @@
 
 namespace systole {
 
-// The most bytes of such a file. Files that people write have a few KiB.
+// The most bytes of a configuration file. Files that people write have a few KiB.
 inline constexpr size_t kMaxIniBytes = size_t{1} << 20;
 
 // Keys, in lower case, and their values. Blanks around keys and values are removed.
 using IniSection = std::map<std::string, std::string>;
-// Sections by the text between their brackets, as it is written: "profile a".
+// The sections, by the text between their brackets, for instance "profile a".
 using IniFile = std::map<std::string, IniSection>;
 
 // Parses `text`. A second section with the same name continues the first one. The last value of a

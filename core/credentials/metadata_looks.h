@@ -30,7 +30,7 @@ class MetadataLooks {
                 const char* maker, const char* variable)
       : surroundings_(surroundings), servers_(servers), maker_(maker), variable_(variable) {}
 
-  // Looks once: calls `ask`, and returns its result. The first look repeats `ask` some times while
+  // Looks once: calls `ask`, and returns its result. The first look repeats `ask` a few times while
   // the error is IsNoServer(), because the service may start later than this process. On a machine
   // of another maker, if the variable is not set, the first look does not repeat `ask`. If there
   // is no service, returns nullopt. But if the service gave a value before, or if `must_be_there`,

@@ -53,8 +53,8 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
   absl::StatusOr<OpenedShards> shards = OpenShards(name, patterns, options, expected, note);
   absl::StatusOr<std::shared_ptr<Dataset>> dataset =
       shards.ok() ? Create(name, *std::move(shards)) : shards.status();
-  // Code below may have reported the interruption as another error, such as an index that cannot be
-  // read.
+  // The functions above may have returned another error because of the interruption, for example
+  // that an index cannot be read.
   if (InterruptRequested()) {
     return absl::CancelledError(absl::StrCat("opening dataset '", name, "' was interrupted"));
   }
@@ -120,7 +120,7 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(
   dataset->sample_ = DatasetSample::Take(
       dataset->num_records(),
       [&](int64_t record, AlignedBuffer& scratch) -> absl::StatusOr<SampledRecord> {
-        // After an outage no further record is read: each of them might take as long to fail.
+        // After an outage no further record is read, because each read might take as long to fail.
         SYSTOLE_RETURN_IF_ERROR(outage);
         const absl::StatusOr<absl::string_view> payload = dataset->ReadRecord(record, scratch);
         if (IsOutage(payload.status())) outage = payload.status();
@@ -129,7 +129,7 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(
         return SampledRecord{.payload = *payload,
                              .format = &dataset->shards_[static_cast<size_t>(shard)]->examples()};
       });
-  // A dataset without features would be taken for one whose records are no examples.
+  // Without this error, the dataset would have no features, as if its records were no examples.
   if (!outage.ok() && dataset->features().empty()) {
     return absl::Status(outage.code(),
                         absl::StrCat("dataset '", dataset->name(),

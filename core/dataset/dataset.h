@@ -1,5 +1,5 @@
-// A named set of open shards, of any format, or several such sets joined. It reads any record by
-// its number.
+// A named set of open shards of any format, or several sets of shards, joined or zipped. A Dataset
+// reads any record by its number.
 //
 // Thread-safe: immutable apart from the log of damage, which locks.
 #ifndef SYSTOLE_CORE_DATASET_DATASET_H_
@@ -56,7 +56,7 @@ class Dataset {
   //   NotFound         a pattern matches nothing, or a shard that a manifest lists is missing.
   //   FailedPrecondition  the shards have another number of records or bytes than expected. The
   //                       message has both numbers.
-  //   Cancelled        InterruptRequested(), whatever else may have failed by then.
+  //   Cancelled        InterruptRequested(), even if something else has failed, too.
   // Also returns the errors of reading a shard.
   static absl::StatusOr<std::shared_ptr<Dataset>> Open(std::string name,
                                                        absl::Span<const std::string> patterns,
@@ -118,14 +118,14 @@ class Dataset {
   static DamageLog::Entry DamageAt(const RecordSource& shard, int64_t index, int64_t record,
                                    std::string cause, DamageCause kind = DamageCause::kRecord);
 
-  // Damaged records that indexing found. num_damaged_records() counts all of them. But each shard
-  // lists at most kMaxDamagedListed of them, and DamagedRecords() has only the first `at_most`
-  // listed records.
+  // Damaged records that indexing found. num_damaged_records() counts all of these. Each shard
+  // lists at most kMaxDamagedListed of its damaged records. DamagedRecords() returns the first
+  // `at_most` of the listed records.
   int64_t num_damaged_records() const { return num_damaged_records_; }
   std::vector<DamageLog::Entry> DamagedRecords(size_t at_most) const;
 
-  // A note for a person: why the index of the shards' folder was not used, or could not be kept. It
-  // is not an error. Empty: there is none.
+  // A note for a person: why the index of the shards' folder was not used, or could not be kept. A
+  // note is not an error. Empty: there is no note.
   const std::string& note() const { return note_; }
   // Adds to the note. Do not call AddNote() once other threads have the dataset.
   void AddNote(absl::string_view note);
@@ -147,7 +147,7 @@ class Dataset {
   // A number that no other dataset of this process has or had.
   uint64_t number() const { return number_; }
 
-  // The first shard's word for a record, such as "tf.train.Example".
+  // The name of a record in the first shard's format, such as "tf.train.Example".
   absl::string_view example_name() const { return shards_.front()->examples().name(); }
   // The features of the first readable record; empty if no record can be read as features.
   const std::vector<FeatureDescription>& features() const { return sample_.features(); }
@@ -159,7 +159,7 @@ class Dataset {
 
   // The damage of this dataset that feeds met and noted with NoteDamage().
   DamageLog& damage() const { return damage_; }
-  // Notes that feeds mask `record`. The record's member notes it too, under the record's number in
+  // Notes that feeds mask `record`. The record's member notes it, too, under the record's number in
   // that member. In a zip this is member `part`.
   void NoteDamage(int64_t record, std::string cause, DamageCause kind,
                   std::optional<size_t> part) const;

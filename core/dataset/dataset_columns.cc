@@ -19,8 +19,8 @@ std::string ShardText(const RecordSource& shard) {
   return absl::StrCat("shard '", ForeignName(shard.base_name()), "'");
 }
 
-// The error of reading a shard's column. Clients see it, and must not learn the folder of the file
-// or its server, which `error` names.
+// The error of reading a shard's column. Clients see this error. So it must not name the folder or
+// the server of the file, as `error` does.
 absl::Status CannotRead(const RecordSource& shard, const absl::Status& error) {
   const bool may_pass =
       absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) || absl::IsCancelled(error);
@@ -33,8 +33,8 @@ absl::Status CannotRead(const RecordSource& shard, const absl::Status& error) {
 // What Note() found in a shard.
 struct OfShard {
   std::vector<ColumnCounts> counts;
-  // Columns of features that no record of this shard has. They are kept if another shard has the
-  // feature.
+  // Columns of features that no record of this shard has. Such a column is kept if another shard
+  // has the feature.
   std::vector<std::shared_ptr<const Column>> empty;
   std::string note;
   absl::Status kept;

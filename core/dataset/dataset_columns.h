@@ -1,4 +1,5 @@
-// The columns of a dataset's shards: notes them, and answers conditions from them.
+// The columns of a dataset's shards: makes and keeps them ("notes" them), and answers conditions
+// from them.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_DATASET_DATASET_COLUMNS_H_
@@ -41,8 +42,8 @@ struct NotedColumns {
     int64_t records = 0;  // Records that have the feature.
   };
   std::vector<Feature> features;  // Sorted by name.
-  // Features that no record of the dataset has. Probably their names are misspelt, so no condition
-  // is answered from their columns before DatasetColumns::Keep() has been given them.
+  // Features that no record of the dataset has. Probably their names are misspelt. So no condition
+  // is answered from their columns before DatasetColumns::Keep() has kept these columns.
   std::vector<std::string> absent;
   struct AbsentColumn {
     size_t shard = 0;
@@ -53,8 +54,8 @@ struct NotedColumns {
   int64_t damaged = 0;
   // Whether all columns are in files, except those of `absent`. If not, `note` says why.
   bool kept = true;
-  // For a person: why columns are not kept, and what damage was met. Not an error. Empty: there is
-  // none.
+  // For a person: why columns are not kept, and what damage was met. A note is not an error. Empty:
+  // there is no note.
   std::string note;
 };
 

@@ -41,7 +41,7 @@ bool ConsumeNumbers(absl::string_view& text, ShardFacts& facts, size_t (&sizes)[
          ConsumeNumber(text, ' ', sizes[2]);
 }
 
-// Takes a line off the front of `text`. False if it is malformed.
+// Takes the first line off `text`. False if this line is malformed.
 bool ConsumeLine(absl::string_view& text, FolderIndexLine& line) {
   constexpr size_t kMost[3] = {kMaxFormatBytes, kMaxIdentityBytes, kMaxShardNameBytes};
   size_t sizes[3] = {};

@@ -16,7 +16,7 @@ namespace systole {
 
 class LookUpMemory {
  public:
-  // All shares together are smaller than this, however many there are.
+  // All shares together are smaller than this, for any number of shares.
   static constexpr int64_t kBytes = int64_t{256} << 20;
 
   class Share {

@@ -26,7 +26,7 @@ constexpr absl::string_view kTfdsInfoName = "dataset_info.json";
 // The template of names for a TFDS split without a template of its own.
 constexpr absl::string_view kTfdsTemplate = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
 
-// The most shards that a file may list. They take some 100 MB.
+// The most shards that a file may list. So many shards take some 100 MB of memory.
 constexpr size_t kMaxListed = 1'000'000;
 // The most bytes of a dataset_info.json. Most files of TFDS have less than 100 KB. Such a file has
 // some 20 bytes for each shard. For lists in lists, Protobuf's JSON parser may take 75 times as
@@ -122,7 +122,7 @@ bool IsManifest(absl::string_view name) {
   return absl::EndsWith(name, kManifestSuffix) || name == kTfdsInfoName;
 }
 
-// The part before the base name, with its '/'. Empty if there is none.
+// The part of `path` before the base name, with its '/'. Empty if the path is only a base name.
 std::string FolderPart(const std::string& path) {
   return path.substr(0, static_cast<size_t>(BaseName(path).data() - path.data()));
 }

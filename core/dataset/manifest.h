@@ -31,11 +31,11 @@ struct ShardCount {
 struct ShardDifference {
   std::string shard;     // Base name.
   std::string manifest;  // Base name of the manifest.
-  bool missing = false;  // There is no such file, but a pattern would match it.
+  bool missing = false;  // The file is not there, although a pattern would match its name.
   std::string text;      // 'shard "a" has 28 records .., "x.manifest" says ..'.
 };
 
-// The most differences that one call lists. A foreign file must not fill the memory.
+// The most differences that one call lists, so that a foreign file cannot fill the memory.
 inline constexpr size_t kMaxShardDifferences = 100;
 
 // Compares `opened`, the shards that ListShards(patterns) names, with the manifests in their

@@ -1,4 +1,4 @@
-// Opens the shards of a dataset, and compares them with what is known of them.
+// Opens the shards of a dataset, and compares them with manifests and expected numbers.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_DATASET_OPEN_SHARDS_H_

@@ -27,14 +27,14 @@ class RecordLists {
   // The most lists in use at once.
   static constexpr size_t kMost = 64;
 
-  // `make_room` is called without a lock when there is no place for a list. It frees the lists of
-  // feeds that nobody uses any more, and returns whether it freed any. It must be valid during each
-  // call of Find().
+  // `make_room` is called without a lock when there is no place for a list. It forgets feeds that
+  // nobody uses any more, which frees their lists, and returns whether it forgot any. It must be
+  // valid during each call of Find().
   explicit RecordLists(std::function<bool()> make_room = nullptr)
       : make_room_(std::move(make_room)) {}
 
-  // The list of `key`. If no feed uses the list, `make` makes it, and it counts for `peer` until it
-  // is freed. If two threads make the list at the same time, one of the two lists is kept. A peer
+  // The list of `key`. If no feed uses the list, `make` makes it, and the list counts for `peer`
+  // until it is freed. If two threads make the list at the same time, one of them is kept. A peer
   // gets a place only while its lists are fewer than the places that are left. So the first peer
   // gets half of the places, the next peer half of the places that are left, and so on.
   //   ResourceExhausted  kMost lists are in use, or the peer has no place left. The message says

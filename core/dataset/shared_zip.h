@@ -1,6 +1,6 @@
 // Zips that feeds share. A zip takes memory for the names of its features and for a sample of them,
-// and time for a look at each shard. So a peer that asks for many feeds, which differ only in their
-// seed for example, gets one zip for all of them.
+// and time for a look at each shard. So if a peer opens many feeds that differ, for example, only
+// in their seed, all of these feeds get the same zip.
 //
 // Thread-safe: one table for the process, with a lock.
 #ifndef SYSTOLE_CORE_DATASET_SHARED_ZIP_H_

@@ -53,7 +53,7 @@ std::optional<ZipFeature> FindZipFeature(absl::Span<const FeaturesOfMember> memb
                     [&](const FeatureDescription& each) { return each.name == found.name; })) {
       return found;
     }
-    // A shorter name is one with a longer prefix.
+    // If the name without its prefix is shorter, the prefix is longer.
     if (!longest.has_value() || found.name.size() < longest->name.size()) longest = found;
   }
   return longest;

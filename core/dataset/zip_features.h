@@ -25,7 +25,7 @@ namespace systole {
 struct FeaturesOfMember {
   std::string dataset;  // For messages.
   std::string prefix;
-  absl::Span<const FeatureDescription> features;  // Those of its first record.
+  absl::Span<const FeatureDescription> features;  // The features of the member's first record.
 };
 
 // InvalidArgument if features of two members would have one name. The message has the field and the
@@ -37,9 +37,9 @@ struct ZipFeature {
   size_t member = 0;
   absl::string_view name;  // In the member's records.
 };
-// The feature that is named `name` in the zip. If no member's first record has the feature, it is
-// taken to belong to the member whose prefix begins `name`, and to the longest prefix if there are
-// several. Nullopt: `name` begins with no member's prefix.
+// The feature that is named `name` in the zip. If no member's first record has the feature, returns
+// it as a feature of the member whose prefix `name` begins with. If `name` begins with the prefixes
+// of several members, the longest prefix counts. Nullopt: `name` begins with no member's prefix.
 std::optional<ZipFeature> FindZipFeature(absl::Span<const FeaturesOfMember> members,
                                          absl::string_view name);
 

@@ -10,8 +10,8 @@
 
 namespace systole {
 
-// The kernel's own number of the socket `fd` (SO_COOKIE). No other socket of this machine has it or
-// will have it. 0: `fd` is not a socket.
+// The kernel's own number of the socket `fd` (SO_COOKIE). No other socket of this machine has or
+// will have this number. 0: `fd` is not a socket.
 inline uint64_t SocketCookie(int fd) {
   uint64_t cookie = 0;
   socklen_t size = sizeof(cookie);

@@ -10,8 +10,8 @@
 
 namespace systole {
 
-// This time is so long that one step or one pause changes the average little. It is so short that
-// the average soon shows clients that come and go.
+// A shorter time would let one step or one pause change the average much. With a longer time, the
+// average would show too late that clients come and go.
 inline constexpr absl::Duration kBusyMemory = absl::Seconds(10);
 
 class BusyShare {

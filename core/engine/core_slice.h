@@ -40,7 +40,7 @@ class CoreSlice {
   const StageTimes& stages() const { return stages_; }
   const SliceLayout& layout() const { return plan_->layout(); }
   const uint8_t* data() const { return buffer_.data(); }
-  // The slice's memory, for another process to map; null if it is private.
+  // The slice's memory, for another process to map; null if this memory is private.
   const std::shared_ptr<const SealedMemory>& sealed() const { return buffer_.sealed(); }
 
  private:

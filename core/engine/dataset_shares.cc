@@ -54,7 +54,7 @@ std::optional<absl::Status> DatasetShares::Verdict::Of(const FeedPlan& plan) con
   for (const Dataset* const dataset : DatasetsOf(plan)) {
     const auto found = blocked_.find(dataset);
     if (found == blocked_.end()) continue;
-    // An error makes the stream fail, and OK lets it wait. If one dataset has an error and another
+    // With an error the stream fails, and with OK it waits. If one dataset has an error and another
     // has OK, the error counts.
     if (!verdict.has_value() || verdict->ok()) verdict = found->second;
   }

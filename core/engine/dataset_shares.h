@@ -41,8 +41,8 @@ class DatasetShares {
   DatasetShares(int max_threads, absl::Duration read_timeout)
       : max_threads_(max_threads), read_timeout_(read_timeout) {}
 
-  // A task of the plan has begun, or has ended. True if one of its datasets has just reached its
-  // share of the threads, or fallen below it.
+  // A task of the plan has begun, or has ended. True if one of the plan's datasets has just reached
+  // its share of the threads, or has just fallen below this share.
   bool Begin(const FeedPlan& plan) { return Count(plan, 1); }
   bool End(const FeedPlan& plan) { return Count(plan, -1); }
 
@@ -52,10 +52,10 @@ class DatasetShares {
     explicit Verdict(std::map<const Dataset*, absl::Status> blocked)
         : blocked_(std::move(blocked)) {}
 
-    // The verdict for streams of `plan`. nullopt: they go on. OK: no task is taken for them,
-    // because one of their datasets already has its full share. An error: the streams fail with
-    // this error, because a read of one of their datasets has timed out. A new stream would only
-    // wait for the same storage.
+    // The verdict for streams of `plan`. nullopt: the streams go on. OK: no task is taken for the
+    // streams, because one of their datasets already has its full share. An error: the streams,
+    // even new ones, fail with this error, because a read of one of their datasets has timed out.
+    // A new stream would only wait for the same storage.
     std::optional<absl::Status> Of(const FeedPlan& plan) const;
 
    private:

@@ -72,7 +72,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   struct Worker {
     CondVar wakes;
-    bool was_woken = false;  // It was woken, and has not run since.
+    bool was_woken = false;  // The worker was woken, and has not run since.
     ThreadId thread = 0;
     // The task that the worker works at, if any. The maker and the scratch outlive the task.
     std::optional<SliceTask> task;
@@ -104,31 +104,31 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   Worker& Introduce(int index, const ExampleMaker& maker, ScratchAccount& scratch)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whether a thread that has no task may begin one, if `coming` other threads are about to begin
-  // one, too.
+  // Whether a thread that has no task may begin a task, if `coming` other threads are about to
+  // begin a task, too.
   bool MayBegin(int coming = 0) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // A worker has begun or ended a task.
   void CountBusy(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Takes work; empty if there is none. REQUIRES: MayBegin().
+  // Takes work; empty if there is no work. REQUIRES: MayBegin().
   StepScheduler::Work Take(int index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Waits for work. Empty: the engine stops.
   StepScheduler::Work Wait(int index) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Call this if there may be work. Wakes reads_, and the waiting thread with the lowest number.
+  // Call Wake() if there may be work. Wakes reads_, and the waiting thread with the lowest number.
   // That thread wakes the next one. So a thread with a high number holds scratch memory only if the
   // thread is needed. A thread counts as working from the moment when it is woken. Otherwise each
   // piece of work would wake a thread, and most of these threads would find that enough threads
   // work already.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Wakes the thread that reads ahead, if there may be something to read. To look in vain would
-  // cost that thread about as much as to read a task's blocks from memory.
+  // Wakes the thread that reads ahead, if there may be something to read. A wake-up in vain would
+  // cost about as much as finding the blocks of a task in memory.
   void WakeReads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // The body of one more thread: looks at the workers now and then while they work.
+  // The body of the thread that watches: looks at the workers now and then while they work.
   void Watch() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Waits until the next look. Then `threads` has an id for each worker. The id is 0 if the worker

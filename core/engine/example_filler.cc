@@ -42,7 +42,7 @@ bool UsesDefault(const OutputPlan& output, const FeatureView& feature) {
   return output.default_values.has_value() && feature.kind() == FeatureKind::kMissing;
 }
 
-// The measurement of a timed example; null for others. Few examples are timed, so measurements and
+// The measurement of a timed example; null for other examples. Few are timed, so measurements and
 // their results (0.5 KB each) are not local variables of Begin() and Fill(). Each call would set
 // such variables to zero (-ftrivial-auto-var-init).
 std::unique_ptr<LapTimes> TimesBy(const MonotonicClock* clock) {
@@ -72,7 +72,7 @@ absl::Status NoMemory() {
   return absl::UnavailableError("malloc refused memory for an example that is being made");
 }
 
-// `status` with the output's name. In a zip, marks it as an error of the part that has the feature.
+// `status` with the output's name. In a zip, marks the status as an error of the feature's part.
 absl::Status OfOutput(const FeedPlan& plan, const OutputPlan& output, const absl::Status& status) {
   if (status.ok()) return status;
   const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];

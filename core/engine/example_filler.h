@@ -1,6 +1,6 @@
 // Makes one example at a time from its record's payload: parses it, transforms the features and
 // writes the outputs into their places in the slice. Each example is made in two halves. Between
-// them the images of two examples can be decoded together.
+// the halves, the images of two examples can be decoded together.
 //
 // Single-thread. Its output depends on the arguments alone.
 #ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_FILLER_H_
@@ -77,9 +77,9 @@ class ExampleFiller {
   bool FindKept(const FeedPlan& plan, const Record& record, Kept& kept);
 
   // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. `payload`
-  // must not change until Fill returns. But it may change if FindKept() returned true. The caller
-  // clears the lane when it calls Fill or Drop. `pass` is Place::pass. `kept` is from FindKept(),
-  // or empty. If the example is timed, `timed_by` is the clock: see Fill().
+  // must stay unchanged until Fill returns. Only if FindKept() returned true, it may change. The
+  // caller clears the lane when it calls Fill or Drop. `pass` is Place::pass. `kept` is from
+  // FindKept(), or empty. If the example is timed, `timed_by` is the clock: see Fill().
   absl::Status Begin(const FeedPlan& plan, int64_t pass, const Record& record,
                      absl::string_view payload, Kept kept, PairedDecoding& decoding, int lane,
                      const MonotonicClock* timed_by = nullptr);

@@ -21,8 +21,8 @@ namespace {
 // now and then.
 constexpr size_t kMaxScratches = 16;
 
-// The most that a thread keeps between tasks, some 55 MiB in all. Memory beyond it is made anew for
-// each task. This costs little beside examples that need so much memory.
+// The most that a thread keeps between tasks, some 55 MiB in all. Memory beyond this is taken anew
+// for each task. That costs little beside examples that need so much memory.
 constexpr int64_t kMaxKeptTableBytes = int64_t{16} << 20;    // The tables of all plans.
 constexpr int64_t kMaxKeptDecoderBytes = int64_t{32} << 20;  // All plans share them.
 constexpr int64_t kMaxKeptExampleBytes = int64_t{4} << 20;
@@ -41,9 +41,9 @@ constexpr int64_t kReadBytes = 256 << 10;
 // processor waits for several page tables at once only if requests directly follow each other.
 constexpr size_t kPrefetchedRecords = 16;
 
-// This many records are looked up in the cache before they are read. The values that the cache
-// keeps of these records are held until their examples are made. A smaller number would make the
-// reads of neighbours smaller while the cache is filled.
+// The number of records that are looked up in the cache before they are read. The values that the
+// cache has of these records are held until their examples are made. A smaller number would make
+// the reads of neighbours smaller while the cache is filled.
 constexpr size_t kLookedUpRecords = 16;
 
 // A thread times one of every kTimedEvery examples that it makes of a plan, output by output and
@@ -244,7 +244,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
   if (!has_images) prefetch(first);
   bool over = false;
   while (first < wanted_.size() && !over) {
-    // [first, first + shard_records_.size()) lie in one shard.
+    // The wanted records [first, first + shard_records_.size()) lie in one shard.
     const int64_t shard_number = wanted_[first].place.shard;
     int64_t lowest_slot = wanted_[first].slot;
     shard_records_.clear();
@@ -380,7 +380,7 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
 
 bool ExampleMaker::CopyPayload(absl::string_view payload, Lane& lane) {
   if (payload.size() > lane.payload.capacity()) {
-    // The old memory is freed first, so that both do not exist at once. reserve() takes only what
+    // The old memory is freed before new memory is taken, to save memory. reserve() takes only what
     // is needed, while assign() might take twice as much.
     Free(lane.payload);
     const size_t bytes = (payload.size() + kPayloadStep - 1) / kPayloadStep * kPayloadStep;

@@ -1,6 +1,6 @@
 // Makes examples: reads their records, transforms the features, and writes the results into the
-// examples' places in the slice. Holds the decoders and the scratch memory of one thread. While an
-// ExampleMaker works, it holds memory
+// examples' places in the slice. Holds the decoders and the scratch memory of one thread. While it
+// works, an ExampleMaker holds memory
 // * for the plan (kMaxScratchBytes),
 // * for a record: three times its bytes, and for a joined record also the bytes of its largest part
 //   (core/record/zip),
@@ -62,7 +62,7 @@ class ExampleMaker {
   // record that cannot be used becomes zeros, too, and the dataset's damage log notes it. run.error
   // gets the error of the lowest slot:
   //   DataLoss            the record cannot be used and the spec says FAIL; names shard, offset,
-  //                       record, output and cause. ResourceExhausted if it is too large.
+  //                       record, output and cause. ResourceExhausted if the record is too large.
   //   FailedPrecondition  the record's shard has changed since it was opened.
   //   Unavailable         there is no memory to read or decode the record or to fill its example.
   // Storage may give other errors, too. MASK hides only DataLoss and ResourceExhausted. Calls
@@ -148,7 +148,7 @@ class ExampleMaker {
   // many plans.
   void FreeLarge();
   void FreeAll();
-  // Ends the turn of scratch_. Frees all memory if it may not be kept.
+  // Ends the turn of scratch_. Frees all memory if scratch_ may not keep it.
   void SettleScratch(const FeedPlan& plan);
   // The bytes that the maker holds while it works for a plan that needs `bytes`. Records are not
   // counted. `tables` bytes of new tables are added to the tables that the maker has.
@@ -157,8 +157,8 @@ class ExampleMaker {
   // Copies `payload` into the lane. False: the thread was interrupted.
   bool CopyPayload(absl::string_view payload, Lane& lane);
 
-  // The scratch of `plan` and cache_, made at first use. If there are many, the least recently used
-  // is freed.
+  // The scratch of `plan` and cache_, made at first use. If too many plans have one, the least
+  // recently used scratch is freed.
   absl::StatusOr<PlanScratch*> ScratchOf(const std::shared_ptr<const FeedPlan>& plan);
 
   // Makes the example of one record, whose payload was read, or handles the error of the read. The
@@ -170,7 +170,7 @@ class ExampleMaker {
   // Finishes one of the waiting examples: the one whose images are decoded first.
   void FinishOne(Task& task) { Finish(task, decoding_.Advance(), absl::OkStatus()); }
 
-  // Makes the rest of the example in `lane`. If it could not begin, `status` is the error.
+  // Makes the rest of the example in `lane`. If the example could not begin, `status` is the error.
   void Finish(Task& task, int lane, absl::Status status);
   // If `status` is OK, marks the example valid. Otherwise handles the error as the spec says.
   // If the error is damage, it is counted under `cause`.

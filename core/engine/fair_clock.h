@@ -2,7 +2,7 @@
 // queueing (Goyal, Vin, Cheng 1996) on two levels. Peers take turns, and the streams of a peer
 // share its turns. So a peer gets its part, even if other peers ask for more and have many streams.
 //
-// Each peer has a virtual time, and each stream has one among the streams of its peer. Both advance
+// Each peer has a virtual time, and each stream has a virtual time of its own. Both times advance
 // by the cost of every piece of work that is taken for the stream. Among the peers that want work,
 // the least advanced one goes first. Among the streams of this peer that want work, the least
 // advanced one goes first. The cost of a piece is known only when the piece is done. Until then the
@@ -18,7 +18,7 @@
 // units for many turns, but its rest is given back when a turn ends. The bound does not depend on
 // how fast the peers are served. So it also holds one level down, among the streams of a peer.
 //
-// Debts are kept. A peer whose streams are all closed is remembered until the other peers have
+// Debts are kept: a peer whose streams are all closed is remembered until the other peers have
 // reached its time. Otherwise a peer could avoid every charge by closing its stream after each
 // piece.
 //
@@ -107,7 +107,7 @@ class FairClock {
       return charged;
     }
 
-    // `units` of the piece are done. They have cost `cost`, which replaces `charged`. REQUIRES:
+    // `units` of the piece are done. Their cost is `cost`, which replaces `charged`. REQUIRES:
     // units > 0. The clock may be destroyed already.
     void Finish(int64_t units, double charged, double cost) {
       --peer_->under_way;

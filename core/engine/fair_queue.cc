@@ -24,8 +24,8 @@ FairQueue::Choice FairQueue::Choose(absl::Span<const Candidate> candidates, Acco
     const Candidate& candidate = candidates[i];
     if (candidate.left_out) continue;
     const bool can = can_go(candidate);
-    // This comes after every SetWants(true). So if one stream of a peer begins to want work when
-    // another one stops, the peer is seen to want work all the time.
+    // SetWants(false) comes after every SetWants(true). So if one stream of a peer begins to want
+    // work when another stream of the peer stops, the peer wants work all the time.
     if (!can && accounts == Accounts::kChange) candidate.account->SetWants(false);
     if (candidate.has_more) {
       prefer(i, choice.first);

@@ -33,7 +33,7 @@ struct ListScratch {
 //   DataLoss         the record changed while it was read.
 absl::StatusOr<int32_t> WritePadded(const OutputPlan& output, const FeatureView& feature,
                                     ListScratch& scratch, absl::Span<uint8_t> out);
-// Does the same with the bytes of `record` as the list.
+// Like the function above, but the list is the bytes of `record`.
 absl::StatusOr<int32_t> WritePadded(const OutputPlan& output, absl::string_view record,
                                     absl::Span<uint8_t> out);
 

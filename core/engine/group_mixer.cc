@@ -16,8 +16,8 @@
 namespace systole {
 namespace {
 
-// How many elements of each example are mixed at a time. They stay in the processor's cache. Also,
-// MixRun() copies only this many elements of a group's first example.
+// How many elements of each example are mixed at a time. The elements of a whole group then stay in
+// the processor's cache. Also, MixRun() copies only this many elements of a group's first example.
 constexpr int64_t kRun = 1024;
 
 using Run = std::array<float, kRun>;
@@ -159,7 +159,7 @@ void MixRun(const MixedTensor& tensor, const Values& values, int64_t row, const 
     if (draw.kind == MixDraw::Kind::kCutmix && tensor.is_image) {
       std::copy(partner->begin() + from, partner->begin() + to, own->begin() + from);
     } else {
-      // Each product is rounded, and so is the sum. So the bits are the same on every CPU.
+      // Each product and the sum are rounded. So the bits are the same on every CPU.
       const float own_share = draw.own_share;
       const float partner_share = 1 - own_share;
       for (size_t k = from; k < to; ++k) {

@@ -1,6 +1,6 @@
 // Mixes the examples of a group with their neighbours, in place in the slice, as v1::Mix defines.
 //
-// Thread-safe: no state. It allocates nothing.
+// Thread-safe: no state. Allocates nothing.
 #ifndef SYSTOLE_CORE_ENGINE_GROUP_MIXER_H_
 #define SYSTOLE_CORE_ENGINE_GROUP_MIXER_H_
 

@@ -27,8 +27,8 @@ struct KeptImage {
 // kept image are ignored.
 int64_t KeptBytes(const ImageInfo& decoded, ValueType type);
 
-// The bytes that are kept for `image`. `type` describes the images of all records, so it may leave
-// the size open.
+// The bytes that are kept for `image`. `type` describes the images of all records, so its shape may
+// leave the size open.
 std::string ToKept(const Value& image, const ValueType& type);
 
 // The image in `kept`, which is borrowed. Nullopt if `kept` is not an image of this type.

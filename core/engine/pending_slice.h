@@ -41,14 +41,14 @@ struct ExampleRange {
 // Examples that a thread gets together, and how far it has made them.
 struct ExampleRun {
   ExampleRange examples;
-  // How many pieces of the work are done. ExampleMaker does them in a fixed order.
+  // How many pieces of the work are done. ExampleMaker does the pieces in a fixed order.
   int64_t done = 0;
   // The error of the lowest slot.
   FirstError error;
   // The bytes of its records. Null: they were not read ahead.
   std::shared_ptr<const RunBlocks> blocks;
 
-  // How many examples are left to do. They are the units of a stream's costs.
+  // How many examples are left to do. Examples are the units of a stream's costs.
   int64_t units_left() const { return std::max<int64_t>(1, examples.size() - done); }
 };
 
@@ -103,7 +103,7 @@ class PendingSlice {
   // Whether TakeToRead() has a run to give. Always false if records are not read ahead.
   bool has_unread() const { return reads_ahead_ && next_ < std::min(end_, records_); }
   // Returns the next examples, all of which have records, to be read. The run comes back with
-  // ReturnRead() once its bytes are there. REQUIRES: has_unread().
+  // ReturnRead() once the run's bytes are there. REQUIRES: has_unread().
   ExampleRun TakeToRead(const TaskSize& size) {
     SYSTOLE_CHECK(has_unread());
     ++running_;
@@ -150,7 +150,7 @@ class PendingSlice {
   const absl::Status& error() const { return error_.status(); }
 
   const AlignedBuffer& buffer() const { return buffer_; }
-  // Gives the memory to the caller. Call it once. REQUIRES: is_done().
+  // Gives the memory to the caller. Call TakeBuffer() once. REQUIRES: is_done().
   AlignedBuffer TakeBuffer() {
     SYSTOLE_CHECK(is_done());
     return std::move(buffer_);

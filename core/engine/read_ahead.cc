@@ -198,7 +198,7 @@ bool ReadAhead::Count(const SliceTask& task, bool found) {
 BlockReading::State ReadAhead::Start(const Located& of, BlockWant want, bool reads_indexes) {
   uint64_t number = 0;
   {
-    // Added before TryRead(), because the blocks may come before it returns.
+    // Added before TryRead(), because the blocks may come before TryRead() returns.
     MutexLock lock(mu_);
     number = next_number_++;
     reads_.emplace(number, Reading{.of = of, .reads_indexes = reads_indexes, .ticket = nullptr});

@@ -10,7 +10,7 @@ namespace systole {
 namespace {
 
 // Guessed nanoseconds to make an example, for each byte of its record and for each value that is
-// computed. They are used until the first task of a stream is done.
+// computed. These guesses are used until the first task of a stream is done.
 constexpr double kGuessedCostPerByte = 10;
 constexpr double kGuessedCostPerElement = 1;
 

@@ -1,5 +1,5 @@
-// One consumer's stream, as the scheduler knows it. The stream knows which slices it needs and in
-// which order, which of them are begun, and what to tell its consumer.
+// One consumer's stream, with the state that the scheduler needs: which slices the stream needs and
+// in which order, which of these slices are begun, and the answer to its consumer.
 //
 //   slices 0 .. num_slices - 1:  delivered | pending | next | still to come
 //
@@ -85,13 +85,13 @@ class ScheduledStream {
   // Here and in Deliver(), `now` is used only for stages().
   void Begin(SharedSlicePtr slice, absl::Duration now = absl::ZeroDuration());
 
-  // Slices begun and not delivered, in order. Only the last one may have examples that were never
-  // taken. The others may have runs that were given back.
+  // Slices begun and not delivered, in order. Only the last slice may have examples that were never
+  // taken. Any of the slices may have runs that were given back.
   const std::deque<SharedSlicePtr>& pending() const { return pending_; }
   // How many slices at the front of pending() are done.
   int64_t CountReady() const;
   // has_more(): whether examples of pending() can be handed out. FirstWithMore(): the first slice
-  // that has such examples. Both look only at the last slice, unless a run was given back.
+  // that has such examples. If no run was given back, both functions look only at the last slice.
   bool has_more() const {
     return returned_ > 0 || (!pending_.empty() && pending_.back()->has_more());
   }
@@ -105,8 +105,8 @@ class ScheduledStream {
 
   // The first pending slice goes to the consumer.
   SharedSlicePtr Deliver(absl::Duration now = absl::ZeroDuration());
-  // The stages of the slice delivered last. Its consumer may read them, too, until it asks for the
-  // next slice.
+  // The stages of the slice delivered last. The consumer may read them, too, before its next call
+  // of Next().
   const StageTimes& stages() const { return stages_; }
   // If the slice delivered last was the last one of its step: how long the consumer waited until
   // the slices of the step were made. Does not count time in which the consumer waited because it
@@ -169,7 +169,7 @@ class ScheduledStream {
   std::deque<absl::Duration> joined_;  // When the stream joined each of pending_.
   StageTimes stages_;
   std::optional<absl::Duration> step_wait_;
-  absl::Duration waited_;  // How long it waited for slices of the step that is being delivered.
+  absl::Duration waited_;  // How long the consumer waited for slices of the step now delivered.
   int64_t returned_ = 0;   // Runs of pending_ that were given back and wait for a thread.
   StreamHoldings holdings_;
   std::optional<FairClock::Account> account_;

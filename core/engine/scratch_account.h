@@ -50,13 +50,13 @@ class ScratchAccount final : public ScratchSource {
 
   bool Need(ScratchUse use, int64_t bytes) override;
 
-  // An example is done, so it needs no more memory for kCoefficients and kValues. A small amount
-  // stays counted until the turn is over. So a turn of small images takes memory only once.
+  // An example is done. Its memory for kCoefficients and kValues no longer counts. But a small
+  // amount stays counted until the turn is over. So a turn of small images takes memory only once.
   void EndExample();
 
   // The turn is over. Holds `kept` bytes of each use until the next turn, or fewer bytes if fewer
-  // were needed. False: these are too many bytes, or other threads need them. Then the caller must
-  // free all of them.
+  // were needed. False: `kept` is too much, or other threads need the memory. Then the caller must
+  // free all of it.
   [[nodiscard]] bool EndTurn(const Uses& kept);
 
   // Whether the thread waits in Need(). Any thread may ask.

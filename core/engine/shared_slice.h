@@ -1,4 +1,4 @@
-// A slice that several streams may have. Counts these streams, and lists those of them that get an
+// A slice that several streams may have. Counts these streams, and lists the streams that get an
 // answer when the slice is done.
 //
 // Thread-compatible, but any thread may call unwanted().
@@ -75,7 +75,7 @@ class SharedSlice : public PendingSlice {
   std::vector<ScheduledStream*> makers_;
 };
 
-// The streams and consumers of a slice share it, and so do the tasks that make it, and the shelf.
+// Shared by the slice's streams, its consumers, the tasks that make the slice, and the shelf.
 using SharedSlicePtr = std::shared_ptr<SharedSlice>;
 
 }  // namespace systole

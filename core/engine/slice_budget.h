@@ -1,5 +1,5 @@
-// Manages the memory of slices under one byte budget. It counts the bytes in flight. It decides how
-// many bytes each stream may hold, and which stream gives memory back when another stream needs it.
+// Manages the memory of slices under one byte budget. Counts the bytes in flight. Decides how many
+// bytes each stream may hold, and which stream gives memory back when another stream needs memory.
 //
 //   budget = used: held by streams, on its way back, or kept (SliceShelf) | free
 //
@@ -31,8 +31,8 @@ namespace systole {
 // pointers, the allocator's headers.
 inline constexpr int64_t kSliceOverheadBytes = 1024;
 
-// Counts the slices that one stream has in flight. It does not own them. All slices of a stream
-// have one size.
+// Counts the slices that one stream has in flight, but does not own the slices. All slices of a
+// stream have one size.
 class StreamHoldings {
  public:
   // A slice has `slice_bytes`, without the overhead. `num_cores` slices are a step.
@@ -55,7 +55,7 @@ class StreamHoldings {
   int64_t pending() const { return pending_; }
   int64_t held_bytes() const { return held_ * cost_bytes(); }
   const StreamMemory& memory() const { return memory_; }
-  // Whether the consumer has to drop a slice before it gets another one.
+  // Whether the consumer has to drop a slice before it gets another slice.
   bool window_is_full() const {
     const int64_t delivered = held_ - pending_;
     return delivered >= 2 && (delivered + 1) * slice_bytes_ > memory_.window_bytes;
@@ -130,8 +130,8 @@ class SliceBudget {
   // Memory from Take() comes back.
   void Return(AlignedBuffer buffer) { pool_.Release(std::move(buffer)); }
 
-  // The memory of a slice of this cost comes back later, by ReturnLate(). It counts as used until
-  // then.
+  // The memory of a slice of this cost comes back later, by ReturnLate(). Until then, this memory
+  // counts as used.
   void ExpectBack(int64_t cost_bytes) { returning_bytes_ += cost_bytes; }
   void ReturnLate(AlignedBuffer buffer);
 

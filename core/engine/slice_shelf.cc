@@ -64,7 +64,7 @@ std::vector<SharedSlicePtr> SliceShelf::TakeUnwanted(
     absl::FunctionRef<bool(const SharedSlice&)> wanted) {
   std::vector<SharedSlicePtr> taken;
   for (auto it = kept_.begin(); it != kept_.end();) {
-    const Entries::iterator entry = *it++;  // Take() removes it from the list.
+    const Entries::iterator entry = *it++;  // Take() removes the entry from the list.
     if (!wanted(*entry->second.slice)) taken.push_back(Take(entry));
   }
   return taken;

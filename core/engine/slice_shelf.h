@@ -38,12 +38,12 @@ class SliceShelf {
   SharedSlicePtr Find(const SharedSlice::Key& key) const;
   // Whether Find() gives exactly this slice.
   bool Has(const SharedSlice& slice) const;
-  // Find() no longer gives the slice, and it is no longer kept.
+  // From now on Find() does not give the slice, and the slice is not kept.
   void Remove(const SharedSlice& slice);
 
   // Whether a slice of this cost can be kept now.
   bool HasRoom(int64_t cost_bytes) const;
-  // No stream has the slice any more: keeps it. REQUIRES: Has(slice), HasRoom(its cost), not kept.
+  // Keeps a slice that no stream has any more. REQUIRES: Has(slice), HasRoom(its cost), not kept.
   void Keep(const SharedSlice& slice);
   // A stream has the slice again. Nothing happens if the slice is not kept.
   void Unkeep(const SharedSlice& slice);

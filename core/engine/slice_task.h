@@ -1,5 +1,5 @@
-// A piece of a slice's work, as a thread gets it from the scheduler. It has examples to be made, or
-// records to be read.
+// A piece of a slice's work, which the scheduler gives to a thread. The task has examples to be
+// made, or records to be read.
 //
 // Thread-compatible value type, but unwanted() may be used by any thread.
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_TASK_H_

@@ -19,7 +19,7 @@ class StageTotals {
 
   // A slice with these times was delivered.
   void Add(const StageTimes& stages);
-  // A stream has all its slices of a step. It waited for `wait` until they were made.
+  // A stream has all its slices of a step. It waited for the time `wait` until they were made.
   void AddStep(absl::Duration wait);
 
   // The sums of the times. `costliest` is not set.

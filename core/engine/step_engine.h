@@ -59,7 +59,7 @@ class StepStream {
   // other Next() under way.
   void Next(Done done);
 
-  // Waits for the next slice and returns it. Do not call this from a task of the engine.
+  // Waits for the next slice and returns it. Do not call this Next() from a task of the engine.
   Result Next();
 
   // Ends the stream. A Next() under way and every later Next() return Cancelled. Work that has not

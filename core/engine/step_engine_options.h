@@ -38,9 +38,9 @@ struct StepEngineOptions {
   // The most reads that may run at a time to read records ahead from other machines. Each read
   // takes a thread, which only waits.
   int reads = 64;
-  // Bound on the memory for reading ahead. It covers bytes that are being read, that wait for
-  // threads, and that are kept for later. For a feed with the shuffle WINDOW, the bound should be
-  // enough for a whole window. 0: a quarter of memory_budget_bytes.
+  // Bound on the memory for reading ahead: for bytes that are being read, that wait for threads, or
+  // that are kept for later. For a feed with the shuffle WINDOW, the bound should be enough for a
+  // whole window. 0: a quarter of memory_budget_bytes.
   int64_t read_budget_bytes = 0;
   // A store on this machine's disk that keeps the bytes that were read ahead, also over restarts.
   // Null: nothing is kept on disk.

@@ -14,7 +14,7 @@
 namespace systole {
 
 // The slices that a stream delivers. Its steps are first_step, first_step + stride, ..: `count`
-// steps, or fewer if the feed ends before. For each step it delivers the cores core_begin ..
+// steps, or fewer if the feed ends before. Of each step it delivers the cores core_begin ..
 // core_end - 1.
 struct StepRange {
   int64_t first_step = 0;
@@ -42,10 +42,10 @@ struct StreamMemory {
   // share of the budget bounds them, too. One slice is always allowed.
   int64_t ahead_bytes = std::numeric_limits<int64_t>::max();
   // Whether a slice leaves the budget when the consumer gets it. True is for a consumer in this
-  // process, which may keep as many slices as it likes. The slices that are made ahead for it still
-  // count in the budget. While the consumer does not wait, it does not need these slices yet. So
-  // the stream gives them up if another stream with gives_away has no room for a slice for which
-  // the consumer of that stream waits.
+  // process, which may keep as many slices as it likes. Slices that are made ahead still count in
+  // the budget. A consumer that does not wait needs these slices only later. So its stream gives
+  // them up if another consumer with gives_away waits for a slice, and its stream has no room for
+  // that slice.
   bool gives_away = false;
 };
 

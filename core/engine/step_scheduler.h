@@ -6,7 +6,7 @@
 //                  |    +-- what is left of it <--+ Return()     GiveBack(memory) <---+
 //                  the least advanced stream of the least advanced peer
 //
-// It combines three parts that do not use each other. FairQueue says which stream has the next
+// Combines three parts that do not use each other. FairQueue says which stream has the next
 // turn. SliceBudget says how many bytes each stream may have in flight. SliceShelf has the slices
 // that streams share.
 //

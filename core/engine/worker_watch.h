@@ -11,9 +11,9 @@
 // hangs. Reads of a network file system or a dying disk can hang. Another thread takes the place of
 // a stuck thread meanwhile. After `read_timeout` the step of the stuck thread fails.
 //
-// A thread that works at one task for much longer than a turn is *overdue*. It makes a costly
-// example, and a turn cannot end within an example. Other peers must not wait for that thread. So
-// another thread may work beside it, for peers that have no overdue task themselves. The kernel
+// A thread that works at one task for much longer than a turn is *overdue*, because it makes a
+// costly example. A turn cannot end within an example. Other peers must not wait for that thread.
+// So another thread may work beside it, for peers that have no overdue task themselves. The kernel
 // shares the processors between the two threads.
 //
 // A WorkerWatch has no thread, no lock and no clock. Thread-compatible.
@@ -48,13 +48,13 @@ class WorkerWatch {
   // REQUIRES: 0 < threads <= max_threads.
   explicit WorkerWatch(const WorkerWatchOptions& options);
 
-  // Whether a worker that has no task may begin one, if `coming` others are about to begin one.
+  // Whether a worker that has no task may begin one, if `coming` other workers are about to do so.
   bool MayBegin(int coming = 0) const { return busy_ + coming - stuck_ < limit_; }
   // Whether a worker that has no task may begin one beside tasks that are overdue.
   bool MayBeginBeside(int coming = 0) const {
     return overdue_ > 0 && busy_ + coming - stuck_ - overdue_ < limit_;
   }
-  // Worker `worker`, 0 .. max_threads - 1, begins a task, or has ended it.
+  // Worker `worker`, 0 .. max_threads - 1, begins a task, or has ended its task.
   void Begin(int worker, absl::Duration now);
   void End(int worker, absl::Duration now);
 
@@ -80,10 +80,10 @@ class WorkerWatch {
     bool stuck = false;
     bool timed_out = false;
     bool overdue = false;
-    absl::Duration began;          // When it began its task.
+    absl::Duration began;          // When the worker began its task.
     absl::Duration counted_until;  // busy_time has the worker's busy time up to this moment.
     absl::Duration busy_time;      // The busy time since the last look.
-    absl::Duration ran_at;         // When it was last seen to run in this task.
+    absl::Duration ran_at;         // When the worker was last seen to run in this task.
     // The kernel's times of the worker at the last look, if it was busy then.
     std::optional<ThreadTimes> times;
   };

@@ -1,5 +1,5 @@
 // Writes a tf.train.Example, for `systole pack`, Python's systole.write and tests. Features are
-// sorted by name and numbers packed, so equal content gives equal bytes. They are the bytes of
+// sorted by name and numbers packed, so equal content gives equal bytes. The bytes are those of
 // protobuf's deterministic serialisation.
 //
 // Thread-compatible.

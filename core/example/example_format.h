@@ -19,9 +19,9 @@ namespace systole {
 
 // Names and values that a format has to make, because the record does not hold them in that form.
 // For instance, a format for JSON makes a string without the escapes. The format bounds this text
-// to a few MiB for a record, because each thread may hold the text of two records. For a record
-// that is joined of several, this bound holds for each of these. MadeText takes no memory while it
-// is empty.
+// to a few MiB for a record, because each thread may hold the text of two records. If a record is
+// joined of several records, this bound holds for each of the joined records. MadeText takes no
+// memory while it is empty.
 class MadeText {
  public:
   // A copy that stays until Clear().

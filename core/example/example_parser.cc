@@ -38,7 +38,7 @@ absl::Status ExampleParser::Parse(const ExampleFormat& format, absl::string_view
 absl::StatusOr<ExampleView> ExampleView::Parse(absl::string_view record,
                                                const ExampleFormat& format) {
   ExampleView view(record, format);
-  MadeText made;  // Freed at the end of this function. That is safe, because no feature is used.
+  MadeText made;  // Freed when this function returns, because no feature is used after that.
   SYSTOLE_RETURN_IF_ERROR(format.Decode(record, made, [](const FeatureView&) {}));
   return view;
 }

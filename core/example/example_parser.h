@@ -53,9 +53,9 @@ class ExampleParser {
 inline constexpr size_t kMaxFirstFeatures = 10'000;
 inline constexpr size_t kMaxFirstNameBytes = size_t{1} << 20;
 
-// One record, for code that explores it. Every look-up scans the record. Borrows the record, which
-// must not change. Its features borrow the record and the view. The view is for one thread at a
-// time.
+// One record, for code that explores its features. Every look-up scans the record. Borrows the
+// record, which must not change. The features borrow the record and the view. The view is for one
+// thread at a time.
 class ExampleView {
  public:
   // Checks the whole record.
@@ -70,7 +70,7 @@ class ExampleView {
   // included, with kind kMissing.
   std::vector<FeatureView> Features() const;
   // Like Features(), but at most kMaxFirstFeatures features and kMaxFirstNameBytes of names. If
-  // there are more, only those that come first in the record.
+  // there are more, returns only the features that come first in the record.
   std::vector<FeatureView> FirstFeatures() const;
 
  private:

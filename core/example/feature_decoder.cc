@@ -9,7 +9,7 @@ constexpr uint32_t kField1Bytes = WireTag(1, kWireBytes);
 constexpr uint32_t kField2Bytes = WireTag(2, kWireBytes);
 constexpr uint32_t kField3Bytes = WireTag(3, kWireBytes);
 
-// The depths of the fields of each kind of message: how many messages lie around them.
+// For each kind of message, how many messages lie around its fields.
 constexpr int kFeaturesDepth = 1;
 constexpr int kEntryDepth = 2;
 constexpr int kFeatureDepth = 3;

@@ -18,7 +18,7 @@ constexpr uint32_t kPacked = WireTag(1, kWireBytes);
 
 // Calls visit(tag, reader) for each field of a message; `visit` takes the value or skips it, and
 // returns whether to go on. Returns false if `visit` did, or if the message is malformed. The
-// decoder accepted the message before, so if it is malformed now, its bytes have changed.
+// decoder accepted the message before. So if the message is malformed now, its bytes have changed.
 template <typename Visit>
 bool ForEachField(absl::string_view message, Visit visit) {
   WireReader reader(message);

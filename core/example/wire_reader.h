@@ -60,8 +60,8 @@ class WireReader {
   int depth_;
 };
 
-// Nearly every tag has one byte, and nearly every length has one or two. These are read here,
-// without a call.
+// Nearly every tag has one byte, and nearly every length has one or two. Such tags and lengths are
+// read here, without a call.
 inline bool WireReader::ReadTag(uint32_t* tag) {
   if (next_ != end_) {
     const uint32_t byte = static_cast<uint8_t>(*next_);

@@ -15,7 +15,7 @@
 namespace systole {
 
 // The bytes [offset, offset + size) of a source. A value type. A range of no bytes is read to make
-// its source load something (RecordSource::unread_index()). It is never kept.
+// its source load something (RecordSource::unread_index()). Such a range is never kept.
 struct BlockRange {
   const ByteSource* source = nullptr;
   uint64_t offset = 0;
@@ -78,7 +78,7 @@ struct BlockWant {
   std::vector<BlockUse> uses = {};
   // The feed that reads. A feed reads each of its records once in each pass.
   uint64_t feed = 0;
-  // The dataset that is read. Its storage may hang, so it gets only a part of the requests.
+  // The dataset that is read. It gets only a part of the requests, because its storage may hang.
   uint64_t dataset = 0;
   // Keeps the sources alive. The table holds `owner` until all reads that this want began have
   // ended. If a read hangs, the table may hold `owner` longer than the ticket lives.

@@ -1,4 +1,4 @@
-// The entries of a BlockTable for blocks, reads and wants, and the blocks that it hands out.
+// The entries of a BlockTable for blocks, reads and wants, and the blocks that the table hands out.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_ENTRY_H_

@@ -267,7 +267,8 @@ std::shared_ptr<const Block> BlockReader::BlockOf(const BlockTable::Job& job, Bl
 }
 
 void BlockReader::Watch() {
-  // The machine's clock, even if options_.now is another clock. It only decides how often to look.
+  // This is the machine's clock, even if options_.now is another clock, because this clock decides
+  // only how often to look.
   const MonotonicClock clock = SteadyClock();
   absl::Duration due = clock() + kPeriod;
   while (true) {

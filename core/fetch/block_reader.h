@@ -10,8 +10,9 @@
 // block_table.h says which reads are begun, which blocks are kept, and what is refused.
 //
 // Thread-safe. `done` and `room` are called without a lock, and only by the reader's own threads.
-// They are never called inside a function of this file, or inside the destructor of a ticket or of
-// a BlockPtr. So a caller may use all of these under a lock that `done` and `room` take.
+// No function of this file calls them, and neither does the destructor of a ticket or of a
+// BlockPtr. So a caller may use these functions and destructors under a lock that `done` and `room`
+// take.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_READER_H_
 #define SYSTOLE_CORE_FETCH_BLOCK_READER_H_
 
@@ -39,14 +40,14 @@
 namespace systole {
 
 struct BlockReaderOptions {
-  // How many reads may run at a time, > 0. Each has a thread of its own, which starts when it is
-  // first needed. More requests hide more of the storage's latency.
+  // How many reads may run at a time, > 0. Each read has a thread of its own. A thread starts when
+  // it is first needed. More requests hide more of the storage's latency.
   int requests = 64;
   // Bound on the memory of all blocks: those being read, in use, and kept, > 0.
   int64_t memory_bytes = int64_t{256} << 20;
   // A block fails if its read has brought less than 1 KiB a second for this long, or if the block
-  // has not come after five times as long. The read may still go on, and then it holds its request,
-  // because nothing can cancel a read of a dead mount.
+  // has not come after five times as long. The read itself may go on, because nothing can cancel a
+  // read of a dead mount. Such a read holds its request.
   absl::Duration read_timeout = absl::Seconds(60);
   // Keeps blocks across restarts. Null: no disk. Shared with the code that shows the store's
   // counts.
@@ -131,7 +132,7 @@ class BlockReader {
   };
 
   void Drop(int64_t want) ABSL_LOCKS_EXCLUDED(mu_);
-  // The blocks that a want got. They are released together, under one lock.
+  // The blocks that a want got. These blocks are released together, under one lock.
   class InUse;
   void Release(std::vector<BlockTable::Handed> blocks) ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<BlockPtr> Hand(std::vector<BlockTable::Handed> handed);

@@ -9,7 +9,7 @@
 namespace systole {
 
 struct BlockReaderStats {
-  // These numbers are as they are now.
+  // These numbers show the present state.
   int64_t threads = 0;
   int64_t reads_under_way = 0;  // Including reads that hang.
   int64_t reads_queued = 0;

@@ -85,8 +85,8 @@ class BlockTable {
   Admission Admit(const BlockWant& want);
   // Admits the want if all of its blocks are in memory. Otherwise changes nothing: nullopt.
   std::optional<std::vector<Handed>> AdmitFromMemory(const BlockWant& want);
-  // The want does not need its blocks any more. Does nothing if the want has got them, or was
-  // dropped.
+  // The want does not need its blocks any more. Does nothing if the want already has its blocks, or
+  // was dropped.
   void Drop(int64_t want);
   void DropAll();
   // One more use of a block, if the table has it.

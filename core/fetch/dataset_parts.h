@@ -3,8 +3,8 @@
 // A dataset gets at most three quarters of what no other dataset holds. This rule is for the
 // requests, for the queue, and for the memory of blocks that have not come. So if the storage of
 // one dataset hangs, a quarter is left to the others. If the storage of a second dataset hangs, a
-// quarter of that quarter is left. However small its part, a dataset may hold one request if one is
-// free, and queue one want if the memory allows it.
+// quarter of that quarter is left. Even with the smallest part, a dataset may hold one request if a
+// request is free, and may queue one want if the memory has room for the want.
 //
 // The first read of a block is queued, then under way. If this read is slow, a second read of the
 // block may begin, which is never queued. Both reads may hang. Thread-compatible.

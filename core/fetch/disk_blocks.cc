@@ -9,7 +9,7 @@
 namespace systole {
 namespace {
 
-// The number of a user in the store, for a feed. kNobody stands for no user, so no feed gets it.
+// The store's number for a feed, as a user of blocks. It is never kNobody, which means no user.
 uint64_t UserOf(uint64_t feed) { return std::max(feed, KeptSet::kNobody + 1); }
 
 }  // namespace
