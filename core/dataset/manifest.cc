@@ -170,7 +170,7 @@ absl::Status WithHelp(const absl::Status& status, const std::string& path) {
       absl::StrCat(
           IsOnServer(path) ? std::string(status.message())
                            : absl::StrReplaceAll(status.message(), {{path, BaseName(path)}}),
-          "; correct or remove this manifest, because it is read whenever the shards are opened"));
+          "; a manifest beside shards is read whenever they are opened: correct or remove it"));
 }
 
 std::string SaysText(const ListedShard& listed) {
