@@ -28,9 +28,9 @@
 namespace systole {
 namespace {
 
-// The most steps in the window. This many hide a short delay, however small the steps are.
+// The most steps in the window. So many steps hide a short delay even if each step is small.
 constexpr int64_t kMaxWindowSteps = 4096;
-// One step is received while the next one to be taken waits.
+// While one step waits to be taken, another step is received.
 constexpr int64_t kMinWindowSteps = 2;
 
 WantedSteps WantedStepsOf(const FeedClientOptions& options) {
@@ -55,7 +55,7 @@ absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& opt
 }
 
 // The shape of this client's steps. The answer was checked before (client/servers/server_answer.h),
-// except for the memory that it asks for.
+// except for the memory that a step takes.
 absl::StatusOr<StepShape> ShapeOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec,
                                   const FeedClientOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, LayoutOf(answer));
@@ -118,7 +118,7 @@ class FeedClient::Impl {
   void Start() {
     if (started) return;
     lanes.Start(shape, std::move(finisher), *order, first_step, end_step, window_steps);
-    started = true;  // Last: from now on stats() asks the lanes for the step.
+    started = true;  // Last, because stats() calls the lanes from now on.
   }
   // Start() hands the finisher to the lanes.
   std::shared_ptr<const StepFinisher> finisher;

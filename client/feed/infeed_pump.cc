@@ -20,7 +20,8 @@ InfeedPump::InfeedPump(FeedClient& client, std::vector<InfeedQueue*> queues)
 }
 
 InfeedPump::~InfeedPump() {
-  // A trainer that has popped the end of the feed does not notice that all is cancelled here.
+  // A trainer that has popped the end of the feed does not notice that the client and the queues
+  // are cancelled here.
   client_.Cancel();
   for (InfeedQueue* queue : queues_) queue->Cancel(absl::CancelledError("the infeed was stopped"));
 }

@@ -36,7 +36,7 @@ struct CoreStep {
   std::shared_ptr<const uint8_t> slice;
   // When the slice arrived, by the queue's clock. InfeedQueue::Push() sets it before it waits for
   // room, so a full queue makes no slice late. One thread may pop all cores, so the time that Pop()
-  // takes does not say how late a slice was. This does.
+  // takes does not say how late a slice was. `arrived_at` says it.
   absl::Duration arrived_at = absl::ZeroDuration();
 
   // Tensor `index` of layout->tensors(). Valid as long as any copy of this CoreStep.

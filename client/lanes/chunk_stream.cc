@@ -28,8 +28,8 @@ void ChunkStream::Start(ServerLink& link) {
   link.AddToken(context_);
   link.AddTrace(context_);
   metered_.emplace(link.meter(), kStreamAheadBytes);
-  // The generic stub has only calls that stream in both directions. On the wire our call is one on
-  // which the client sends one message.
+  // The generic stub has only calls that stream in both directions. On the wire there is no
+  // difference: the client sends one message, and the server streams.
   grpc::GenericStub stub(link.channel());
   stub.PrepareBidiStreamingCall(&context_, kMethod, grpc::StubOptions(), this);
   // Reads are also started outside of gRPC's callbacks, so the call must not end before the hold

@@ -2,8 +2,8 @@
 // grpc::ByteBuffers, neither parsed nor copied. The next message is asked for only when the
 // listener says so.
 //
-// Thread-compatible, as each function says. Must be destroyed on one of our own threads (see
-// server_link.h), after OnStreamEnd().
+// Thread-compatible, within the limits that each function states. Must be destroyed on one of our
+// own threads (see server_link.h), after OnStreamEnd().
 #ifndef SYSTOLE_CLIENT_LANES_CHUNK_STREAM_H_
 #define SYSTOLE_CLIENT_LANES_CHUNK_STREAM_H_
 
@@ -53,8 +53,8 @@ class ChunkListener {
 
 class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  // Passes `lane` to `listener` with each call. If `request` asks for compact tensors, they come
-  // compact. But if the stream has shared memory, the server finishes them.
+  // Passes `lane` to `listener` with each call. If `request` asks for compact tensors, the tensors
+  // come compact. But if the stream has shared memory, the server finishes the tensors.
   ChunkStream(v1::StreamStepsRequest request, int lane, ChunkListener& listener);
 
   // Starts the call, with shared memory (slots) if the link has some, and asks for the first chunk.

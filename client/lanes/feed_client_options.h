@@ -51,7 +51,7 @@ struct FeedClientOptions {
   // feed goes up to its end. A feed whose spec has 0 epochs has no end.
   int64_t steps = 0;
   int64_t epochs = 0;
-  // The cores wanted, core_begin .. core_end - 1. Both 0: all.
+  // The cores wanted, core_begin .. core_end - 1. If both are 0, all cores.
   int core_begin = 0;
   int core_end = 0;
 
@@ -97,7 +97,7 @@ struct FeedClientOptions {
   // needs them. If false, the first call of Next() or WaitForNext() begins.
   bool start_at_once = true;
   // How often the client tells the servers that send steps how long the trainer waits. The request
-  // for each stream tells them, too. A report takes a few dozen bytes at most. Servers only show
+  // for each stream says it, too. A report takes a few dozen bytes at most. Servers only show
   // reports.
   absl::Duration report_every = absl::Seconds(10);
   // Called every 50 ms by the thread that waits in Create() or Resume(); may be null. If it returns
@@ -109,8 +109,8 @@ struct FeedClientOptions {
   bool allow_mixed_content = false;
 
   // The trace that this feed belongs to: a traceparent of W3C Trace Context. Servers log it, and
-  // their traces become part of it. Empty: $TRACEPARENT (and $TRACESTATE) if it is set. It changes
-  // nothing about the steps.
+  // their traces become part of it. Empty: $TRACEPARENT (and $TRACESTATE) if it is set. The trace
+  // changes nothing about the steps.
   std::string traceparent;
 
   // Says what the feed waits for, from Create() on. May be null. Several feeds may use the same

@@ -36,7 +36,7 @@ struct FeedLane {
   // The memory of the step that is coming in. If the stream breaks, the next stream uses this
   // memory.
   StepBuffer buffer;
-  StepSpans spans;                   // Of that step.
+  StepSpans spans;                   // Of the step that is coming in.
   std::optional<LaneEnding> reason;  // Why the client ends the stream. Takes precedence over gRPC's
                                      // status.
   std::optional<StreamEnd> ended;

@@ -215,7 +215,7 @@ void FeedLanes::EndEarly(const GiveUp& action, const absl::Status& cause) {
 ReadVerdict FeedLanes::OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& received,
                                SlotReader* slots) {
   const ArrivedChunk chunk(received, slots);
-  // One of gRPC's threads, which serve all feeds. The chunk had arrived while it had no processor.
+  // The meter of this thread of gRPC, which serves all feeds: how long the chunk waited for it.
   thread_local QueueMeter meter;
   const absl::Duration begin = clock_();
   const absl::Duration arrived = begin - meter.Begin(begin);

@@ -65,7 +65,7 @@ class FeedServers {
     absl::Status cause;                 // The error of AskFailed, with the server.
     std::unique_ptr<ResolveCall> call;  // For the caller to destroy.
   };
-  // Judges the answer of a server of Answering(). If not `wanted`, a failure is not counted.
+  // Judges the answer of a server of Answering(). If `wanted` is false, a failure is not counted.
   Judged Judge(int server, bool wanted);
 
   // A stream of the server ended early, at `step`.

@@ -50,7 +50,7 @@ class FeedWatch {
   // that has just begun is reported too. Short waits are normal: servers need time for a step.
   std::optional<FeedWaiting> waiting() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Feeds call these two. A feed is watched from Add() to Remove().
+  // Feeds call Add() and Remove(). A feed is watched from Add() to Remove().
   void Add(const WatchedFeed* feed) ABSL_LOCKS_EXCLUDED(mu_);
   // If waiting() is running, this waits until it has returned.
   void Remove(const WatchedFeed* feed) ABSL_LOCKS_EXCLUDED(mu_);

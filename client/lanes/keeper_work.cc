@@ -12,7 +12,7 @@ bool KeeperWork::empty() const {
 void KeeperWork::Do() {
   for (ResolveCall* call : start_calls) call->Start();
   for (const auto& [stream, link] : start_streams) stream->Start(*link);
-  // After the streams, because a trainer may wait for these.
+  // Reports start after the streams, because a trainer may wait for the streams.
   for (const auto& [report, link] : start_reports) report->Start(*link);
   // Calls and streams that were just started may already be among those to cancel.
   for (ChunkStream* stream : cancel_reading) stream->Cancel(/*paused=*/false);

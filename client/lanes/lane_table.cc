@@ -118,7 +118,8 @@ LaneTable::Outcome LaneTable::Landed(int index, LandedChunk landed, const Arrive
   const absl::Status& put = landed.put_;
   if (!put.ok() && chunk.in_slot()) {
     // This server can still send the steps as bytes. A shortage of memory in this process may pass.
-    // If a second attempt meets it, too, sharing ends. Otherwise the lane might never go on.
+    // If a second attempt fails for lack of memory, too, sharing ends. Otherwise the lane might
+    // never go on.
     if (absl::IsInternal(put) || (absl::IsResourceExhausted(put) && lane.retries)) {
       link.StopSharing(put.message());
     }

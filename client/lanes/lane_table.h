@@ -69,7 +69,7 @@ class LaneTable {
   void Stop(const StopStream& action, int reading, KeeperWork& work);
   ChunkStream* StreamOf(int lane) const { return lanes_.at(lane).stream.get(); }
   // TakeStep() hands out the lane's complete step. TakeSpans() says which stage held up the step
-  // and when, also while another lane was bringing it.
+  // and when, also while another lane was bringing the step.
   StepBuffer TakeStep(int lane);
   StepSpans TakeSpans(int lane, int64_t step);
   // Whether the lane's tensors come in their compact form (v1::CompactForm).
@@ -82,8 +82,8 @@ class LaneTable {
   // before, the lane notes why. `shared`: the stream has shared memory.
   std::optional<LandedChunk> Accept(int lane, const ArrivedChunk& chunk, bool shared,
                                     FeedClientStats& stats);
-  // What to do after Put(). `link` is the link to the lane's server. The chunk arrived and was
-  // `handled` at these times.
+  // What to do after Put(). `link` is the link to the lane's server. `arrived`: when the chunk
+  // arrived. `handled`: when it was handled.
   enum class Outcome { kReadOn, kStop, kStepComplete };
   Outcome Landed(int lane, LandedChunk landed, const ArrivedChunk& chunk, ServerLink& link,
                  absl::Duration arrived, absl::Duration handled, FeedClientStats& stats);

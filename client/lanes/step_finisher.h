@@ -45,7 +45,7 @@ class StepFinisher {
   absl::Status Place(const ReceivedChunk& chunk, uint8_t* step) const;
 
   // Call it when every chunk of a step was placed. Padding and masked examples travel as zeros, but
-  // Place() finishes these zeros, too. Complete() makes them zeros again.
+  // Place() finishes these zeros, too. Complete() sets these examples to zeros again.
   void Complete(uint8_t* step) const;
 
  private:

@@ -24,7 +24,7 @@ class StepWindow {
   // The first step not taken yet.
   int64_t next_step() const { return next_; }
   int64_t size() const { return static_cast<int64_t>(slots_.size()); }
-  // Whether there is a place for `step` now. Steps already taken have none.
+  // Whether there is a place for `step` now. Steps already taken have no place.
   bool Allows(int64_t step) const { return step >= next_ && step - next_ < size(); }
 
   // Keeps a complete step. REQUIRES: Allows(step), `buffer` is not null, `step` is not there yet.
@@ -37,7 +37,8 @@ class StepWindow {
 
   // The complete steps that wait here.
   int64_t complete_steps() const { return complete_; }
-  // How many of them can be taken one after the other, from next_step() on. Looks at each of these.
+  // How many complete steps can be taken one after the other, from next_step() on. Looks at each of
+  // these steps.
   int64_t CountReady() const;
 
  private:

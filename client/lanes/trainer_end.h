@@ -1,5 +1,6 @@
 // What the trainer gets from a feed: complete steps in order, then the end, or the error that ends
-// it early. Also counts how long the trainer waited, and for what. No gRPC, no thread, no clock.
+// it early. Also counts how long the trainer waited, and for what. Uses no gRPC, no thread and no
+// clock.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_TRAINER_END_H_
@@ -36,7 +37,8 @@ class TrainerEnd {
   // A step is complete. Returns whether it is the next one. `spans`: which stage held up the step,
   // and when.
   bool Put(int64_t step, StepBuffer buffer, StepSpans spans = {});
-  // Steps from `step` on will not come, because of `error`. Those before it are still handed out.
+  // Steps from `step` on will not come, because of `error`. Steps before `step` are still handed
+  // out.
   void EndEarly(int64_t step, absl::Status error);
   // No step is handed out any more. Only the first error counts.
   void Cancel(absl::Status error);

@@ -4,8 +4,8 @@
 // Only servers that send steps now are told, each by one call at a time. Failures of calls are
 // ignored, but a server that does not have the method is not called again.
 //
-// Thread-compatible. Starts and cancels no call by itself. Its caller does that, without holding
-// its lock.
+// Thread-compatible. Starts and cancels no call by itself. The caller does that, without holding
+// the caller's lock.
 #ifndef SYSTOLE_CLIENT_LANES_TRAINER_REPORTS_H_
 #define SYSTOLE_CLIENT_LANES_TRAINER_REPORTS_H_
 

@@ -5,9 +5,9 @@
 // the unread feed gives memory back. A feed that is closed, or whose storage does not answer, does
 // not disturb the others.
 //
-// No thread runs before the first feed is read. Then there are 7 * `threads` threads, and one that
-// watches them. `threads` of them work at a time. The others take the place of those that wait for
-// storage (core/engine/README.md).
+// No thread runs before the first feed is read. From then on there are 7 * `threads` threads, and
+// one that watches them. `threads` of them work at a time. The others take the place of those that
+// wait for storage (core/engine/README.md).
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_LOCAL_LOCAL_ENGINE_H_

@@ -217,7 +217,8 @@ class LocalFeed::Impl {
  private:
   static constexpr int64_t kDoesNotWait = std::numeric_limits<int64_t>::min();
 
-  // Both return the time now. Between the two, stats() shows how long the trainer has waited.
+  // BeginWait() and EndWait() return the time now. Between the two calls, stats() shows how long
+  // the trainer has waited.
   absl::Duration BeginWait() {
     const absl::Duration now = clock_();
     waits_since_ns_.store(absl::ToInt64Nanoseconds(now - waited_), std::memory_order_relaxed);
@@ -268,7 +269,7 @@ class LocalFeed::Impl {
   // The memory of the step that `slices` make up.
   absl::StatusOr<StepBuffer> BufferOf(const std::vector<SliceSource::Delivered>& slices) {
     if (shelf_ == nullptr) {
-      // The engine does not use the slice any more, so the trainer may write there.
+      // The engine does not use the slice any more, so the trainer may write to the slice.
       const SlicePtr& slice = slices[0].slice;
       return StepBuffer(slice, const_cast<uint8_t*>(slice->data()));
     }

@@ -3,8 +3,8 @@
 // resumes a FeedClient, and the other way round. Feeds may share an engine. Sharing does not change
 // their steps.
 //
-// No thread runs before the first call of Next() or WaitForNext(). Touches nothing that belongs to
-// the process: no malloc setting, no limit, no signal.
+// No thread runs before the first call of Next() or WaitForNext(). A feed changes nothing that
+// belongs to the process: no malloc setting, no limit, no signal.
 //
 // Thread-compatible, except Cancel(), stats() and Metrics(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_LOCAL_LOCAL_FEED_H_
@@ -29,32 +29,33 @@
 namespace systole {
 
 struct LocalFeedOptions {
-  // The engine that makes the steps. Feeds may share one. Null: the feed makes its own engine, with
-  // `threads`.
+  // The engine that makes the steps. Feeds may share an engine. Null: the feed makes its own
+  // engine, with `threads`.
   std::shared_ptr<LocalEngine> engine = nullptr;
   // Threads of the feed's own engine; not used with `engine`.
   int threads = 1;
   // Memory for steps that are made before they are asked for, in bytes. The feed takes the memory
-  // of two steps even if that is more, as far as the engine's budget allows. Steps that Next() has
-  // returned do not count.
+  // of two steps even if two steps need more than this, as far as the engine's budget allows. Steps
+  // that Next() has returned do not count.
   int64_t prefetch_bytes = int64_t{256} << 20;
 
   // The lists of records that meet a `where`. A feed reads no columns if, when it is opened,
   // another feed with the same lists, dataset and `where` exists. Null: the feed has lists of its
   // own.
   std::shared_ptr<RecordLists> lists = nullptr;
-  // Where the feed keeps values of the outputs that the spec marks with `cache`. Feeds may share
-  // one. Null: nowhere.
+  // Where the feed keeps values of the outputs that the spec marks with `cache`. Feeds may share a
+  // cache. Null: the feed keeps no values.
   std::shared_ptr<ValueCache> cache = nullptr;
 
   WantedSteps wanted;
-  // The cores wanted, core_begin .. core_end - 1. Both 0: all.
+  // The cores wanted, core_begin .. core_end - 1. If both are 0, all cores.
   int core_begin = 0;
   int core_end = 0;
   // Accept a resume token of another content version. Steps may then differ in a few bits from
   // those of the run in which the token was taken.
   bool allow_mixed_content = false;
-  // Next() logs masked examples here, and Resume() skipped ones. Null: they are not logged.
+  // Next() logs masked examples here, and Resume() logs skipped examples. Null: they are not
+  // logged.
   std::shared_ptr<EventLog> log = nullptr;
 };
 
@@ -63,8 +64,8 @@ class LocalFeed final : public Feed {
   // Steps have placement kTensorMajor. They are made in place, without a copy, on two conditions.
   // The wanted cores are an aligned part of all cores: their number divides num_cores and
   // core_begin. And no output has the examples in its last dimension. Otherwise each slice is
-  // copied once. For a `where`, first notes the columns that shards lack: reads all their records,
-  // with the memory of DatasetColumns::Note().
+  // copied once. If the spec has a `where`, Create() first notes the columns that shards lack. For
+  // this it reads all records of these shards, with the memory of DatasetColumns::Note().
   //   InvalidArgument    an option is out of range, or the spec is wrong; names the field. Or no
   //                      record has a feature of a `where`.
   //   NotFound           the spec names another dataset.

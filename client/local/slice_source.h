@@ -39,7 +39,8 @@ class SliceSource {
  private:
   struct Inbox;
 
-  // Asks for a slice unless one was asked for already, there is an error, or the step is complete.
+  // Asks for a slice. Does nothing if a slice was asked for already, if there is an error, or if
+  // the step is complete.
   void Ask();
   bool IsReady() const;
 

@@ -21,9 +21,9 @@ namespace systole::emulator {
 absl::Status WriteArrivals(const Arrivals& arrivals, absl::string_view systole_version,
                            std::unique_ptr<ByteSink> sink);
 
-// Reads what WriteArrivals() wrote. It takes memory for the times in the file, and up to the same
+// Reads what WriteArrivals() wrote. Takes memory for the times in the file, and up to the same
 // amount of unused memory.
-//   InvalidArgument  this is no recording, is of another version, or fails CheckArrivals().
+//   InvalidArgument  the file is not a recording, is of another version, or fails CheckArrivals().
 //   DataLoss         the file is cut short or damaged.
 absl::StatusOr<Arrivals> ReadArrivals(const ByteSource& source);
 

@@ -7,8 +7,8 @@
 //   ready(i,c)    = max(enqueued(i,c), link free) + transfer_time
 //   start(i)      = max over c of max(ready(i,c), end(i-1))      all cores meet: the barrier
 //   end(i)        = start(i) + step_time
-// With one core per chip, "link free" is ready(i-1,c). Then this is the queue model of TensorFlow's
-// infeed.
+// With one core per chip, "link free" is ready(i-1,c), and the formulas are the queue model of
+// TensorFlow's infeed.
 //
 // The PCIe link belongs to a chip. The slices of the chip's cores cross the link one at a time,
 // each at full speed. All slices of a step cross before any slice of the next step, because a host
@@ -16,7 +16,7 @@
 // two slices were enqueued at the same time, the slice of the lower core crosses first.
 //
 // Per core c: infeed stall = max(0, ready(i,c) - end(i-1)), transfer included; barrier = the rest
-// of the wait. So a core is charged only for its own slice.
+// of the wait. So a core's infeed stall is only the wait for its own slice.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_INFEED_CLOCK_H_
@@ -74,7 +74,7 @@ class InfeedClock {
   InfeedOptions options_;
   int64_t steps_ = 0;
   absl::Duration end_;
-  absl::Duration overhead_;                // Since the last step.
+  absl::Duration overhead_;                // What Slip() added since the last step.
   std::vector<absl::Duration> starts_;     // A ring: the starts of the last queue_depth steps.
   std::vector<absl::Duration> link_free_;  // Per chip: when its link is free.
   std::vector<absl::Duration> ready_;      // Per core, of the current step.

@@ -2,12 +2,13 @@
 // servers have the load that the real chip would give them. Nothing is computed.
 //
 // There are two clocks. The virtual clock (infeed_clock.h) says when steps start and end. The
-// virtual ends of steps are the deadlines of this loop, so its lateness does not add up. The wall
-// clock only times waits. The time that the loop itself loses is measured (PacingOverhead) and
+// virtual ends of steps are the deadlines of this loop, so the loop's lateness does not add up. The
+// wall clock only times waits. The time that the loop itself loses is measured (PacingOverhead) and
 // never booked as a stall:
-//   * If the loop is late by less than a step, the next step's deadline absorbs it.
-//   * If it is later, the virtual clock is moved on (StepRecord.overhead), because a burst of short
-//     steps would ask more of the feed than the chip does.
+//   * If the loop is late by at most a step, it catches up by the next step's deadline.
+//   * If the loop is late by more than a step, the virtual clock is moved on (StepRecord.overhead).
+//     Otherwise the loop would catch up with a burst of short steps, and would take steps from the
+//     feed faster than the chip does.
 //
 // One thread paces all cores. That is enough, because the cores meet when the last of them has its
 // slice.
@@ -44,7 +45,7 @@ struct PacedOptions {
 
 // The emulator's own time, over all steps.
 struct PacingOverhead {
-  absl::Duration noticing;      // From a step's readiness until the loop has it: waking, popping.
+  absl::Duration noticing;      // From when a step is ready until the loop has it: waking, popping.
   absl::Duration max_noticing;  // The longest for one step.
   absl::Duration work;          // The loop's work between having a step and waiting for its end.
   absl::Duration max_late;      // The most by which the loop was late at a step's end.
@@ -53,14 +54,15 @@ struct PacingOverhead {
 struct PacedResult {
   TimingBooks books;
   PacingOverhead overhead;
-  // Compute time / wall time from the first step's end to the last step's end. This would be the AU
-  // (utilisation.h) if the emulator's overhead were the chip's. nullopt for fewer than two steps.
+  // Compute time / wall time from the first step's end to the last step's end. This is the AU
+  // (utilisation.h) that results if the emulator's overhead counts as the chip's time. nullopt for
+  // fewer than two steps.
   std::optional<double> wall_au;
 };
 
 // An error of `pop` is passed on unchanged, except Cancelled, which is not an error here.
 //   InvalidArgument     an option is out of range.
-//   FailedPrecondition  cores are given different steps, or only some get one.
+//   FailedPrecondition  cores are given different steps, or only some cores are given a step.
 absl::StatusOr<PacedResult> RunPaced(const PopArrival& pop, const PacedOptions& options);
 
 }  // namespace systole::emulator

@@ -1,12 +1,12 @@
 // Replay mode. A recording says when a feed's slices arrived. From it, replay computes offline how
 // busy the feed would have kept any chip. The same file gives the same numbers every time.
 //
-// If a recording takes slices as fast as they come, the feed never waits for the recorder. Such a
-// recording shows a feed that may run ahead of the cores without a limit. With a slower chip, the
-// feed could only run ahead by the steps that fit into its client's window and queue. In the
-// recording, steps that came early may hide an interruption that would stall the real chip. So the
-// replayed AU (utilisation.h) is an upper bound. The bound is close for a steady feed. Pacing
-// (paced_run.h) measures the real AU for one chip.
+// If the recorder takes slices as fast as they come, the feed never waits for it. The recording
+// then shows a feed that may run ahead of the cores without a limit. With a slower chip, the feed
+// could only run ahead by the steps that fit into its client's window and queue. In the recording,
+// steps that came early may hide an interruption that would stall the real chip. So the replayed AU
+// (utilisation.h) is an upper bound. The bound is close for a steady feed. Pacing (paced_run.h)
+// measures the real AU for one chip.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_REPLAY_H_
@@ -24,14 +24,15 @@
 namespace systole::emulator {
 
 // Returns a function that calls `pop` and appends each slice's time of arrival to `arrivals.ns`, in
-// nanoseconds since the call of Recording(). The time of slices that arrived earlier is 0. The
-// function also sets `arrivals.first_step`, and drops a last step that only some cores got. `clock`
-// is the clock of SliceArrival.arrived_at. The function borrows `arrivals`. Call the function for
-// the cores in order. It returns ResourceExhausted beyond kMaxArrivalTimes.
+// nanoseconds since the call of Recording(). Slices that arrived before this call have the time 0.
+// The function also sets `arrivals.first_step`, and drops a last step that only some cores got.
+// `clock` is the clock of SliceArrival.arrived_at. The function borrows `arrivals`. Call the
+// function for the cores in order. It returns ResourceExhausted if there are more than
+// kMaxArrivalTimes times.
 PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arrivals);
 
 // InvalidArgument if an option is out of range. `options.num_cores` is ignored, because the
-// recording's number counts. `on_step` may be null.
+// recording has its own number of cores. `on_step` may be null.
 absl::StatusOr<TimingBooks> Replay(const Arrivals& arrivals, InfeedOptions options,
                                    const std::function<void(const StepRecord&)>& on_step = nullptr);
 

@@ -1,5 +1,5 @@
-// Sums over one run in virtual time, and the waits for each step. TimingBooks does not keep the
-// steps themselves. report/step_history.h keeps them, in bounded memory.
+// Sums over one run in virtual time, and a histogram of the waits for steps. TimingBooks does not
+// keep the steps themselves. report/step_history.h keeps them, in bounded memory.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_TIMING_BOOKS_H_
@@ -17,7 +17,7 @@ class TimingBooks {
  public:
   // REQUIRES: records come in order and all have the same number of cores.
   void Add(const StepRecord& record);
-  // See UtilisationMeter. Also adds `wait` to waits().
+  // See UtilisationMeter::AddOpenWait(). Also adds `wait` to waits().
   void AddOpenWait(absl::Duration wait);
 
   int64_t steps() const { return steps_; }

@@ -17,10 +17,10 @@
 
 namespace systole::emulator {
 
-// The cores that were timed, and what each takes in a step.
+// The cores that were timed, and what each core takes in a step.
 struct TimedCores {
   std::string model;  // Empty if the step's time was given as a number.
-  std::string slice;  // "v3-8"; empty in the same case.
+  std::string slice;  // "v3-8"; empty if `model` is empty.
   InfeedOptions infeed;
   int64_t per_core_batch = 0;
   // The size of one core's slice of a step, as it is and as the chip stores it.

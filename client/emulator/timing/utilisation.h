@@ -53,7 +53,7 @@ struct Utilisation {
   absl::Duration overhead;  // The emulator's, not in `total`.
   std::vector<CoreBooks> cores;
 
-  // nullopt while no time counts, because an unknown AU is not an AU of 0.
+  // nullopt if no time counts yet. The AU is then unknown, and not 0.
   std::optional<double> au;
   std::optional<InfeedFraction> infeed;
 };
@@ -61,8 +61,8 @@ struct Utilisation {
 class UtilisationMeter {
  public:
   void Add(const StepRecord& record);
-  // Says that the run ended while the cores were waiting, and had waited for `wait`. The wait does
-  // not count if no step has come yet.
+  // Records that the run ended while the cores were waiting for a step. `wait` is how long they had
+  // waited. The wait does not count if no step has come yet.
   void AddOpenWait(absl::Duration wait);
   Utilisation result() const;
 

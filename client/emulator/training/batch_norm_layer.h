@@ -5,12 +5,12 @@
 //   backward phases   sums of dy and of dy * normal(x) | dx
 //
 // To avoid cancellation, the variance is summed in a second pass and not computed from sums of x^2.
-// Only valid examples are in the sums. In training the other examples and their gradients become
-// zeros. Otherwise they could grow without bound, layer after layer, because the statistics do not
-// cover them (a layer multiplies by 1 / sqrt(epsilon) if the variance is 0). Then a gradient of 0
-// times an infinity would be NaN. A shard adds up its images in order (see VectorUnit::sum_rows).
-// Then the shards' sums are added in the fixed tree of network.h: those of all shards or, with
-// local statistics, those of the core's shards.
+// Only valid examples are in the sums. In training, examples that are not valid are set to zeros,
+// and so are their gradients. Otherwise these values could grow without bound, layer after layer,
+// because the statistics do not cover them (a layer multiplies by 1 / sqrt(epsilon) if the variance
+// is 0). Then a gradient of 0 times an infinity would be NaN. A shard adds up its images in order
+// (see VectorUnit::sum_rows). Then the sums of all shards are added in the fixed tree of network.h.
+// With local statistics, only the sums of the core's shards are added.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_

@@ -23,7 +23,7 @@ struct Checkpoint {
   uint64_t model_fingerprint = 0;
   uint64_t seed = 0;
   Numerics numerics = Numerics::kExact;
-  // Of the feed: examples a step, and steps an epoch. A later run may have others.
+  // The feed's examples per step, and its steps per epoch. A later run may have other numbers.
   int64_t global_batch = 0;
   int64_t steps_per_epoch = 0;
   std::string feed_token;  // The feed's resume token, opaque here.
@@ -42,9 +42,9 @@ struct EpochSize {
 Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, const EpochSize& size,
                           const std::string& feed_token);
 
-// The step of the current epoch with which a run goes on, if its epochs may have another size than
-// the saved run's. It is the first step that has no example of the steps before the checkpoint.
-// size.steps_per_epoch if the epoch has no such step.
+// The step of the current epoch with which a resumed run goes on. `size` is that of the resumed
+// run's epochs. The step is the first that has no example of the steps before the checkpoint.
+// Returns size.steps_per_epoch if the epoch has no such step.
 int64_t StepInEpoch(const Checkpoint& checkpoint, const EpochSize& size);
 
 // Puts the checkpoint's numbers into `trainer`. Cores and batch may differ. With another number of

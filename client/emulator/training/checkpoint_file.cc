@@ -74,8 +74,8 @@ absl::StatusOr<EpochReport> FromMessage(const v1::CheckpointEpoch& message) {
 
 // ---- The run, and where it stands ----
 
-// Whether the steps taken are those of the epochs, as in every run whose global batch has not
-// changed.
+// Whether the number of steps in the ended epochs is `steps_per_epoch` times the number of these
+// epochs. This holds for every run whose global batch has not changed.
 bool HasOneBatch(const v1::Checkpoint& message) {
   const int64_t ended = message.steps() - message.current_epoch().steps();
   return ended % message.steps_per_epoch() == 0 &&
@@ -180,7 +180,7 @@ int64_t ElementsOf(const v1::CheckpointTensor& message, int64_t most) {
   return elements;
 }
 
-// Reads the next tensor. The file is too small for more than `most_elements` elements.
+// Reads the next tensor. `most_elements`: the file is too small for a tensor with more elements.
 absl::StatusOr<StateTensor> ReadTensor(int64_t most_elements, MessageFileReader& file) {
   v1::CheckpointTensor message;
   SYSTOLE_RETURN_IF_ERROR(file.Next("a tensor", message));

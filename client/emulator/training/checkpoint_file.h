@@ -24,8 +24,9 @@ absl::Status WriteCheckpoint(const Checkpoint& checkpoint, absl::string_view sys
 
 // Reads only what WriteCheckpoint() writes. A size in the file leads to an allocation only if the
 // file has that many bytes.
-//   InvalidArgument  not a checkpoint, or one of another version.
-//   DataLoss         cut short or damaged, or its numbers do not fit each other; names the field.
+//   InvalidArgument  the file is not a checkpoint, or is of another version.
+//   DataLoss         the file is cut short or damaged, or its numbers do not fit each other. The
+//                    message names the field.
 absl::StatusOr<Checkpoint> ReadCheckpoint(const ByteSource& source);
 
 }  // namespace systole::emulator

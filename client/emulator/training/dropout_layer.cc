@@ -8,8 +8,8 @@
 namespace systole::emulator {
 namespace {
 
-// The last word of a Philox counter. Each use of a seed has its own word, and so draws other
-// numbers. The initial weights use 0.
+// The last word of a Philox counter. Each use of a seed has its own word, so that it draws numbers
+// of its own. The initial weights use 0.
 constexpr uint32_t kDropoutDraws = 1;
 constexpr int64_t kBlock = 4;  // Words of a Philox block.
 

@@ -1,5 +1,6 @@
 // dropout with inverted scaling: a value becomes +0 with probability `rate`, and is multiplied by 1
-// / (1 - rate) otherwise. That keeps the value's expectation, so evaluation does not change values.
+// / (1 - rate) otherwise. The expectation of the value stays the same, so evaluation does not
+// change values.
 //
 // Which values are dropped depends only on (seed, step, layer, place in global batch, element):
 //   d       = Philox(key = seed, counter = step:u64le layer 1)

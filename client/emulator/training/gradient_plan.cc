@@ -8,8 +8,8 @@ namespace {
 
 class Slots {
  public:
-  // Takes the smallest free slot that is large enough. If no free slot is, the largest one grows.
-  // If no slot is free, makes a new one.
+  // Takes the smallest free slot that is large enough. If no free slot is large enough, the largest
+  // free slot grows. If no slot is free, makes a new slot.
   int64_t Take(int64_t size) {
     const auto better = [&](int64_t a, int64_t b) {
       const bool fits_a = sizes_[a] >= size, fits_b = sizes_[b] >= size;

@@ -1,11 +1,11 @@
 // Where the backward pass of a model keeps its gradients. The pass goes from the last layer to the
 // first. The gradient with respect to a layer's output is complete when the pass is through with
-// all layers that take this output. It is needed until the pass is through with the layer itself.
-// So a few buffers ("slots") are used in turns. A chain of layers needs two.
+// all layers that take this output. The gradient is needed until the pass is through with the layer
+// itself. So a few buffers ("slots") are used in turns. A chain of layers needs two slots.
 //
 // If several layers take an output, its gradient is summed in the order of the backward pass, from
-// the last of these layers to the first. If a layer takes it twice (an add), the order is that of
-// the layer's inputs.
+// the last of these layers to the first. If a layer takes the output twice (an add), the order is
+// that of the layer's inputs.
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_GRADIENT_PLAN_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_GRADIENT_PLAN_H_

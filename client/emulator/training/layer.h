@@ -65,9 +65,9 @@ class Layer {
   virtual absl::Span<T> Partials() { return {}; }
   virtual bool sums_on_core_only() const { return false; }
 
-  // Moves the running statistics towards this step's. Called once per core and training step. With
-  // sums_on_core_only() it is called only for cores with a valid example, and then the network sets
-  // the running statistics of every core to the mean over those cores.
+  // Moves the running statistics towards this step's statistics. Called once per core and training
+  // step. With sums_on_core_only() it is called only for cores with a valid example, and then the
+  // network sets the running statistics of every core to the mean over those cores.
   virtual void UpdateStatistics() {}
 };
 

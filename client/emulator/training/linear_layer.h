@@ -7,8 +7,8 @@
 //
 // All three use the matrix unit. x and d_out are rounded to operands once, into images with a rim
 // of zeros, and patches are gathered from there. With a stride > 1, d_out is spread: there are
-// zeros between its values. That is simple and exact, but the input gradient takes stride^2 times
-// the multiply-accumulates.
+// zeros between its values. Spreading is simple and exact, but the input gradient takes stride^2
+// times the multiply-accumulates.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_LINEAR_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_LINEAR_LAYER_H_

@@ -40,8 +40,8 @@ struct LoopState {
   EpochReport current;
   ScoreSums sums;
   // The next step of the current epoch, counted from 0. Equals current.steps, unless the run went
-  // on with another global batch in this epoch: then the steps before count as if they had had the
-  // present batch.
+  // on with another global batch in this epoch: then this number counts the earlier steps of the
+  // epoch as if they had had the present batch.
   int64_t step_in_epoch = 0;
   // As in TrainingReport, for the run so far.
   absl::Duration training_time;

@@ -78,12 +78,13 @@ class Network {
   // statistics. `step` as in Forward(); Adam's corrections depend on it.
   void Update(T rate, int64_t step = 0);
 
-  // A hash of each core's parameters and statistics. The hashes are equal if the replicas are.
+  // A hash of each core's parameters and statistics. The hashes are equal if the replicas are
+  // equal.
   std::vector<uint64_t> HashReplicas();
 
   absl::Span<T> parameters(int64_t core) { return cores_[core].parameters.span(); }
   absl::Span<T> statistics(int64_t core) { return cores_[core].statistics.span(); }
-  // The optimizer's numbers per parameter: one array, two for adam. See WeightUpdate.
+  // The optimizer's numbers per parameter: one array, but two for adam. See WeightUpdate.
   absl::Span<DeviceArray<T>> optimizer_state(int64_t core) {
     return absl::MakeSpan(cores_[core].optimizer_state);
   }
@@ -120,7 +121,8 @@ class Network {
   // Runs phases on all shards, in stretches that end where the shards' sums must be added up.
   void Run(absl::Span<const Phase> phases,
            absl::FunctionRef<void(int64_t shard, const Phase&)> run);
-  // Adds up the layer's partial sums over all shards, or over each core's, and hands out the sums.
+  // Adds up the layer's partial sums over all shards, or over the shards of each core, and gives
+  // the sums to the shards.
   void SumPartials(size_t layer);
   void SumPartials(size_t layer, int64_t first_shard, int64_t shards);
   void UpdateStatistics();

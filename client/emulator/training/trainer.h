@@ -36,7 +36,7 @@ struct TrainerOptions {
   uint64_t seed = 0;
   // How products are summed. kExact promises equal bits for any number of threads, any CPU and any
   // split over cores. kFast stays within its tolerance (array/numerics.h). On one machine, with the
-  // same options, it gives the same bits again.
+  // same options, kFast gives the same bits again.
   Numerics numerics = Numerics::kExact;
   // A model that needs more memory is refused, because its text could ask for any size.
   int64_t memory_limit_bytes = int64_t{8} << 30;
@@ -46,8 +46,8 @@ struct TrainerOptions {
 // call.
 struct CoreInputs {
   // [per_core_batch, height, width, channels], or another shape with per_core_batch first and as
-  // many elements. Its type is one of kInputDTypes; uint8 counts as 0 .. 255. The values are
-  // multiplied by the model's input_scale.
+  // many elements. The tensor's type is one of kInputDTypes; uint8 counts as 0 .. 255. The values
+  // are multiplied by the model's input_scale.
   TensorView image;
   // [per_core_batch] int64 in [0, classes) where valid.
   TensorView label;

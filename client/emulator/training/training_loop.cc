@@ -18,7 +18,7 @@ struct PoppedStep {
   std::vector<InfeedStep> slices;
   std::vector<CoreInputs> inputs;
   std::vector<absl::Duration> waits;  // Each core's wait for its own slice.
-  absl::Duration wait;                // The wait for all of them.
+  absl::Duration wait;                // The wait until every core had its slice.
   int64_t bytes = 0;
 };
 

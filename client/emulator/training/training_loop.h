@@ -73,7 +73,7 @@ struct TrainingLoopOptions {
 //
 //   InvalidArgument     an option out of range, inputs that do not fit the model, or a feed that
 //                       ends before the last epoch: its spec asks for too few epochs.
-//   FailedPrecondition  cores are given different steps, or only some get one.
+//   FailedPrecondition  cores are given different steps, or only some cores are given a step.
 absl::StatusOr<TrainingReport> RunTraining(Trainer& trainer, const PopInfeed& pop,
                                            const TrainingLoopOptions& options);
 

@@ -1,5 +1,5 @@
-// The results of a training run: numbers per epoch and for the whole, and their text. This is for
-// functional mode only. Emulation on a host is far slower than a chip, so nothing here says how
+// The results of a training run: numbers per epoch and for the whole run, and their text. This is
+// for functional mode only. Emulation on a host is far slower than a chip, so nothing here says how
 // busy a chip would be.
 //
 // Thread-compatible value types.
