@@ -56,7 +56,7 @@ class FeedClient final : public Feed {
   ~FeedClient() override;
 
   // The methods of Feed. The errors of Next():
-  //   DataLoss            a record is damaged and the spec says FAIL. Or eight attempts in a row to
+  //   DataLoss            a record is damaged and the spec says FAIL, or eight attempts in a row to
   //                       get one step failed, each because a message was damaged on the way.
   //   FailedPrecondition  a server's data are not the data that the feed began with.
   //   Unavailable         no step came while the trainer waited as long as options.retry_for.
@@ -78,7 +78,7 @@ class FeedClient final : public Feed {
   std::string Explain() const override;
   FeedClientStats stats() const override;
 
-  // Ends the feed before `step`. For a trainer that knows its number of steps only after the
+  // Ends the feed before `step`. A trainer calls it if its number of steps is known only after the
   // server's answer. REQUIRES: options.start_at_once is false, Next() and WaitForNext() were not
   // called yet, and `step` is in [next_step(), end_step()] (CHECK).
   void EndBefore(int64_t step);

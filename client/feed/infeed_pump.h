@@ -3,8 +3,8 @@
 //   FeedClient::Next() -> step -> slice of core a -> queue 0
 //                              -> slice of core b -> queue 1 ..
 //
-// The slices of a step share its memory. The client gets the memory back when the last slice is
-// dropped.
+// The slices of a step share the step's memory. The client gets the memory back when the last slice
+// is dropped.
 //
 // Thread-compatible, except Metrics(), which any thread may call. Borrows the client and the
 // queues. Nothing else may use the client, except for Cancel(), stats() and Metrics().
@@ -25,8 +25,8 @@ class InfeedPump {
  public:
   // Starts the thread. queues[i] gets the slices of core client.core_begin() + i. When the feed
   // ends, the pump closes every queue. After an error it closes them with that error. If a queue is
-  // cancelled, the pump stops and cancels the others. REQUIRES: as many queues as the client has
-  // cores.
+  // cancelled, the pump stops and cancels the other queues. REQUIRES: as many queues as the client
+  // has cores.
   InfeedPump(FeedClient& client, std::vector<InfeedQueue*> queues);
   // Cancels the client and the queues (steps still in the queues are dropped) and waits for the
   // thread.
@@ -34,9 +34,9 @@ class InfeedPump {
   InfeedPump(const InfeedPump&) = delete;
   InfeedPump& operator=(const InfeedPump&) = delete;
 
-  // The client's metrics, and how many steps are ready for the cores. For the client, this pump is
-  // the trainer. The pump may wait for a step while the queues still have steps. A core waits only
-  // while its queue is empty.
+  // The client's metrics, and how many steps are ready for the cores. The client's metrics count
+  // the waits of this pump, which may wait for a step while the queues still have steps. A core
+  // waits only while its queue is empty.
   std::vector<MetricFamily> Metrics() const;
 
  private:

@@ -24,8 +24,8 @@ class ArrivedChunk {
   // For `slots` see ChunkListener::OnChunk().
   ArrivedChunk(const absl::StatusOr<ReceivedChunk>& chunk, SlotReader* slots);
 
-  // OK if the message is a chunk and its header arrived undamaged. All functions below REQUIRE
-  // this.
+  // OK if the message is a chunk and its header arrived undamaged. All functions below REQUIRE that
+  // intact() is OK.
   const absl::Status& intact() const { return intact_; }
   const ChunkHeader& header() const { return chunk_->header(); }
   // Whether the chunk names a slice in shared memory.

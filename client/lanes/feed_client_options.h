@@ -62,8 +62,9 @@ struct FeedClientOptions {
   int64_t max_servers = 16;
 
   // Memory for steps that wait to be taken, in bytes. More memory hides longer interruptions.
-  // However large the steps are, there is always room for two. Steps that are requested twice
-  // (hedge_fraction) take room for two more at most. The number of servers makes no difference.
+  // However large the steps are, there is always room for two steps. Steps that are requested twice
+  // (hedge_fraction) take room for two more steps at most. The number of servers makes no
+  // difference.
   int64_t prefetch_bytes = int64_t{256} << 20;
   // The largest step accepted, in bytes, summed over the cores wanted. The server's description of
   // its tensors decides how much the client allocates. This limit protects the client from a
@@ -94,7 +95,7 @@ struct FeedClientOptions {
   absl::Duration max_backoff = absl::Seconds(2);
 
   // Whether Create() begins to ask for steps, so that the first steps are there when the trainer
-  // needs them. If false, the first call of Next() or WaitForNext() begins.
+  // needs them. If false, the first call of Next() or WaitForNext() begins to ask.
   bool start_at_once = true;
   // How often the client tells the servers that send steps how long the trainer waits. The request
   // for each stream says it, too. A report takes a few dozen bytes at most. Servers only show
@@ -118,9 +119,9 @@ struct FeedClientOptions {
   std::shared_ptr<FeedWatch> watch;
 
   // Gets lines about servers that fail and come back, late steps, changes of the servers and masked
-  // examples. It writes at most 20 lines of a kind in 30 s, unless its own options say otherwise.
-  // May be null. Several feeds may use the same log. Threads of the feed call the log's sink. So
-  // the sink must not wait for the feed, or for a thread that waits for the feed.
+  // examples. The log writes at most 20 lines of a kind in 30 s, unless its own options say
+  // otherwise. May be null. Several feeds may use the same log. Threads of the feed call the log's
+  // sink. So the sink must not wait for the feed, or for a thread that waits for the feed.
   std::shared_ptr<EventLog> log;
 };
 

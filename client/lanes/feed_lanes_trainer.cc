@@ -14,7 +14,7 @@ namespace {
 // moment, the next one. Their buffers are kept for reuse, too.
 constexpr int64_t kStepsInHand = 2;
 
-// How often a waiting caller is asked whether it still wants to wait.
+// How often FeedClientOptions::interrupted is called during a wait.
 constexpr absl::Duration kInterruptedEvery = absl::Milliseconds(50);
 
 }  // namespace
@@ -26,8 +26,8 @@ absl::StatusOr<v1::ResolveFeedResponse> FeedLanes::WaitForAnswer() {
       MutexLock lock(mu_);
       if (!servers_.answer().has_value() && trainer_.error().ok()) {
         const absl::Duration left = deadline - clock_();
-        // Unavailable is waited out, because a server's name may still get an address. Any other
-        // error means that the list is wrong, and a person must correct it.
+        // After Unavailable the wait goes on, because a server's name may still get an address. Any
+        // other error means that the list is wrong, and a person must correct it.
         if (servers_.empty() && !list_error_.ok() &&
             (left <= absl::ZeroDuration() || !absl::IsUnavailable(list_error_))) {
           return list_error_;

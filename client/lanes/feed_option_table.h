@@ -30,7 +30,7 @@ struct FeedOption {
   // Returns the option's field in `options`. Its value in FeedClientOptions() is the default.
   Field (*field)(FeedClientOptions& options);
   absl::string_view help;
-  // Bounds of a number, both included. Those of a TIME are in seconds.
+  // Bounds of a number, both included. The bounds of a TIME are in seconds.
   double least = 0;
   double most = 0;
   // The words that a text may be. Empty: any text.

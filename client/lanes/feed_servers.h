@@ -41,9 +41,9 @@ class FeedServers {
 
   // From now on the servers are those at `addresses`. New servers get numbers that were never used.
   // Servers that are no longer in the list stay until Forget(). Returns the events for the
-  // schedule. New servers come first, so that they can take over. They are in the order in which
-  // this client is to use them (server_subset.h). `running`: the feed has begun, so new servers are
-  // logged.
+  // schedule. New servers come first, so that they can take over. The new servers are in the order
+  // in which this client is to use them (server_subset.h). `running`: the feed has begun, so new
+  // servers are logged.
   std::vector<ScheduleEvent> SetAddresses(const std::vector<std::string>& addresses, bool running);
   // Closes the link to a server that stays in the list, and returns it. The caller destroys it.
   // Null if the server has no link. REQUIRES: nothing is under way with the server.

@@ -52,7 +52,7 @@ class FeedWatch {
 
   // Feeds call Add() and Remove(). A feed is watched from Add() to Remove().
   void Add(const WatchedFeed* feed) ABSL_LOCKS_EXCLUDED(mu_);
-  // If waiting() is running, this waits until it has returned.
+  // If waiting() is running, Remove() waits until waiting() has returned.
   void Remove(const WatchedFeed* feed) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -39,9 +39,9 @@ struct LocalFeedOptions {
   // that Next() has returned do not count.
   int64_t prefetch_bytes = int64_t{256} << 20;
 
-  // The lists of records that meet a `where`. A feed reads no columns if, when it is opened,
-  // another feed with the same lists, dataset and `where` exists. Null: the feed has lists of its
-  // own.
+  // The lists of records that meet a `where`. If another feed with the same lists, dataset and
+  // `where` exists when a feed is opened, the new feed reads no columns. Null: the feed has lists
+  // of its own.
   std::shared_ptr<RecordLists> lists = nullptr;
   // Where the feed keeps values of the outputs that the spec marks with `cache`. Feeds may share a
   // cache. Null: the feed keeps no values.

@@ -28,9 +28,9 @@ struct StepArrival {
   std::vector<absl::Duration> arrived_at;  // Per core.
 };
 
-// Takes one step's slices, one for each core; nullopt if core 0 gets none, which is the end of the
-// feed. An error of the feed is passed on unchanged.
-//   FailedPrecondition  another core gets none, or a slice of another step than core 0.
+// Takes one step's slices, one for each core. Returns nullopt at the end of the feed, which is when
+// core 0 gets no slice. An error of the feed is passed on unchanged.
+//   FailedPrecondition  another core gets no slice, or a slice of another step than core 0.
 absl::StatusOr<std::optional<StepArrival>> PopStep(const PopArrival& pop, int num_cores);
 
 }  // namespace systole::emulator

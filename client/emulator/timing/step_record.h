@@ -19,7 +19,7 @@ namespace systole::emulator {
 
 struct StepRecord {
   int64_t step = 0;         // Counted from 0 in this run.
-  absl::Duration overhead;  // The emulator's own lateness, never a core's; 0 in replay.
+  absl::Duration overhead;  // The emulator's own lateness, which is in no wait; 0 in replay.
   absl::Duration wait;      // The wait until the last core was fed.
   absl::Duration start;     // When all cores began to compute.
   absl::Duration compute;

@@ -1,7 +1,7 @@
-// Trains a model on emulated cores, one global batch at a time. It has no threads besides the
-// worker pool, no clock and no files. The next weights depend only on model, options and the
-// batches so far, to the last bit. With Numerics::kExact this holds for any number of host
-// threads and on any CPU.
+// Trains a model on emulated cores, one global batch at a time. It has no clock and no files, and
+// no threads besides the worker pool. The next weights depend only on model, options and the
+// batches so far, to the last bit. With Numerics::kExact this holds for any number of host threads
+// and on any CPU.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINER_H_
@@ -45,9 +45,9 @@ struct TrainerOptions {
 // One core's slice of one step. The tensors are dense and row-major, and are read only during the
 // call.
 struct CoreInputs {
-  // [per_core_batch, height, width, channels], or another shape with per_core_batch first and as
-  // many elements. The tensor's type is one of kInputDTypes; uint8 counts as 0 .. 255. The values
-  // are multiplied by the model's input_scale.
+  // [per_core_batch, height, width, channels], or another shape of as many elements whose first
+  // dimension is per_core_batch. The tensor's type is one of kInputDTypes; uint8 counts as 0 ..
+  // 255. The values are multiplied by the model's input_scale.
   TensorView image;
   // [per_core_batch] int64 in [0, classes) where valid.
   TensorView label;

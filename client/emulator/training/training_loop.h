@@ -59,7 +59,8 @@ struct TrainingLoopOptions {
   std::function<void(const TrainingProgress&)> on_step;
 
   // The state from which the run goes on. The default is the start of a run. REQUIRES: the
-  // trainer's state is of the same moment, and the infeed goes on at resume_from.step_in_epoch.
+  // trainer's state was taken at the same moment, and the infeed goes on at
+  // resume_from.step_in_epoch.
   LoopState resume_from;
   // Saves the loop's and the trainer's state. May be null. It is called when an epoch has ended,
   // validation included, and after every `save_every` steps of the run. If save_every is 0, it is
