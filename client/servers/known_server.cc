@@ -31,8 +31,8 @@ absl::Status KnownServer::Named(const absl::Status& status) const {
 
 std::string WhatToLookAt(const absl::Status& error, bool tls) {
   if (HungUp(error) && !tls) {
-    return "It closed the connection, as a server with TLS does (--tls). Or is it another "
-           "program than systole-server?";
+    return "The server closed the connection, as a server with TLS does (--tls). Or is another "
+           "program than systole-server there?";
   }
   return absl::StrCat("Is systole-server running there, and is the address right?",
                       tls ? " Does it speak TLS, with a certificate that this client trusts?" : "");

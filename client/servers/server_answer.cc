@@ -202,8 +202,9 @@ absl::Status CheckSameLists(const v1::ResolveFeedResponse& answer,
   for (int i = 0; i < first.where_hashes_size(); ++i) {
     if (answer.where_hashes(i) == first.where_hashes(i)) continue;
     return absl::FailedPreconditionError(absl::StrFormat(
-        "the server has other records for `where` number %d of the spec than the one that answered "
-        "first: %d of hash %016x, want %d of hash %016x. Its columns were noted when other records "
+        "the server has other records for `where` number %d of the spec than the server that "
+        "answered first: %d of hash %016x, want %d of hash %016x. Its columns were noted when "
+        "other records "
         "were damaged; note them anew for every server: %s",
         i, answer.where_records(i), answer.where_hashes(i), first.where_records(i),
         first.where_hashes(i), NoteAnewCommand(spec)));

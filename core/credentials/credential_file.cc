@@ -33,8 +33,8 @@ absl::StatusOr<std::string> ReadCredentialFile(const std::string& path, absl::st
   struct stat state = {};
   if (!fd.ok() || ::fstat(fd.get(), &state) != 0) return Failed(errno, file);
   if (!S_ISREG(state.st_mode)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(file, " is not a regular file; name one, or /dev/null for none"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        file, " is not a regular file; name a regular file, or /dev/null for no file"));
   }
   std::string bytes;
   char buffer[4096];

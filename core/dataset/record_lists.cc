@@ -30,7 +30,7 @@ absl::StatusOr<std::shared_ptr<const RecordList>> RecordLists::TakePlace(const s
   return absl::ResourceExhaustedError(absl::StrCat(
       "of the ", kMost, " lists of records by condition (where) that feeds may use at once, ", left,
       " are left, and ", own,
-      " of those in use are yours; you get no more than you leave to others. End a feed whose "
+      " of those in use are yours; a peer may use only as many as are left. End a feed whose "
       "condition no other feed has, or use one condition in several feeds: they share its list"));
 }
 

@@ -71,9 +71,9 @@ absl::StatusOr<HttpUrl> NextUrl(const HttpNames& names, const HttpUrl& at,
                                 const HttpResponse& response) {
   const absl::string_view location = FindHeader(response.headers, "location");
   if (location.empty()) {
-    return absl::DataLossError(absl::StrCat(names.object(),
-                                            ": the server redirects to nowhere (status ",
-                                            response.status, " without Location)"));
+    return absl::DataLossError(
+        absl::StrCat(names.object(), ": the server redirects without giving an address (status ",
+                     response.status, " without Location)"));
   }
   absl::StatusOr<HttpUrl> next = ResolveHttpUrl(at, location);
   if (!next.ok()) {
@@ -159,8 +159,8 @@ absl::StatusOr<HttpResponse> HttpClient::Fetch(const HttpRequest& request) {
     if (request.redirects == Redirects::kRefuse || Writes(request.method)) {
       return absl::FailedPreconditionError(
           absl::StrCat(names.object(), ": the server redirects (status ", response.status,
-                       "), which requests of this kind do not follow; name the address that "
-                       "answers by itself"));
+                       "), but requests of this kind follow no redirect; name the address "
+                       "that answers by itself"));
     }
     SYSTOLE_ASSIGN_OR_RETURN(HttpUrl next, NextUrl(names, url, response));
     if (next.Origin() != url.Origin()) {
@@ -172,7 +172,7 @@ absl::StatusOr<HttpResponse> HttpClient::Fetch(const HttpRequest& request) {
   return absl::FailedPreconditionError(
       absl::StrCat(names.object(), ": the server redirects more than ", kMaxRedirects, " times",
                    names.Detail(absl::StrCat(", the last time to ", ShownUrl(url.Text())), ""),
-                   "; name the address that it should lead to"));
+                   "; name the final address"));
 }
 
 }  // namespace systole

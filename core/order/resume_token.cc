@@ -113,7 +113,7 @@ absl::StatusOr<ResumeToken> ResumeToken::Decode(absl::string_view text) {
   }
   const std::vector<absl::string_view> fields = absl::StrSplit(text, ':');
   if (fields[0] == kOlderName) {
-    return Bad(absl::StrCat("is an older one: it has format \"", kOlderName,
+    return Bad(absl::StrCat("is of an older release: its format is \"", kOlderName,
                             "\", this release reads \"", kName,
                             "\"; resume with the release that made it, or start the feed anew"));
   }

@@ -113,7 +113,7 @@ absl::StatusOr<MixPlan> MixPlan::Create(const v1::FeedSpec& spec,
     } else if (shape[0] != height || shape[1] != width) {
       return absl::InvalidArgumentError(absl::StrCat(
           field, " is '", mix.images(i), "' of ", shape[0], " x ", shape[1], " pixels, '",
-          mix.images(0), "' has ", height, " x ", width, "; want one height and width"));
+          mix.images(0), "' has ", height, " x ", width, "; want the same height and width"));
     }
     tensors.push_back(ImagesOf(*output));
   }

@@ -49,8 +49,8 @@ class Translator {
       return Refuse(condition.field, ways == 0
                                          ? " has no condition; want tests of a feature, `all` "
                                            "or `any`"
-                                         : " mixes tests of a feature, `all` and `any`; want "
-                                           "one of the three; to combine them, make each a "
+                                         : " has more than one of: tests of a feature, `all`, "
+                                           "`any`; want one; to combine them, make each a "
                                            "condition of `all`");
     }
     if (where.all().empty() && where.any().empty()) {

@@ -360,7 +360,7 @@ class InspectCommand final : public Command {
       }
     }
     if (damaged > 0) {
-      return absl::DataLossError("damage was met; `systole verify` names every bad record");
+      return absl::DataLossError("some records are damaged; `systole verify` names each of them");
     }
     if (differences == 0) return absl::OkStatus();
     return absl::DataLossError(ShardDifferencesText(differences));

@@ -35,9 +35,10 @@ class MakeFlowersCommand final : public Command {
     options.Optional("--size", "PX", &size_,
                      "The long side of each picture. The short side is three quarters of it. "
                      "Default: many shapes of 160 to 360 pixels");
-    options.Optional("--texture", "smooth|photo", &texture_,
-                     "photo: as fine as photographs, so that a JPEG takes as long to decode as one "
-                     "of a photograph (some 89 kB at --size 500); smooth: half of that");
+    options.Optional(
+        "--texture", "smooth|photo", &texture_,
+        "photo: as fine as photographs, so that a JPEG takes as long to decode as one "
+        "of a photograph (some 89 kB at --size 500); smooth: decodes in half the time");
     options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
   }
 

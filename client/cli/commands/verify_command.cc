@@ -52,7 +52,7 @@ std::string FoundText(const VerifyReport& report, size_t differences) {
   }
   if (report.stretches > 0) {
     found.push_back(
-        "a stretch without a readable header counts as one record and may have been many");
+        "a stretch without a readable header counts as one record, but may have held many");
   }
   if (differences > 0) found.push_back(ShardDifferencesText(differences));
   return absl::StrJoin(found, "; ");

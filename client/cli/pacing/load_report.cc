@@ -57,8 +57,9 @@ std::string StopText(const LoadReport& report) {
   }
   const bool here = starved->lowest_au() >= emulator::kHighAu;
   return absl::StrFormat(
-      "stopped         %d %s at AU %.2f %%, below 90 %%: %s, and more trainers would ask for more. "
-      "--ramp runs 1, 2, 4 .. %d all the same\n",
+      "stopped         %d %s at AU %.2f %%, below 90 %%: %s, and more trainers would need more "
+      "data. "
+      "With --ramp, 1, 2, 4 .. %d trainers run even so\n",
       starved->trainers.size(), starved->trainers.size() == 1 ? "trainer was" : "trainers were",
       100 * std::min(starved->lowest_au(), starved->lowest_wall_au()),
       here ? "this machine cannot pace them" : "the servers do not feed them",
@@ -150,7 +151,7 @@ std::string WindowsText(const LoadLevel& level) {
   if (level.steps_per_s() <= kClearly * level.wanted_steps_per_s()) return "";
   return absl::StrFormat(
       "%.1f steps/s arrived, and the trainers take %.1f: the clients filled their windows "
-      "(--prefetch-bytes) in this time. In a longer --duration this counts less",
+      "(--prefetch-bytes) in this time. With a longer --duration these steps are a smaller part",
       level.steps_per_s(), level.wanted_steps_per_s());
 }
 

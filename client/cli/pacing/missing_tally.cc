@@ -27,8 +27,8 @@ std::string MissingTally::MaskedText() const {
   std::string text =
       absl::StrCat(masked_, masked_ == 1 ? " example is masked" : " examples are masked",
                    ": zeros stand in the place of damaged records, because the spec says "
-                   "on_corrupt: MASK. Each damaged stretch has one place, and may have been "
-                   "several records");
+                   "on_corrupt: MASK. Each damaged stretch counts as one example, but may have "
+                   "held several");
   size_t named = 0;
   for (const int64_t record : records_) {
     if (named == kMostNamed) {

@@ -49,12 +49,11 @@ std::vector<Fact> UtilisationFacts(const TimingReport& timing, const Utilisation
 std::vector<Fact> OverheadFacts(const PacingOverhead& overhead, const Utilisation& used,
                                 const std::optional<double>& wall_au) {
   return {
-      Seconds("emulator.noticing_seconds", "Emulator noticed steps late by, in sum",
-              overhead.noticing),
-      Seconds("emulator.max_noticing_seconds", "Emulator noticed a step late by, at most",
-              overhead.max_noticing),
+      Seconds("emulator.noticing_seconds",
+              "Sum of the delays with which the emulator noticed steps", overhead.noticing),
+      Seconds("emulator.max_noticing_seconds", "Longest of these delays", overhead.max_noticing),
       Seconds("emulator.work_seconds", "Emulator's own work, in sum", overhead.work),
-      Seconds("emulator.max_late_seconds", "Emulator ended a step late by, at most",
+      Seconds("emulator.max_late_seconds", "Longest delay with which the emulator ended a step",
               overhead.max_late),
       Seconds("emulator.clock_moved_on_seconds", "Emulator moved the clock on by", used.overhead),
       {"emulator.wall_au", "AU with the emulator's time", OrUnknown(wall_au), Unit::kFraction}};

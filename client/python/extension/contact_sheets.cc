@@ -26,7 +26,7 @@ std::string ContactSheets::Page(const std::vector<std::pair<int64_t, Memory>>& s
   std::vector<Step> shown;
   for (const auto& [number, memory] : steps) {
     if (memory.size() != shape_->bytes()) {
-      RaiseIfError(absl::InvalidArgumentError("the step is not one of this feed"));
+      RaiseIfError(absl::InvalidArgumentError("the step does not belong to this feed"));
     }
     shown.emplace_back(number, shape_, StepBuffer(memory.bytes(), memory.data()));
   }

@@ -335,7 +335,7 @@ std::unique_ptr<ContactSheets> FeedHandle::Sheets(const nb::bytes& spec,
 
 std::string FeedHandle::Digest(const Memory& memory, int core) const {
   if (memory.size() != shape_->bytes() || core < shape_->core_begin || core >= shape_->core_end) {
-    RaiseIfError(absl::InvalidArgumentError("the step or the core is not one of this feed"));
+    RaiseIfError(absl::InvalidArgumentError("the step or the core does not belong to this feed"));
   }
   const Step step(0, shape_, StepBuffer(memory.bytes(), memory.data()));
   return StepDigest(step, core);

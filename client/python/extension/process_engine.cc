@@ -56,11 +56,11 @@ void Configure(std::optional<int> threads, std::optional<int64_t> memory_budget,
                       (block_cache.empty() || (block_cache == in_use.block_cache &&
                                                block_cache_bytes == in_use.block_cache_bytes));
     if (!same) {
-      RaiseIfError(absl::FailedPreconditionError(
-          absl::StrCat("LocalFeeds are open, which share ", engine->threads(),
-                       " threads, a memory_budget of ", budget, " bytes, a read_budget of ",
-                       in_use.read_budget_bytes, " and the block_cache '", in_use.block_cache,
-                       "': call systole.configure() before the first one, or close them all")));
+      RaiseIfError(absl::FailedPreconditionError(absl::StrCat(
+          "LocalFeeds are open, which share ", engine->threads(), " threads, a memory_budget of ",
+          budget, " bytes, a read_budget of ", in_use.read_budget_bytes, " and the block_cache '",
+          in_use.block_cache,
+          "': close all LocalFeeds, and call systole.configure() before the next is opened")));
     }
   }
   known.threads = threads;
@@ -75,12 +75,14 @@ std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int proce
   const std::optional<int> in_force =
       engine != nullptr ? std::make_optional(engine->threads()) : known.threads;
   if (threads.has_value() && in_force.has_value() && *threads != *in_force) {
-    RaiseIfError(absl::FailedPreconditionError(absl::StrCat(
-        "threads is ", *threads, ", and the LocalFeeds of this process share ", *in_force, ", as ",
-        engine != nullptr && !known.threads.has_value() ? "the first one that is open"
-                                                        : "systole.configure()",
-        " said: leave threads out, or ", engine != nullptr ? "close all LocalFeeds and then " : "",
-        "call systole.configure(threads=", *threads, ")")));
+    RaiseIfError(absl::FailedPreconditionError(
+        absl::StrCat("threads is ", *threads, ", but the LocalFeeds of this process share ",
+                     *in_force, " threads, a number that ",
+                     engine != nullptr && !known.threads.has_value() ? "the first open LocalFeed"
+                                                                     : "systole.configure()",
+                     " has set: leave threads out, or ",
+                     engine != nullptr ? "close all LocalFeeds and then " : "",
+                     "call systole.configure(threads=", *threads, ")")));
   }
   if (engine == nullptr) {
     LocalEngineOptions options = known.options;

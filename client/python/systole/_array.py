@@ -50,8 +50,8 @@ class Array(np.ndarray[Any, Any]):
         if memory is None or copy or any(step < 0 or step % size != 0 for step in array.strides):
             if copy is False:
                 raise BufferError(
-                    "an array can only be copied if it is not in a feed's memory, or if it does "
-                    "not go forwards through it by whole elements"
+                    "this array can only be passed on as a copy: it is not in a feed's memory, or "
+                    "does not go forwards through it by whole elements; leave out copy=False"
                 )
             memory, array = _copied(self)
         if array.dtype == _BFLOAT16:

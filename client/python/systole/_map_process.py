@@ -155,8 +155,8 @@ class RemoteFunction:
         how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
         if self._begun:
             return _errors.Internal(
-                f"the process of {self._name} ended {how} at step {step}: its last words, if any, "
-                "are on stderr; out of memory?"
+                f"the process of {self._name} ended {how} at step {step}: stderr may say why; "
+                "perhaps memory ran out"
             )
         return _errors.InvalidSpec(
             f"the process of {self._name} ended {how} before its first batch: a script that uses "

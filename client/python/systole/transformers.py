@@ -66,8 +66,8 @@ class _FeedState(transformers.TrainerCallback, ExportableState):
         if saved is not None and state.global_step > 0 and self.feed.step != wanted:
             raise _errors.FailedPrecondition(
                 f"the checkpoint has {state.global_step} updates, so {wanted} batches, but its "
-                f"feed stands at step {self.feed.step}: give the training the arguments that it "
-                "had, and the feed the global_batch"
+                f"feed stands at step {self.feed.step}: use the training arguments and the "
+                "global_batch of the run that saved it"
             )
         self.feed.stand_at(wanted)
 

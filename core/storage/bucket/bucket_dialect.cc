@@ -207,8 +207,8 @@ absl::Status BucketDialect::Explained(Action action, absl::string_view called,
                                                       refusal.region, "; set AWS_REGION to it"));
   }
   if (action == Action::kWrite && !code.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(what, "it does not take the object; the code says why"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        what, "the server does not accept the object; the code in its answer says why"));
   }
   const absl::string_view want =
       action == Action::kRead ? "want 200 or 206; check that the server is one of buckets ("

@@ -107,7 +107,8 @@ absl::StatusOr<BucketContents> ListBucket(WebConnection& connection, const WebDi
     if (page.next_token.empty()) return gathering.TakeContents();
     idle_pages = added.count > 0 ? 0 : idle_pages + 1;
     if (page.next_token == place.token) {
-      return absl::DataLossError("the server's list does not go on: a page leads to itself");
+      return absl::DataLossError(
+          "the server's list does not end: a page names itself as the next page");
     }
     if (idle_pages > options.max_idle_pages) {
       return absl::DataLossError(absl::StrCat("the server's list does not go on: ", idle_pages,

@@ -94,7 +94,7 @@ TEST(ResumeTokenTest, ErrorsSayWhatIsWrong) {
               Invalid("begins with \"ckpt-100\\n.index\""));
   EXPECT_THAT(ResumeToken::Decode("systole3:x"), Invalid("format \"systole3\""));
   EXPECT_THAT(ResumeToken::Decode(Sealed("systole1:0123456789abcdef:fedcba9876543210:5:v:")),
-              Invalid("is an older one"));
+              Invalid("is of an older release"));
   EXPECT_THAT(ResumeToken::Decode("systole2:0123456789abcdef:fedc"), Invalid("cut short"));
   EXPECT_THAT(ResumeToken::Decode(std::string(5000, 'x')), Invalid("5000 bytes"));
   EXPECT_THAT(

@@ -117,7 +117,8 @@ TEST(MixPlanTest, BadOnesAreNamedByField) {
        "mix.images[0] is 'one' of shape [5], want [height, width, channels]"},
       {"group: 2 images: 'weight' mixup {}", "mix.images[0] is 'weight' of shape []"},
       {"group: 2 images: ['image', 'small'] mixup {}",
-       "mix.images[1] is 'small' of 4 x 4 pixels, 'image' has 4 x 6; want one height and width"},
+       "mix.images[1] is 'small' of 4 x 4 pixels, 'image' has 4 x 6; want the same height and "
+       "width"},
       {"group: 2 images: 'image' labels: 'list' mixup {}",
        "mix.labels[0] is 'list', which is padded"},
       {"group: 2 images: 'image' mixup { alpha: -3 }", "mix.mixup.alpha is -3"},

@@ -71,8 +71,8 @@ class SystoleServer:
         if self._silences < _SILENCES:
             return ""
         return (
-            f"the server was asked {_SILENCES} times and said nothing for {_SECONDS_TO_ANSWER:g} s "
-            f"each time; its log:\n{process.log()}"
+            f"the server gave no answer to {_SILENCES} requests in a row, each within "
+            f"{_SECONDS_TO_ANSWER:g} s; its log:\n{process.log()}"
         )
 
     def stop(self) -> None:

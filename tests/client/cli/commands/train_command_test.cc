@@ -444,7 +444,7 @@ TEST_F(TrainCommandTest, AFileThatIsNoWholeCheckpointIsRefused) {
     return written;
   };
   refused("no_token.ckpt", with_token("systole2:x"), 1, "feed's token");
-  refused("older.ckpt", with_token("systole1:x"), 1, "is an older one");
+  refused("older.ckpt", with_token("systole1:x"), 1, "is of an older release");
   ResumeToken elsewhere_in_feed = *ResumeToken::Decode(token);
   elsewhere_in_feed.position.examples = 8;
   refused("token.ckpt", with_token(elsewhere_in_feed.Encode()), 1,

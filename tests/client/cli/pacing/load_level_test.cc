@@ -183,7 +183,7 @@ TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
                       "  1.500        250        7     1.000  p50 2.000 ms"),
             HasSubstr(
                 "stopped         3 trainers were at AU 83.33 %, below 90 %: the servers do "
-                "not feed them, and more trainers would ask for more. --ramp runs 1, 2, 4 .. 4"),
+                "not feed them, and more trainers would need more data. With --ramp, 1, 2, 4 .. 4"),
             HasSubstr("fed             2 trainers at AU >= 90 %, by the wall clock too\n"),
             HasSubstr("AU per trainer  100.00 % 90.91 %\n"),
             HasSubstr("cores fed per server CPU 0.500: 750.0 examples/s arrived, enough for 1.50 "

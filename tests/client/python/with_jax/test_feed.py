@@ -278,7 +278,7 @@ def test_state_of_other_data_is_refused_and_says_what_differs(open_feed, write_s
     assert next(other).step == 0  # Its position did not change.
     with pytest.raises(systole.InvalidSpec, match="token"):
         other.load_state_dict({**state, "token": "systole2:broken"})
-    with pytest.raises(systole.InvalidSpec, match="is an older one"):
+    with pytest.raises(systole.InvalidSpec, match="is of an older release"):
         other.load_state_dict({**state, "token": "systole1:0:0:5:x:0"})
     with pytest.raises(systole.InvalidSpec, match="not a state of a feed"):
         other.load_state_dict({"something": 1})
