@@ -85,7 +85,7 @@ def test_a_server_that_says_nothing_counts_as_dead(tmp_path, shards, mark, monke
     (server,) = server_processes(mark)
     os.kill(server, signal.SIGSTOP)
     assert actor.watch() == "" and actor.watch() == ""
-    assert "said nothing" in actor.watch()
+    assert "gave no answer" in actor.watch()
     os.kill(server, signal.SIGCONT)
     assert actor.watch() == ""  # It is asked again, because nobody has ended it.
     actor.stop()
