@@ -13,14 +13,15 @@
 namespace systole {
 namespace {
 
-// The action of SIGBUS before ours. It is written before our handler is installed.
+// The action that SIGBUS had before InstallHandler(). It is set before the handler is installed.
 struct sigaction previous_action;
 
-// The calling thread's newest read. The handler must reach it without a call. Otherwise, in a
-// library that was loaded late, a thread's first access would allocate the variable.
+// The calling thread's newest read. This TLS model lets the handler read the variable without a
+// call. With the default model, in a library that was loaded late, a thread's first access would
+// call a function that allocates the variable.
 [[gnu::tls_model("initial-exec")]] thread_local const MappedRead* newest_read = nullptr;
 
-// Handles a SIGBUS that is not ours.
+// Handles a SIGBUS that no mapping here has caused.
 void PassOn(int signal, siginfo_t* info, void* context) {
   if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
     previous_action.sa_sigaction(signal, info, context);
@@ -74,7 +75,7 @@ Mapping::~Mapping() {
 bool Mapping::ReplaceByZeros(uintptr_t address) {
   char* const data = data_.load();
   const auto begin = reinterpret_cast<uintptr_t>(data);
-  // Readers touch no byte after these, not even in the last page.
+  // Readers touch no byte after the first `bytes_`, not even in the last page.
   if (address < begin || address - begin >= bytes_) return false;
   failed_.store(true);  // First, because a thread that sees a zero must also see this mark.
   // Replaces the whole mapping in one call, so that a mapping fails at most once. This takes no

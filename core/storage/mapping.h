@@ -7,9 +7,9 @@
 // failed. Then the thread goes on. The reader must not trust the zeros, so it looks at the mark
 // after use. A failed mapping stays failed. The source is then read by ReadAt(), which says what is
 // wrong.
-//   Any other SIGBUS goes to the handler that was there before, or has its default action. A
-//   program that installs a handler later must do the same: it must pass on other faults to the
-//   handler that it replaced. A forked child inherits the handler and the mappings.
+//   Any other SIGBUS goes to the handler that was there before. If there was none, SIGBUS has its
+//   default action. A program that installs a handler later must do the same: it must pass on other
+//   faults to the handler that it replaced. A forked child inherits the handler and the mappings.
 //
 // Mapped bytes are the file's present bytes: a writer may change them, even between two looks at
 // the same byte. So code that reads mapped bytes reads each length only once, checks that value,
@@ -45,18 +45,18 @@ class Mapping {
   // start but reads few of them at a time.
   explicit Mapping(uint64_t bytes) : bytes_(bytes) {}
 
-  // A new mapping of the first `bytes` bytes, for reading. The base class unmaps it. MAP_FAILED if
-  // there can be none. Called before the first read, maybe by several threads at a time. Not called
-  // again once one of these calls has returned. REQUIRES: bytes > 0.
+  // A new mapping of the first `bytes` bytes, for reading. The base class unmaps it. Returns
+  // MAP_FAILED if the bytes cannot be mapped. Called before the first read, maybe by several
+  // threads at a time. Not called again once one of these calls has returned. REQUIRES: bytes > 0.
   virtual void* Map(uint64_t bytes) const = 0;
 
  private:
   friend class MappedRead;
 
-  // The address of the bytes, which the first call maps; null if they cannot be mapped.
+  // The address of the bytes. The first call maps them. Null if they cannot be mapped.
   char* Data();
-  // For the handler. If `address` is in the mapping, replaces the mapping by zeros and returns
-  // true.
+  // Called by the handler. If `address` is in the mapping, replaces the mapping by zeros and
+  // returns true.
   bool ReplaceByZeros(uintptr_t address);
 
   const uint64_t bytes_;

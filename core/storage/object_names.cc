@@ -34,13 +34,14 @@ bool Matches(const std::string& pattern, const std::string& name) {
          ::fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
 }
 
-// The objects whose names match `pattern`, and the folders of objects whose own names match it.
+// The objects whose names match `pattern`, and the folders that hold objects and whose names match
+// `pattern`.
 std::set<std::string> Matching(const ObjectNames& objects, const std::string& pattern) {
   std::set<std::string> found;
   absl::string_view before;
   for (const std::string& object : objects) {
     if (!IsFolderName(object) && Matches(pattern, object)) found.insert(found.end(), object);
-    // The folders that this object shares with the one before it have been compared already.
+    // The folders that this object shares with the object before it have been compared already.
     const auto seen = static_cast<size_t>(
         std::mismatch(object.begin(), object.end(), before.begin(), before.end()).first -
         object.begin());

@@ -14,8 +14,8 @@
 
 namespace systole {
 
-// The names of objects: URLs. A name that ends with '/' is not an object. It says that there is
-// such a folder, which may be empty.
+// The names of objects: URLs. A name that ends with '/' is not an object, but a folder, which may
+// be empty.
 using ObjectNames = std::set<std::string>;
 
 // Store::List() over these objects. The parts of a name before its last '/' are folders, as on a

@@ -53,7 +53,7 @@ struct FolderList {
 // The files that a pattern names, and the folder that was listed to find them.
 struct PatternList {
   std::vector<ListedFile> files;
-  // If the store listed a whole folder: all files in it.
+  // All files in the folder, if the store listed a whole folder.
   std::optional<FolderList> folder = {};
 };
 
@@ -78,8 +78,9 @@ class Store {
   // called once for each name. A pattern is a name, a glob or a folder. In a glob, *, ? and [..]
   // match neither a '/' nor a '.' at the beginning of a part. A folder means all files in it that
   // are not hidden. A name that exists is never expanded.
-  //   NotFound           the pattern names nothing. An empty folder is an empty list. A store that
-  //                      would have to ask a server for each name leaves this to Open().
+  //   NotFound           the pattern names nothing. An empty folder is an empty list. If a store
+  //                      would have to ask a server for each name, Open() returns this error, and
+  //                      List() does not.
   //   InvalidArgument    a wanted name is a folder or not a file, or the pattern is malformed.
   //   PermissionDenied   a folder on the path cannot be read.
   // Errors name the pattern.
@@ -88,7 +89,7 @@ class Store {
 
   // List(), with the files' states as far as the list shows them. A store whose lists have only
   // names returns no states (the default). A store whose lists have states may list the whole
-  // folder of the pattern, if it is allowed to.
+  // folder of the pattern, if the user has permission to do so.
   virtual absl::StatusOr<PatternList> ListStates(const std::string& pattern,
                                                  NameFilter wanted) const;
 
@@ -106,8 +107,8 @@ class Store {
   virtual absl::StatusOr<StoredState> Stat(const std::string& name) const = 0;
   // The file in the state in which ListStates() showed it. A store that can tie each read to this
   // state sends no request here. Its reads fail with FailedPrecondition if the file is in another
-  // state. The default opens the file, and returns FailedPrecondition itself. REQUIRES: state has
-  // an identity.
+  // state. The default implementation opens the file, and itself returns FailedPrecondition if the
+  // file is in another state. REQUIRES: state has an identity.
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> OpenInState(const std::string& name,
                                                                   const StoredState& state) const;
 
@@ -120,10 +121,10 @@ class Store {
   // Removes a file that Create() made. NotFound if there is none; FailedPrecondition as Create().
   virtual absl::Status Remove(const std::string& name) const;
 
-  // Removes files that Create() of these names left behind in processes that were killed.
+  // Removes the unfinished files of these names that Create() made in processes that were killed.
   virtual void RemoveLeftovers(absl::Span<const std::string> /*names*/) const {}
 
-  // A name that is the same for all names of one file.
+  // One name for the file. It is the same for all the names under which the file can be opened.
   virtual std::string FullName(const std::string& name) const { return name; }
 
  protected:

@@ -55,7 +55,7 @@ class StoredPieces {
   // Where a piece lies in stored(). Never empty. O(1). REQUIRES: there is such a piece.
   virtual ByteStretch PlaceOf(int64_t piece) const = 0;
   // The pieces from which these bytes are made. O(log pieces). REQUIRES: bytes.begin < bytes.end,
-  // and the source of the bytes has them.
+  // and the source has these bytes.
   virtual PieceRanges PiecesOf(const ByteStretch& bytes) const = 0;
   // The bytes that need at least one of these pieces. REQUIRES: the range is not empty.
   virtual ByteStretch BytesOf(const PieceRange& pieces) const = 0;

@@ -23,7 +23,8 @@ enum class DType : uint8_t {
 // Bytes of one element.
 int64_t DTypeBytes(DType dtype);
 
-// Whether it is float32, bfloat16 or float16. Values computed in float32 are fed as one of these.
+// Whether `dtype` is float32, bfloat16 or float16. Values computed in float32 are fed as one of
+// these types.
 bool IsFloat(DType dtype);
 
 // "uint8", "int32", "int64", "float32", "bfloat16", "float16".

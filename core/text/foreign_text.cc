@@ -31,7 +31,7 @@ std::string Escaped(absl::string_view bytes) {
 std::string ForeignText(absl::string_view text, size_t max_bytes) {
   const std::string mark = absl::StrCat("...(", text.size(), " bytes)");
   std::string out;
-  size_t fits = 0;  // The most bytes of `out` that leave room for the mark.
+  size_t fits = 0;  // The most bytes of `out` that leave room for `mark`.
   for (size_t at = 0; at < text.size();) {
     uint32_t code_point = 0;
     const size_t sequence = Utf8SequenceBytes(text.substr(at), code_point);

@@ -46,8 +46,8 @@ void AddFieldNames(const google::protobuf::Descriptor& type, std::vector<std::st
   for (int f = 0; f < type.field_count(); ++f) names.push_back(type.field(f)->name());
 }
 
-// Says which messages of `types` have the field; the root is the first of them. Empty if none has
-// it.
+// Says which messages of `types` have the field. The outermost message is the first of `types`.
+// Empty if no message has the field.
 std::string WhereItBelongs(const std::string& field,
                            absl::Span<const google::protobuf::Descriptor* const> types) {
   std::vector<std::string> inside;

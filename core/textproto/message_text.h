@@ -23,7 +23,7 @@ absl::Status ParseTextproto(absl::string_view text, absl::string_view source,
                             google::protobuf::Message& message);
 
 // Does the same with protobuf's JSON mapping. protobuf's JSON parser gives no line, so the message
-// quotes the place.
+// quotes the text at the error.
 absl::Status ParseJson(absl::string_view text, absl::string_view source,
                        google::protobuf::Message& message);
 

@@ -12,7 +12,7 @@
 
 namespace systole {
 
-// The limits of a document. A server decides what the document has.
+// The limits of a document. They are needed because a server decides what the document has.
 struct XmlBounds {
   // Elements inside each other. Each costs a little memory until it ends.
   int max_depth = 16;
@@ -22,7 +22,8 @@ struct XmlBounds {
 
 // Called at the end of each element. `path` has the names of the elements around this element, and
 // then its own, with '/' between them: "List/Item/Name". `text` is this element's own text, without
-// that of elements inside it, in UTF-8. Both are valid during the call. An error ends the reading.
+// the text of elements inside it, in UTF-8. Both arguments are valid during the call. An error ends
+// the reading.
 using TakeXmlElement =
     absl::FunctionRef<absl::Status(absl::string_view path, absl::string_view text)>;
 

@@ -98,7 +98,8 @@ absl::StatusOr<std::unique_ptr<FileSink>> FileSink::Create(const std::string& pa
         absl::StrCat("\"", ShownName(path), "\" names no file to write"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckReplaceable(path));
-  // Makes names differ inside this process; O_EXCL keeps other processes' files safe.
+  // The number makes the names of this process differ. O_EXCL keeps a file of another process from
+  // being overwritten.
   static std::atomic<uint64_t> next_number{0};
   for (int attempt = 0; attempt < 1000; ++attempt) {
     std::string temporary_path = absl::StrCat(FolderOf(path), ".", BaseName(path), ".", ::getpid(),
@@ -140,7 +141,8 @@ absl::Status FileSink::WriteOut(absl::string_view bytes) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0) {
       if (errno == EINTR) continue;
-      // This file system wants larger multiples, or the device is full in the middle of a page.
+      // EINVAL: the file system needs multiples of a larger size, or the device is full in the
+      // middle of a page.
       if (errno == EINVAL && is_direct_ && SetDirect(false)) continue;
       return Fail(absl::ErrnoToStatus(errno, absl::StrCat("cannot write \"", path_, "\"")));
     }

@@ -24,13 +24,13 @@ struct FileSinkOptions {
   // many bytes of memory.
   size_t buffer_bytes = 256 << 10;
   // Whether Close() waits until the bytes are on the device. If not, a power cut may leave an empty
-  // file under the final name. So turn this off only for files that can be made again, such as an
+  // file under the final name. So turn `sync` off only for files that can be made again, such as an
   // index.
   bool sync = true;
   // Whether whole pages bypass the page cache. Only pages whose address in memory and place in the
   // file are multiples of kFilePageBytes can do so. Bypassing saves most of the processor's time,
   // and the page cache's memory. But the writer waits for the device, and so does the next reader.
-  // A file system that cannot do this gets ordinary writes.
+  // If the file system cannot bypass the cache, ordinary writes are used.
   bool direct = false;
 };
 
@@ -38,7 +38,7 @@ class FileSink final : public ByteSink {
  public:
   // Creates the temporary file `.<base name>.<process>.<number>.tmp` beside `path`. The leading dot
   // keeps this file out of globs.
-  //   NotFound, PermissionDenied  the folder does not allow it. The message has the path.
+  //   NotFound, PermissionDenied  no file can be created in the folder. The message has the path.
   //   InvalidArgument             `path` exists and is not a regular file: a folder, or a device or
   //                               link that the rename would replace.
   static absl::StatusOr<std::unique_ptr<FileSink>> Create(const std::string& path,
@@ -53,7 +53,8 @@ class FileSink final : public ByteSink {
   FileSink(std::string path, std::string temporary_path, int fd, const FileSinkOptions& options);
   absl::Status WriteOut(absl::string_view bytes);
   // Writes buffer_ and then the longest beginning of `bytes` that may bypass the page cache, and
-  // removes this beginning from `bytes`. Writes nothing if less than a page may bypass it.
+  // removes this beginning from `bytes`. Writes nothing if less than a page may bypass the page
+  // cache.
   absl::Status WriteDirect(absl::string_view& bytes);
   // False: the file system cannot bypass the page cache.
   bool SetDirect(bool direct);
@@ -77,8 +78,8 @@ absl::Status CheckWritable(const std::string& path);
 
 // Removes from `folder` temporary files that FileSinks left there because their process was killed
 // or lost power. Removes only files for which `is_ours` returns true. `is_ours` gets the base name
-// of the file that was being written. Files of a running process stay, even if it runs on another
-// machine or in another container. A file that cannot be removed stays. It does no harm.
+// of the file that was being written. Files of a running process stay, even if the process runs on
+// another machine or in another container. A file that cannot be removed stays. It does no harm.
 void RemoveStaleTemporaries(const std::string& folder,
                             absl::FunctionRef<bool(absl::string_view base_name)> is_ours);
 

@@ -50,7 +50,7 @@ class FileSource final : public ByteSource {
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   absl::StatusOr<uint64_t> Size() const override { return state_.size_bytes; }
   bool is_local() const override { return true; }
-  // Whether its file system is on the network, or is served by a process (FUSE).
+  // Whether the file is in a file system on the network, or in one that a process serves (FUSE).
   bool may_wait() const override { return may_wait_; }
   std::string identity() const override { return state_.Identity(); }
   // Compares all fields of FileState, not only those in identity(). One system call, no reading. A

@@ -38,8 +38,8 @@ absl::Status WithGlobOfImages(const absl::Status& error, absl::string_view patte
       IsWebAddress(pattern)) {
     return error;
   }
-  // If the pattern is a glob that matches the class folders, only the part for their files is
-  // missing.
+  // If the pattern is a glob that matches the class folders, only the part for the files in these
+  // folders is missing.
   const absl::string_view missing =
       BaseName(pattern).find_first_of("*?[") == std::string::npos ? "/*/*.jpg" : "/*.jpg";
   return absl::Status(

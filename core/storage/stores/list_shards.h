@@ -40,8 +40,8 @@ struct ShardList {
   // The folders of shards that were listed as a whole, each once, sorted by name.
   std::vector<FolderList> folders;
 
-  // The state of one of `shards` in the list. Null: it is not one of them, or the list does not
-  // have enough to tell states apart. O(log shards).
+  // The state of one of `shards` in the list. Null: `name` is not one of `shards`, or the list does
+  // not have enough to tell states apart. O(log shards).
   const StoredState* StateOf(absl::string_view name) const;
 };
 

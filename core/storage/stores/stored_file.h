@@ -33,7 +33,8 @@ bool IsAbsent(const absl::Status& error, absl::string_view name);
 
 absl::Status RemoveStored(const std::string& name);
 
-// Removes files that CreateStored() of these names left behind in processes that were killed.
+// Removes the unfinished files of these names that CreateStored() made in processes that were
+// killed.
 void RemoveLeftovers(absl::Span<const std::string> names);
 
 // Reads a whole file. ResourceExhausted, before anything is read, if it has more than `max_bytes`.
@@ -41,11 +42,12 @@ absl::StatusOr<std::string> GetStored(const std::string& name, uint64_t max_byte
 // Writes a whole file, and replaces an earlier one. The file exists as a whole or not at all.
 absl::Status PutStored(const std::string& name, absl::string_view bytes);
 
-// OK if a file that belongs to a shard, such as its index, may be kept as `name`. On this machine
-// this is always so. In a bucket it is so only if `write_index`, because a bucket often belongs to
-// somebody else, costs money, and has other readers. Otherwise FailedPrecondition, with what to do.
+// OK if a file that belongs to a shard, such as its index, may be written as `name`. On this
+// machine it always may. In a bucket it may only if `write_index` is true, because a bucket often
+// belongs to somebody else, costs money, and has other readers. Otherwise FailedPrecondition. The
+// message says what to do.
 absl::Status CheckMayKeep(const std::string& name, bool write_index);
-// PutStored() if CheckMayKeep().
+// PutStored(), if CheckMayKeep() returns OK.
 absl::Status KeepStored(const std::string& name, absl::string_view bytes, bool write_index);
 
 }  // namespace systole

@@ -17,13 +17,13 @@
 
 namespace systole {
 
-// The most objects that are remembered. When there is one more, all are forgotten, which only costs
-// requests.
+// The most objects that are remembered. When one more comes, all earlier ones are forgotten. This
+// only costs requests.
 inline constexpr size_t kMaxRecentObjects = 4096;
 
 struct SeenObject {
   WebObject object;
-  absl::Duration asked;  // When the server was asked, on WebStoreOptions::now.
+  absl::Duration asked; // When the server was asked, by the clock WebStoreOptions::now.
 };
 
 // Thread-safe. It has no clock.

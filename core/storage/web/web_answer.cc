@@ -141,8 +141,8 @@ absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
   switch (response.status) {
     case 200: {
       const std::optional<uint64_t> bytes = ParseContentLength(Header(response, "content-length"));
-      // The server makes the object while it sends it, or it answers HEAD without knowing the
-      // object.
+      // Without a length, the server makes the object while it sends the object. A length of 0 may
+      // mean that the server answers HEAD without a look at the object.
       if (bytes.value_or(0) == 0) return std::nullopt;
       return ObjectOf(called, *bytes, response);
     }

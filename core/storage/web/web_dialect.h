@@ -25,9 +25,9 @@ class WebDialect {
   virtual absl::Status Prepare(HttpRequest& request) = 0;
 
   // Learns from an answer that is not 2xx, for example that credentials must be renewed or that the
-  // object is elsewhere. Returns whether another attempt, prepared anew, may succeed for this
-  // reason. `name` is the url that Prepare() got, and `sent` is the request that it made. Waits for
-  // sent.timeout at most. At most kMostCorrections attempts follow each other in this way.
+  // object is elsewhere. Returns whether another attempt, prepared with what was learned, may
+  // succeed. `name` is the url that Prepare() got, and `sent` is the request that it made. Waits
+  // for sent.timeout at most. At most kMostCorrections attempts follow each other in this way.
   virtual bool LearnsFrom(const std::string& name, const HttpRequest& sent,
                           const HttpResponse& response) = 0;
 

@@ -22,7 +22,8 @@ constexpr size_t kPieceBytes = size_t{8} << 20;
 // answers.
 constexpr int kMostAsks = 3;
 
-// The name of the object in errors. It is never empty, because errors would then name the address.
+// The name of the object in errors. Never empty, because with an empty name errors would show the
+// address.
 std::string CalledName(const std::string& name) {
   const absl::string_view shown = NameForClients(name);
   return shown == "/" ? "the object" : ForeignName(shown);
@@ -235,7 +236,7 @@ absl::StatusOr<size_t> WebSource::ReadAt(uint64_t offset, absl::Span<char> out) 
   const absl::Duration asked = connection_.options().now();
   const absl::StatusOr<bool> proven = connection_.Read(name_, called_, object_, offset, out);
   if (!proven.ok()) {
-    connection_.Forget(name_);  // The object may be another one.
+    connection_.Forget(name_);  // The object may have been replaced.
     return proven.status();
   }
   if (*proven) {

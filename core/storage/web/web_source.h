@@ -154,8 +154,8 @@ class WebSource final : public ByteSource {
   // learn the server and the folders of the address.
   const std::string called_;
   const WebObject object_;
-  // Times on WebStoreOptions::now. The time of the last request whose answer said that the object
-  // is unchanged. A read counts, too.
+  // The time of the last request whose answer said that the object is unchanged, by the clock
+  // WebStoreOptions::now. A read counts, too.
   mutable std::atomic<int64_t> confirmed_ns_;
   // The end of the last read whose answers left open whether the object is unchanged. An earlier
   // answer does not prove anything about this read.

@@ -91,7 +91,7 @@ absl::StatusOr<std::unique_ptr<ByteSource>> WebStore::OpenInState(const std::str
   std::optional<WebObject> object = ObjectOfIdentity(state.size_bytes, state.identity);
   if (!object.has_value()) return Store::OpenInState(name, state);
   SYSTOLE_ASSIGN_OR_RETURN(WebConnection* const connection, Connection());
-  // CheckUnchanged() asks the server, unless a read has proven the state since then.
+  // CheckUnchanged() asks the server, unless a read has proven the state before that call.
   return std::make_unique<WebSource>(
       *connection, name,
       SeenObject{.object = *std::move(object), .asked = -absl::InfiniteDuration()});

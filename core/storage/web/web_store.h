@@ -18,13 +18,13 @@
 
 namespace systole {
 
-// Thread-safe. Read-only. Before the first use of a name it connects to nothing and has no thread.
-// Errors are also those of HttpClient::Fetch(). Messages show names without their queries.
+// Thread-safe. Read-only. Before the first use of a name, the store has no connection and no
+// thread. Errors are also those of HttpClient::Fetch(). Messages show names without their queries.
 class WebStore final : public Store {
  public:
-  // The store of this process, with the proxies and certificate authorities that its environment
-  // names at the first use. Its thread ends when the process exits, and its requests are then
-  // Cancelled.
+  // The store of this process. At its first use it takes proxies and certificate authorities from
+  // the environment variables. When the process exits, the store's thread ends, and its requests
+  // fail with Cancelled.
   static const WebStore& OfProcess();
 
   explicit WebStore(const WebStoreOptions& options) : options_(options) {}
