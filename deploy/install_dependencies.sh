@@ -8,7 +8,8 @@
 #   deploy/install_dependencies.sh --checks   also clang with its tools, for `tests/run.sh --all`
 #   deploy/install_dependencies.sh --aarch64  also the cross compiler and QEMU, for deploy/aarch64
 #
-# With --list as the last argument, it only prints the names, one a line, and installs nothing.
+# With --list as the last argument, the script only prints the names, one a line, and installs
+# nothing.
 #
 # Uses sudo only if not root. CONTRIBUTING.md says what each library is for.
 set -euo pipefail

@@ -34,8 +34,8 @@ shoot() {
 mkdir -p deploy/images
 shoot "file://$report" 1200 1165 training-report
 
-# A server of the demo's data, and a feed that runs. Pictures of what is served are made once
-# somebody has looked, so the page is opened after a first look.
+# A server of the demo's data, and a feed that runs. The server makes pictures of examples only
+# after somebody has opened the page. So this script opens the page twice.
 readonly build=build/programs data=build/demo/data
 "$build/systole-server" --listen 127.0.0.1:0 --port-file "$scratch/port" \
   --admin 127.0.0.1:0 --admin-port-file "$scratch/admin-port" \

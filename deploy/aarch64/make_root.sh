@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Unpacks what Systole is built from, for aarch64, into a folder: the libraries of Debian 12 with their
-# headers, and Python. Nothing is installed on this machine. Does nothing if the folder is complete.
+# Unpacks into a folder the aarch64 packages that Systole is built from: the libraries of Debian 12
+# with their headers, and Python. Nothing is installed on this machine. Does nothing if the folder
+# is complete.
 #
 #   deploy/aarch64/make_root.sh [FOLDER]          default: build/aarch64-root, where toolchain.cmake looks
 #   deploy/aarch64/make_root.sh --python FOLDER   only Python, and what it and NumPy need, to try the wheel
 #   deploy/aarch64/make_root.sh --oldest FOLDER   Debian 11's libraries that the wheel does not bring
 #
-# No program of the folder runs while it is made, so it has no users and no configuration, and cannot be
-# booted. dpkg-query --root=FOLDER says which package a file is from. Needs what
-# deploy/install_dependencies.sh --aarch64 installs, and 500 MB.
+# No program in the folder is run while the folder is made. So the folder has no users and no
+# configuration, and cannot be booted. dpkg-query --root=FOLDER says which package a file is from.
+# Needs what deploy/install_dependencies.sh --aarch64 installs, and 500 MB.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -27,8 +28,9 @@ case "$#-${1:-}" in
     shift
     ;;
   [01]-*)
-    # The packages of the host that hold libraries. CMake's package of gRPC looks for grpc_cpp_plugin in this
-    # folder, although the build runs the host's. base-files has the texts of licences.
+    # The packages of the host that hold libraries. CMake's package of gRPC looks for
+    # grpc_cpp_plugin in this folder, although the build runs the host's plugin. base-files has the
+    # texts of licences.
     mapfile -t -O 1 packages < <(deploy/install_dependencies.sh --tests --list | grep -- '-dev$')
     packages+=(protobuf-compiler-grpc base-files)
     ;;
@@ -45,7 +47,7 @@ rm -rf "$folder" "$folder.made-of"
 mkdir -p "$(dirname "$folder")"
 mode=unshare
 [[ $EUID -ne 0 ]] || mode=root
-# mmdebstrap logs what it does. This is of use only if it fails.
+# mmdebstrap logs what it does. The log is of use only if mmdebstrap fails.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # mmdebstrap unpacks, but writes no package database.
@@ -65,8 +67,9 @@ mmdebstrap --mode="$mode" --architectures=arm64 --variant=extract \
   echo "$0: cannot make $folder (mmdebstrap's words are above)" >&2
   exit 1
 }
-# Makes absolute links relative. The linker would follow an absolute link out of the folder. It would then
-# take the library that is there as an archive, too, and an archive becomes part of each program.
+# Makes absolute links relative. The linker would follow an absolute link out of the folder, and
+# miss the shared library. If the library is also there as a static archive, the linker would take
+# the archive, which becomes part of each program.
 while IFS=$'\t' read -r link target; do
   ln --symbolic --force --no-dereference --relative "$folder$target" "$link"
 done < <(find "$folder/usr/lib" -type l -lname '/*' -printf '%p\t%l\n')

@@ -1,8 +1,8 @@
 # Compiles for aarch64 with Debian's cross compiler, against the root that make_root.sh unpacks. Tools that
 # run while compiling, such as protoc, are the host's. Tests run under QEMU.
 #
-# The variable SYSTOLE_AARCH64_ROOT of the environment names the root (default: build/aarch64-root). CMake
-# reads this file several times, so it takes the root from the first reading.
+# The variable SYSTOLE_AARCH64_ROOT of the environment names the root (default: build/aarch64-root).
+# CMake reads this file several times, and keeps the root of the first reading.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 

@@ -47,7 +47,7 @@ cp -L /usr/lib/os-release "$root/usr/lib/"
 ln -s ../usr/lib/os-release "$root/etc/os-release"
 printf '%s\n' "root:x:0:0:root:/:/nologin" "systole:x:$user:$user:systole:/:/nologin" >"$root/etc/passwd"
 printf '%s\n' "root:x:0:" "systole:x:$user:" >"$root/etc/group"
-# Without it, glibc asks DNS before /etc/hosts.
+# Without this file, glibc asks DNS before /etc/hosts.
 echo "hosts: files dns" >"$root/etc/nsswitch.conf"
 
 # Where volumes are mounted. A volume takes over the owner of the folder that it covers.

@@ -2,7 +2,7 @@
 """Lists what an image is made of, as CycloneDX 1.6 in JSON (an SBOM).
 
 The components are the Debian packages of a root file system, the Python packages in its /opt, and
-Systole itself. The list depends on these alone: the same image gives the same list.
+Systole itself. The list depends on these components alone: the same image gives the same list.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def _license(name):
 
 
 def _debian_licenses(copyright_file):
-    """The licenses that a machine-readable copyright file names. Of another file, none."""
+    """The licenses that a machine-readable copyright file names. Other files give none."""
     if not copyright_file.exists():
         return []
     text = copyright_file.read_text(errors="replace")

@@ -4,7 +4,8 @@
 #   deploy/container/run_time_packages.sh FILE..    programs and shared objects
 #   deploy/container/run_time_packages.sh --libraries FILE..    the libraries themselves: path and package
 #
-# It asks the dynamic linker. So a package is named only if a program cannot start without it.
+# The names of the libraries come from the dynamic linker. So a package is named only if a program
+# cannot start without it.
 set -euo pipefail
 
 with_libraries=
@@ -17,7 +18,7 @@ if [[ $# -eq 0 || $1 == -* ]]; then
   exit 2
 fi
 
-# A package may say /lib for what lies in /usr/lib: Debian 12 has merged them.
+# A package may name a file in /lib that lies in /usr/lib: Debian 12 has merged these folders.
 package_of() {
   local found
   found=$(dpkg-query -S "$1" 2>/dev/null || dpkg-query -S "${1#/usr}" 2>/dev/null) || {

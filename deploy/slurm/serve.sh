@@ -1,16 +1,16 @@
 #!/bin/bash
-# A task of train.sbatch: keeps a server running on this node, and tells its address.
+# A task of train.sbatch: keeps a server running on this node, and publishes the server's address.
 #
 #   serve.sh JOB   JOB: the job's folder, with certificates in JOB/tls
 #
 # JOB/addresses/NODE.address has the address while the server serves. A server that ends is started again
 # after a pause: 1 s, doubled up to 60 s. The script gives up if the first start fails, or after ten
-# failures in a row. A server that served for a minute begins a new row.
+# failures in a row. Once a server has served for a minute, the count of failures begins anew.
 set -euo pipefail
 
 readonly job=$1 node=$SLURMD_NODENAME
 readonly address=$job/addresses/$node.address
-# A folder of this node.
+# A folder on this node alone.
 own=$(mktemp -d "${TMPDIR:-/tmp}/systole.XXXXXX")
 readonly own
 server=''
@@ -49,7 +49,7 @@ serve() {
   server=$!
   while kill -0 "$server" 2>/dev/null; do
     if [[ -e $own/port ]]; then
-      # The other nodes know this one by its name, and its certificate has the name.
+      # The other nodes know this node by its name, and the server's certificate has this name.
       echo "$node:$(<"$own/port")" >"$address.new"
       mv "$address.new" "$address"
       served=yes

@@ -1,4 +1,4 @@
-"""The loop of a trainer that goes on where it was ended. Your step takes the place of the sum."""
+"""A trainer's loop that resumes where it was interrupted. Replace the sum by your training step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPEC = systole.FeedSpec(
     },
 )
 
-# The servers may still read their indexes.
+# The servers may still be reading their indexes.
 with systole.Feed(os.environ["SERVERS"], SPEC, connect_timeout="5m") as feed:
     if STATE.exists():
         feed.load_state_dict(json.loads(STATE.read_text()))
