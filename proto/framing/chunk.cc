@@ -150,7 +150,8 @@ bool ReadStageTime(CodedInputStream& in, absl::Duration& time) {
   return true;
 }
 
-// Reads a number that is 1 more than an index, and returns the index. No index gives -1.
+// Reads a number that is 1 more than an index, and sets `index`. A number below 1 means that there
+// is no index, and gives -1.
 bool ReadIndex(CodedInputStream& in, int& index) {
   int32_t number = 0;
   if (!ReadVarint(in, number)) return false;
@@ -232,8 +233,8 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
   CodedInputStream in(&reader);
   const auto message_bytes = static_cast<int64_t>(message.Length());
   ChunkHeader& header = chunk.header_;
-  // The number of bytes before header_crc32c. Unset as soon as anything but one `data` follows that
-  // field.
+  // The number of bytes before header_crc32c. Unset as soon as anything but one `data` follows
+  // header_crc32c.
   std::optional<int64_t>& guarded_bytes = chunk.guarded_bytes_;
   bool has_data = false;
   while (in.CurrentPosition() < message_bytes) {

@@ -80,7 +80,8 @@ class ReceivedChunk {
   //   DataLoss  the CRC differs from the header's. This is known only after the last piece.
   absl::Status ForEachPiece(absl::FunctionRef<void(absl::Span<const uint8_t>)> take) const;
 
-  // Copies `data` to `destination` and checks it against the header's CRC while it is in the cache.
+  // Copies `data` to `destination`, and checks `data` against the header's CRC while `data` is in
+  // the cache.
   //   DataLoss  the CRC does not match; `destination` then holds the damaged bytes.
   // REQUIRES: destination.size() == data_bytes().
   absl::Status CopyTo(absl::Span<uint8_t> destination) const;

@@ -18,7 +18,7 @@ struct TrainerReport {
   // How many steps the trainer took per second, from all servers together: 0 to kMaxStepsPerSecond.
   double steps_per_second = 0;
   FeedLimit limit = FeedLimit::kUnknown;
-  // kDecode: the tensor of the output that costs most to make. -1: not known.
+  // If `limit` is kDecode: the tensor of the output that costs most to make. -1: not known.
   int output = -1;
 
   friend bool operator==(const TrainerReport&, const TrainerReport&) = default;

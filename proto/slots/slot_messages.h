@@ -23,8 +23,8 @@ inline constexpr size_t kMaxRetiredInOffer = 256;
 // offering slots would fill the client's table of mappings (some 65,000).
 inline constexpr int kMaxMappedSlots = 4096;
 // The largest number of slots that a server has at a time. Any slot may be offered to any client,
-// so this keeps a client below kMaxMappedSlots. The difference is for slots that the server has
-// retired, but that the client still maps because the message has not arrived yet.
+// so kMaxSlots keeps a client below kMaxMappedSlots. The difference is for slots that the server
+// has retired, but that the client still maps because the message has not arrived yet.
 inline constexpr int kMaxSlots = 3072;
 
 // A new session's id, from the kernel's random source. The id is a secret, because a process that

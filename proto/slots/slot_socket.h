@@ -24,14 +24,14 @@ absl::StatusOr<std::string> UnixSocketPath(absl::string_view address);
 
 // Removes the socket file at `path` if no process listens on it. A killed process leaves such a
 // file. OK if there is no file.
-//   Unavailable    a process listens there.
+//   Unavailable    a process listens on the socket.
 //   AlreadyExists  `path` is not a socket.
 //   another code   the system cannot tell, or refuses to remove the file.
 absl::Status RemoveStaleSocket(const std::string& path);
 
 // The path of the slot socket of a server that listens on `address`: PATH.slots for "unix:PATH".
-//   InvalidArgument  `address` is not of the form "unix:PATH", or the path is longer than a
-//                    socket's can be.
+//   InvalidArgument  `address` is not of the form "unix:PATH", or the path is longer than the path
+//                    of a socket may be.
 absl::StatusOr<std::string> SlotSocketPath(absl::string_view address);
 
 // Whether a process of the user `own` shares memory with a process of the user `peer`. True if
@@ -82,7 +82,7 @@ class SlotListener {
   static absl::StatusOr<SlotListener> Listen(const std::string& path);
   SlotListener(SlotListener&& other) noexcept;
   SlotListener& operator=(SlotListener&&) = delete;
-  // Removes the socket file, unless another file has its name by now.
+  // Removes the socket file, unless another file has taken its name.
   ~SlotListener();
 
   // The next connection of a client that may share memory; nullopt if none waits. Hangs up on other

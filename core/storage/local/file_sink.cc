@@ -66,8 +66,8 @@ std::optional<Temporary> ParseTemporary(absl::string_view name) {
   return temporary;
 }
 
-// Whether the temporary file may be removed. A process in another container is not seen here, but
-// its lock is.
+// Whether the temporary file may be removed. A process in another container cannot be seen from
+// here, but its lock can.
 bool IsStale(const std::string& path, pid_t process) {
   if (::kill(process, 0) == 0 || errno != ESRCH) return false;
   const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

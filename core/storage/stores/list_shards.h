@@ -1,4 +1,4 @@
-// From patterns to shard files, in any store.
+// Finds the shard files that patterns match, in any store.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STORAGE_STORES_LIST_SHARDS_H_

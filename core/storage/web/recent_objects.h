@@ -23,7 +23,7 @@ inline constexpr size_t kMaxRecentObjects = 4096;
 
 struct SeenObject {
   WebObject object;
-  absl::Duration asked; // When the server was asked, by the clock WebStoreOptions::now.
+  absl::Duration asked;  // When the server was asked, by the clock WebStoreOptions::now.
 };
 
 // Thread-safe. It has no clock.

@@ -38,12 +38,13 @@ struct WebStoreOptions {
   // The time for a request with all of its retries. With a shorter time, failures of the network
   // become errors of the feed sooner.
   absl::Duration timeout = absl::Minutes(5);
-  // As `timeout`, for the requests of Open() and Stat(). It is shorter, because few shards are
-  // opened at a time. If the server of one shard does not answer, other shards wait.
+  // As `timeout`, for the requests of Open() and Stat(). This time is shorter, because few shards
+  // are opened at a time: if the server of one shard does not answer, other shards wait.
   absl::Duration open_timeout = absl::Minutes(1);
-  // A server's answer about an object is used again until it is as old as this. The first calls for
-  // a shard follow each other within milliseconds. A feed calls CheckUnchanged() after each group
-  // of reads, and the answers to these reads already show the state. 0: each call asks the server.
+  // A server's answer about an object is used again until the answer is as old as `trust`. The
+  // first calls for a shard follow each other within milliseconds. A feed calls CheckUnchanged()
+  // after each group of reads, and the answers to these reads already show the state. 0: each call
+  // asks the server.
   absl::Duration trust = absl::Seconds(1);
   MonotonicClock now = SteadyClock();  // The clock for `trust`.
 };
