@@ -5,7 +5,8 @@
 #                                         page of deploy/demo.sh. If there is none, demo.sh runs
 #
 # training-report.png is the upper part of that page. statusz.png is the page of a server while a
-# feed of the demo's data runs. peers.png shows the table in bench/README.md. Needs chromium and Python 3 (deploy/install_dependencies.sh --tests).
+# feed of the demo's data runs. peers.png shows the table in bench/README.md. This script needs
+# chromium and Python 3 (deploy/install_dependencies.sh --tests).
 set -euo pipefail
 
 if [[ $# -gt 1 || ${1:-} == -* ]]; then
