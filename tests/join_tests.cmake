@@ -1,13 +1,15 @@
 # Writes tests of several files as one source:
 #   cmake -DJOINED=FILE -DSOURCES=A_test.cc,B_test.cc -DRELATIVE_TO=BUILD_DIR -P tests/join_tests.cmake
 # The unnamed namespace of each file of tests is put into a namespace of its own, so that two files may have
-# helpers of the same name. A fuzzer's is left as it is, because the fuzzer's entry point stands outside of it.
+# helpers of the same name. In a fuzzer's source the unnamed namespace stays as it is, because the fuzzer's entry
+# point stands outside of it.
 # Compilers, debuggers and GoogleTest still see each file's own name and lines.
 string(REPLACE "," ";" SOURCES "${SOURCES}")
 set(joined "")
 foreach(source ${SOURCES})
   file(READ ${source} text)
-  # No absolute path: another clone makes the same file, so ccache knows what it has compiled.
+  # The joined file has no absolute paths, so it is the same in every clone. Then ccache can use what another
+  # clone has compiled.
   file(RELATIVE_PATH path ${RELATIVE_TO} ${source})
   string(MAKE_C_IDENTIFIER ${path} space)
   string(REGEX REPLACE "^_+" "" space ${space})

@@ -1,5 +1,5 @@
-// TCP sockets on this machine, for tests that talk to a server, or stand in front of one, below
-// gRPC.
+// TCP sockets on this machine, without gRPC. Tests use them to send bytes to a server, or to relay
+// bytes between a client and a server.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_LOOPBACK_SOCKET_H_
@@ -52,21 +52,21 @@ inline OwnedFd ListenOnLoopback(int& port) {
   return listener;
 }
 
-// Returns the next client of `listener`, which is not ok() once the listener is shut down.
+// Returns the next client of `listener`. The socket is not ok() once the listener is shut down.
 inline OwnedFd AcceptOnLoopback(const OwnedFd& listener) {
   OwnedFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (client.ok()) SendAtOnce(client);
   return client;
 }
 
-// Connects from 127.0.0.`host` to 127.0.0.1:`port`. Returns a socket that is not ok() if this is
-// refused.
+// Connects from 127.0.0.`host` to 127.0.0.1:`port`. If the connection is refused, the socket is not
+// ok().
 inline OwnedFd ConnectOnLoopback(int port, int host = 1) {
   OwnedFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   SYSTOLE_CHECK(socket.ok());
   SendAtOnce(socket);
-  // The kernel picks the local port at connect(), so that ports are shared between destinations and
-  // many connections do not use them all up.
+  // With this option the kernel picks the local port at connect(), not at bind(). Then connections
+  // to different destinations can share a local port, so that ports do not run out.
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
   const sockaddr_in from = LoopbackAddress(0, host);

@@ -2,14 +2,14 @@
 # precompile.sh COMPILER ARGUMENT..: runs the compiler. If the compiler makes a precompiled header, the script
 # writes a digest beside it: the digest of the header's preprocessed text.
 #
-# Compilers write absolute paths and addresses into a precompiled header. So it differs from clone to clone,
-# and ccache must not keep it. With CCACHE_PCH_EXTSUM ccache uses the digest in place of the header. So it
-# finds what another clone has compiled with the same text.
+# Compilers write absolute paths and addresses into a precompiled header. So the header differs from clone to
+# clone, and ccache must not keep it. With CCACHE_PCH_EXTSUM ccache compares digests in place of precompiled
+# headers. So ccache finds what another clone has compiled with the same text.
 set -eu
 "$@"
 header=
 before=
-for argument; do  # The same command, with another output.
+for argument; do  # Makes the same command with another output.
   shift
   case $before$argument in
   -o*.pch | -o*.gch)

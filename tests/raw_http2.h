@@ -79,7 +79,7 @@ class RawHttp2 {
     Send(Http2Frame(/*type=*/1, flags, next_stream_, block));
     next_stream_ += 2;
   }
-  // A server that has closed the connection takes nothing. The test sees that from Settle().
+  // Ignores an error: if the server has closed the connection, Settle() returns false.
   void Send(const std::string& bytes) {
     ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }

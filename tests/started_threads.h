@@ -1,11 +1,11 @@
-// How many threads this program has started. With it, the main() of the tests checks the word
-// THREADS of systole_test(): a test that starts threads must have it.
+// Counts the threads that this program has started. A test that starts threads must have the word
+// THREADS in its systole_test(). The main() of the tests checks this with the count.
 #ifndef SYSTOLE_TESTS_STARTED_THREADS_H_
 #define SYSTOLE_TESTS_STARTED_THREADS_H_
 
 namespace systole {
 
-// 0 in a build with a sanitizer, where this cannot count. Thread-safe.
+// Always 0 in a build with a sanitizer, because threads cannot be counted there. Thread-safe.
 int StartedThreads();
 
 }  // namespace systole

@@ -1,12 +1,12 @@
-// The entry point of a fuzzer. libFuzzer calls it with one input after the other. A build without
-// libFuzzer makes a test of it, which calls it with each file of the fuzzer's corpus:
+// The entry point of a fuzzer. libFuzzer calls the entry point with one input after the other. In a
+// build without libFuzzer, a test calls it with each file of the fuzzer's corpus:
 //
 //   SYSTOLE_FUZZER(jpeg, const uint8_t* data, size_t size) {
 //     ..
 //     return 0;
 //   }
 //
-// The name is that of the corpus, tests/fuzz/corpus/jpeg, and of the source, jpeg_fuzzer.cc.
+// The first argument names the corpus, tests/fuzz/corpus/jpeg, and the source, jpeg_fuzzer.cc.
 #ifndef SYSTOLE_TESTS_FUZZ_FUZZER_H_
 #define SYSTOLE_TESTS_FUZZ_FUZZER_H_
 

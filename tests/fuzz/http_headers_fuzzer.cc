@@ -1,5 +1,5 @@
 // Reads any bytes as a header line, and the line's value as each kind of value that our code reads.
-// Accepted values are within bounds and do not contradict themselves.
+// Accepted values are within bounds, and no part of a value contradicts another part.
 #include <cstddef>
 #include <cstdint>
 #include <optional>

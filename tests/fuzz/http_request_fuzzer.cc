@@ -1,6 +1,6 @@
-// Reads any bytes as a request of HTTP, at once and in two pieces. Both accept the same requests
-// (garbage may be noticed sooner or later). A request that is accepted is within bounds. Everything
-// else can be answered.
+// Reads any bytes as a request of HTTP: once as a whole, and once in two pieces. Both readings
+// accept the same requests, but one may refuse garbage earlier than the other. An accepted request
+// is within bounds. Every refusal has a status from 400 to 499 and an answer.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,6 @@
-// Reads any bytes as an address, and as the Location of a redirect. An accepted address is plain
-// text that is read as the same address. Text that is shown has no query and no password.
+// Reads any bytes as an address, and as the Location of a redirect. The text of an accepted address
+// is plain ASCII, and is read as the same address. The text for messages has no query and no
+// password.
 #include <cstddef>
 #include <cstdint>
 #include <string>

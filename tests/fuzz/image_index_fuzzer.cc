@@ -41,7 +41,8 @@ void Check(absl::string_view text) {
 SYSTOLE_FUZZER(image_index, const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   Check(text);
-  // A hash that fits lets the lines be reached. The first byte is the number of files.
+  // The parser reads the lines only if the first line has the right hash, so the hash is computed
+  // here. The first byte of the input is the number of files.
   if (text.empty()) return 0;
   const absl::string_view body = text.substr(1);
   Check(absl::StrCat("systole-images-1 ", static_cast<unsigned char>(text[0]), " ",

@@ -1,9 +1,9 @@
 // Reads any bytes as a JPEG: header, crop, whole image and fused transform, strict and lenient.
 // No input may crash, leak or allocate beyond the limits (run with -malloc_limit_mb=64 under
-// libFuzzer). If an image decodes whole without a warning, a crop must equal that part of it. Our
-// entropy decoder must give the same pixels, errors and warnings as libjpeg's. The same holds for a
-// decoder that has seen other images, for one that decodes beside another, and for other image
-// endings.
+// libFuzzer). If an image decodes whole without a warning, a crop must equal that part of the
+// image. Our entropy decoder must give the same pixels, errors and warnings as libjpeg's, also if
+// the decoder has decoded other images before, or if the image has another ending. Two crops that
+// are decoded together must equal the crops decoded alone.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -46,7 +46,7 @@ Rows ReadRows(JpegDecoder& decoder, const CropRect& crop) {
   return rows;
 }
 
-// `own` has decoded other images before, and `library` has not. That must not matter.
+// `own` has decoded other images before, and `library` has not. Both must give the same.
 void CompareWithLibrary(JpegDecoder& own, bool strict, absl::string_view jpeg, bool whole) {
   JpegDecoder library = *JpegDecoder::Create({.fail_on_warning = strict,
                                               .max_pixels = kMaxPixels,
@@ -61,11 +61,11 @@ void CompareWithLibrary(JpegDecoder& own, bool strict, absl::string_view jpeg, b
   SYSTOLE_CHECK(library.Decode(crop, absl::MakeSpan(theirs)) == status);
   SYSTOLE_CHECK(ours == theirs && own.warnings() == library.warnings());
   if (!whole) return;
-  // Reads only the rows. Then bytes after the last row are not looked at, unless entropy decoding
-  // reads ahead.
+  // Decodes again, but only reads rows. Unlike Decode(), this does not look at the bytes after the
+  // last row, unless entropy decoding reads ahead.
   Rows rows[2];
   for (JpegDecoder* decoder : {&own, &library}) {
-    if (!decoder->ReadHeader(jpeg).ok()) std::abort();  // It could be read before.
+    if (!decoder->ReadHeader(jpeg).ok()) std::abort();  // The header could be read before.
     Rows& read = rows[decoder == &own ? 0 : 1];
     read.status = decoder->StartCrop(crop);
     if (read.status.ok()) read = ReadRows(*decoder, crop);
@@ -106,7 +106,7 @@ void DecodeTogether(JpegDecoder& a, JpegDecoder& b, absl::string_view jpeg, Jpeg
   const CropRect crops[2] = {Part(info), WholeImage(info.height, info.width)};
   Rows alone[2];
   for (int i = 0; i < 2; ++i) {
-    if (!a.ReadHeader(jpeg).ok()) std::abort();  // It could be read before.
+    if (!a.ReadHeader(jpeg).ok()) std::abort();  // The header could be read before.
     alone[i].status = a.StartCrop(crops[i], scale);
     if (alone[i].status.ok()) alone[i] = ReadRows(a, crops[i]);
   }
@@ -144,7 +144,7 @@ void DecodeScaled(JpegDecoder& decoder, absl::string_view jpeg) {
   const CropRect part = {whole.height / 3, whole.width / 4, (whole.height + 1) / 2,
                          (whole.width + 1) / 2};
   std::vector<uint8_t> cut(size_t{3} * part.width * part.height);
-  if (!decoder.ReadHeader(jpeg).ok()) std::abort();  // It could be read before.
+  if (!decoder.ReadHeader(jpeg).ok()) std::abort();  // The header could be read before.
   SYSTOLE_CHECK(decoder.Decode(part, absl::MakeSpan(cut), scale).ok());
   for (int y = 0; y < part.height; ++y) {
     SYSTOLE_CHECK(std::memcmp(&ours[(size_t{1} * (part.y + y) * whole.width + part.x) * 3],
@@ -164,7 +164,7 @@ void DecodeAndCompare(JpegDecoder& decoder, absl::string_view jpeg) {
   // The crop depends on the input, so the fuzzer can steer it.
   const CropRect crop = {info->height / 3, info->width / 5, (info->height + 2) / 3,
                          static_cast<int>(1 + jpeg.size() % ((info->width + 1) / 2))};
-  if (!decoder.ReadHeader(jpeg).ok()) std::abort();  // It could be read before.
+  if (!decoder.ReadHeader(jpeg).ok()) std::abort();  // The header could be read before.
   std::vector<uint8_t> part(size_t{3} * crop.width * crop.height);
   const absl::Status part_status = decoder.Decode(crop, absl::MakeSpan(part));
   if (!whole_ok) return;

@@ -1,4 +1,5 @@
-// Reads any bytes as a labels.txt. Accepted classes are written as a text that gives them again.
+// Reads any bytes as a labels.txt. Accepted classes are written as a text, and reading this text
+// gives the same classes.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,8 @@ SYSTOLE_FUZZER(labels, const uint8_t* data, size_t size) {
   if (!classes.ok()) return 0;
   const absl::StatusOr<std::string> text = LabelsText(*classes);
   if (!text.ok()) {
-    // A carriage return at the end of a class would be taken for a part of the line's end.
+    // LabelsText() refuses only a class with a carriage return at its end. A reader would take that
+    // carriage return for a part of the line's end.
     SYSTOLE_CHECK(std::any_of(classes->begin(), classes->end(),
                               [](absl::string_view name) { return absl::EndsWith(name, "\r"); }));
     return 0;

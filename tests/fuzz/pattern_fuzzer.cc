@@ -27,7 +27,8 @@ SYSTOLE_FUZZER(pattern, const uint8_t* data, size_t size) {
   SYSTOLE_CHECK(StoreOf(pattern).status().code() == absl::StatusCode::kInvalidArgument);
   const absl::StatusOr<std::vector<std::string>> listed =
       ListObjects(objects, pattern, [&](absl::string_view name) {
-        // No folder is wanted. A name with a '/' at its end is that of a folder, too.
+        // Only objects are wanted, no folders. A name with a '/' at its end may be the name of an
+        // object, but it is also the name of a folder.
         return !absl::EndsWith(name, "/") && objects.contains(std::string(name));
       });
   for (const std::string& name : objects) {

@@ -1,7 +1,7 @@
 // Reads any bytes as a PNG: as they are, and with good checksums. Decodes the header, then all
-// pixels as grey and as colour. Either both succeed or both fail, and decoding again gives the
-// same. If the image is grey, both have the same pixels. An image that libspng decodes has
-// libspng's pixels.
+// pixels as grey and as colour. Either both decodings succeed or both fail. Decoding as grey again
+// gives the same pixels. If all colours are grey, both decodings give the same values. If libspng
+// decodes the image, our colours equal libspng's.
 #include <zlib.h>
 
 #include <algorithm>

@@ -17,11 +17,12 @@
 # (no -max_total_time, -reload=0) and does not mix compared values, such as pointers and times, into its
 # inputs (-use_cmp=0). Some tables of Abseil and protobuf are ordered by addresses, so addresses are
 # fixed, too (setarch -R, the same environment and arguments). Each line ends with a digest of the kept
-# inputs, which is the same each time. Changed code gets other inputs. Code that fails, always fails.
+# inputs, which is the same each time. If the code changes, the inputs change too. Unchanged code either
+# always fails or never.
 set -euo pipefail
 
-# The number of inputs that each fuzzer tries in about ten seconds on one core. --fixed tries half of
-# them: they are the same each time, so more of them would find a new bug no sooner.
+# The number of inputs that each fuzzer tries in about ten seconds on one core. --fixed tries half as
+# many. More would be of little use, because --fixed tries the same inputs in every run.
 declare -A inputs=(
   [answer]=600000 [arrivals]=60000 [bucket_list]=200000 [bucket_name]=100000 [cache_entry]=2000000 [checkpoint]=60000
   [chip]=100000 [chunk]=150000 [column_file]=800000 [compressed]=8000 [credential_answer]=50000 [example]=100000 [folder_index]=800000

@@ -55,15 +55,15 @@ SYSTOLE_FUZZER(spec, const uint8_t* data, size_t size) {
   };
   std::string written, rewritten;
   if (!write(spec, written)) {
-    // JSON cannot be written if a string is not UTF-8, which the parser accepts.
+    // JSON cannot be written if a string is not UTF-8. The parser accepts such strings.
     Require(json, "cannot be written");
     return 0;
   }
   systole::v1::FeedSpec again;
   Require(read(written, again), "what was written is not read");
   if (json && HasMinusZero(written)) {
-    // protobuf's JSON parser takes the integer -0 for 0. A 0 may be left out when the spec is
-    // written.
+    // protobuf's JSON parser takes the integer -0 for 0, and a 0 may be left out of the written
+    // spec. So the text may differ from the first one. It must stay the same from then on.
     Require(write(again, written) && read(written, again), "not twice");
   }
   Require(write(again, rewritten), "not twice");

@@ -45,7 +45,8 @@ void Configure(const std::string& project, const std::string& build,
 
 TEST(ConfigureTest, ALibraryThatIsMissingNamesTheScriptThatInstallsIt) {
   const TempFolder folder;
-  // In this folder pkg-config finds nothing. libjpeg is the first library that CMake asks it for.
+  // pkg-config looks only in this empty folder, so it finds nothing. libjpeg is the first library
+  // that CMake asks pkg-config for.
   const Finished finished =
       RunToEnd({SYSTOLE_CMAKE, "-E", "env", absl::StrCat("PKG_CONFIG_LIBDIR=", folder.path()),
                 SYSTOLE_CMAKE, "-S", SourceFolder(), "-B", folder / "build", "-G",
@@ -95,8 +96,8 @@ TEST(InstallTest, ProgramsSayTheProjectsVersion) {
   }
 }
 
-// In this tree every header can be included, also one whose target is not linked. An installation
-// has only the headers of linked targets.
+// In this tree a source can include every header, even if it does not link the header's target. An
+// installation has only the headers of linked targets.
 TEST(InstallTest, WhatInstalledHeadersIncludeIsInstalled) {
   const TempFolder prefix;
   ASSERT_NO_FATAL_FAILURE(Install(prefix.path()));
@@ -122,7 +123,7 @@ TEST(InstallTest, WhatInstalledHeadersIncludeIsInstalled) {
   EXPECT_GT(found, 100);
 }
 
-// A trainer decodes nothing. It gets finished batches, or finishes them as the server says.
+// A trainer decodes no images. It gets finished batches, or normalizes their pixels itself.
 TEST(InstallTest, TheLibraryHasNoDecoderAndNoOperation) {
   const TempFolder prefix;
   ASSERT_NO_FATAL_FAILURE(Install(prefix.path()));

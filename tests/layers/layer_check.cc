@@ -416,7 +416,8 @@ std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources) {
         "SYSTOLE_",
         absl::AsciiStrToUpper(absl::StrReplaceAll(file.path, {{"/", "_"}, {".", "_"}, {"-", "_"}})),
         "_");
-    // A header of SIMD kernels is read once per instruction set, so its guard must toggle.
+    // The compiler reads a header of SIMD kernels once per instruction set, so the header's guard
+    // must toggle with HWY_TARGET_TOGGLE.
     const std::string opening =
         absl::EndsWith(file.path, "-inl.h")
             ? absl::StrCat("#if defined(", guard, ") == defined(HWY_TARGET_TOGGLE)\n")

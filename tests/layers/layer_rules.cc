@@ -33,11 +33,11 @@ std::vector<Room> SystoleRooms() {
   return {
       {"core/text", 0, {}},  // Text that people write and read.
       {"core/status", 0, {}},
-      // To which trace a call belongs, for both ends.
+      // The trace to which a call belongs, for the client and the server.
       {"core/trace", 0, {}},
       {"core/page", 0, {}},        // The style of every page, the client's and the server's.
-      {"core/descriptor", 0, {}},  // For files, sockets and memory.
-      // For loops of every stage. It is below them all and has no thread.
+      {"core/descriptor", 0, {}},  // Descriptors of files, sockets and memory.
+      // Ends work that nobody wants any more. Loops of every stage use it. It starts no thread.
       {"core/interrupt", 0, {}},
       {"proto/systole/v1", 0, {}},
       {"core/textproto", 1, status},  // Messages from text that a person wrote.
@@ -48,13 +48,13 @@ std::vector<Room> SystoleRooms() {
       {"core/tensor", 1, status},
       {"core/memory", 1, {"core/status", "core/descriptor"}},
       {"core/checksum", 1, status},
-      // Answers of buckets, for every room that asks one. It knows no HTTP.
+      // Parses answers of buckets. It knows no HTTP.
       {"core/xml", 1, {}},
       // Hashes of the secrets that let a client in, for the server and for `systole token`.
       {"core/access_token", 1, Join({status, {"core/descriptor"}})},
       {"core/numeric", 2, Join({status, {"core/tensor"}})},
       {"core/random", 1, status},
-      // Every thread and every wait.
+      // Starts every thread, and does every wait.
       {"core/concurrency", 1, Join({status, {"core/descriptor"}})},
       // Fetches objects of the web. It knows no shard and no store.
       {"core/http", 2, Join({status, {"core/interrupt", "core/random", "core/concurrency"}})},
@@ -65,7 +65,7 @@ std::vector<Room> SystoleRooms() {
              {"core/descriptor", "core/textproto", "core/json", "core/random", "core/concurrency",
               "core/http"}})},
       {"core/storage", 2, status},
-      // The stores. None of them knows another one, but buckets are read as the web is.
+      // The stores. No store knows another one, except that `bucket` uses `web` to read objects.
       {"core/storage/local", 3, Join({status, {"core/interrupt", "core/storage"}})},
       {"core/storage/memory", 3, Join({status, {"core/storage", "core/concurrency"}})},
       {"core/storage/web", 3, Join({status, {"core/storage", "core/concurrency", "core/http"}})},
@@ -74,12 +74,12 @@ std::vector<Room> SystoleRooms() {
        Join({status,
              {"core/interrupt", "core/concurrency", "core/xml", "core/http", "core/credentials",
               "core/storage", "core/storage/web"}})},
-      // Finds the store of a name. Code that reads shards knows this room and no store.
+      // Finds the store of a name. Code that reads shards uses this room, and no store directly.
       {"core/storage/stores", 5,
        Join({status,
              {"core/interrupt", "core/storage", "core/storage/local", "core/storage/memory",
               "core/storage/web", "core/storage/bucket"}})},
-      // Messages of servers and feeds to the person who runs them.
+      // Log messages of servers and feeds, for the person who runs them.
       {"core/log", 3, Join({status, {"core/json", "core/concurrency"}})},
       // Values by key, in memory and on disk. It knows no images.
       {"core/cache", 6, Join({files, {"core/metrics"}})},
@@ -100,13 +100,13 @@ std::vector<Room> SystoleRooms() {
       // Image files as records. It reads their headers; no other format knows what a record holds.
       {"core/record/images", 8,
        Join({files, {"core/example", "core/image", "core/record/source"}})},
-      // Rows of arrays in memory as records. It is not in the table, because it has no files. It
-      // knows TFRecord, because its records count as those of a shard.
+      // Rows of arrays in memory as records. It is not in the table of formats, because it has no
+      // files. It uses TFRecord's sizes, so a row counts as many bytes as its record in a shard.
       {"core/record/arrays", 9,
        Join({ground,
              {"core/concurrency", "core/example", "core/record/source", "core/record/tfrecord"}})},
-      // Records that are joined of records of other sources. It knows no format of files, only the
-      // interface.
+      // Records that are joined from records of other sources. It uses the interface of these
+      // sources, and knows no format of files.
       {"core/record/zip", 8, Join({ground, {"core/example", "core/order", "core/record/source"}})},
       // The table of formats.
       {"core/record", 9,
@@ -172,8 +172,8 @@ std::vector<Room> SystoleRooms() {
       {"proto/framing", 6, Join({ground, messages, {"core/batch"}})},
       // The server's settings: one table of flags and of a config file's fields.
       {"server/config", 2, Join({status, messages, {"core/process"}})},
-      // What the manager of this machine's services and a server say to each other. It knows no
-      // server.
+      // The messages between a server and the manager of this machine's services. It uses no other
+      // code of the server.
       {"server/service_manager", 2, Join({status, {"core/descriptor", "core/concurrency"}})},
       // Which connections are accepted, and with which certificates. It knows no feeds.
       {"server/listener", 6, Join({ground, {"core/concurrency"}})},
@@ -204,7 +204,7 @@ std::vector<Room> SystoleRooms() {
        Join({ground,
              messages,
              {"core/concurrency", "proto/framing", "server/access", "server/streams"}})},
-      // The metrics of a server, a line each. The rooms that count are below.
+      // The metrics of a server. It reads the counters of rooms with lower levels.
       {"server/metrics",
        14,
        {"core/concurrency", "core/process", "core/metrics", "core/cache", "core/batch",
@@ -257,13 +257,13 @@ std::vector<Room> SystoleRooms() {
               "server/admin",
               "server/rpc",
               "server/service_manager"}})},
-      // The queue of one core. The emulator takes from it and knows no gRPC.
+      // The queue of one core. The emulator takes slices from it, and so needs no gRPC.
       {"client/infeed", 6, Join({ground, {"core/concurrency", "core/batch"}})},
       // Decides which server is asked for which steps. A pure state machine without gRPC, threads
       // and clocks.
       {"client/schedule", 6, {"core/status", "core/random"}},
-      // Why a trainer waits, by what its steps did meanwhile. A pure sum without threads and
-      // clocks.
+      // Says why a trainer waits, by what happened to its steps in this time. It only adds up times
+      // that it is given, without threads and clocks.
       {"client/verdict", 5, Join({ground, messages, {"core/batch", "core/spec"}})},
       // The steps of every feed, with a server or without. It knows no gRPC.
       {"client/step", 6,
@@ -425,9 +425,10 @@ std::vector<Library> ForeignLibraries() {
        {"zstd.h", "zstd_errors.h"},
        {"core/compression/zstd.cc", "core/compression/compressing_sink.cc"},
        {}},
-      // Hashes and signs tokens, reads certificates and keys, and observes bytes that gRPC's TLS
-      // has decrypted. `systole` also keeps it loaded until the end, and core/http ends before it
-      // does. gRPC and libcurl do TLS themselves.
+      // These files use OpenSSL to hash and sign tokens, to read certificates and keys, and to
+      // observe bytes that gRPC's TLS has decrypted. client/cli/main.cc switches off OpenSSL's
+      // clean-up at the program's exit. core/http/client_loop.cc ends its threads before that
+      // clean-up. gRPC and libcurl call OpenSSL for TLS themselves.
       {"OpenSSL",
        {"openssl/"},
        {"core/access_token/token_table.cc", "core/credentials/signed_jwt.cc",
@@ -481,7 +482,8 @@ std::vector<ReservedWord> ReservedWords() {
        R"(cosh|tanh|cbrt|hypot|erf|erfc|tgamma|lgamma)\b)",
        "libm's transcendentals differ between CPUs; core/numeric has ours",
        {"core/", "client/emulator/"},
-       // This file's double path checks gradients without rounding. It makes no bytes of a run.
+       // In this file only code for `double` uses libm. It checks gradients, and computes no
+       // result of a run.
        {"client/emulator/training/softmax_cross_entropy.cc"}},
       {R"(\bstd::(cout|cerr|clog)\b|\bf?printf\s*\(|\bstd::f?printf\s*\()",
        "core never prints",
@@ -548,7 +550,7 @@ LayerRules SystoleRules() {
       .max_lines = 450,
       .max_lines_of_header_and_sources = 650,
       .refused_folder_names = {"util", "utils", "common", "helpers", "helper", "misc", "base"},
-      .folders_of_other_programs = {"deploy/kubernetes/base"},  // Kustomize's word.
+      .folders_of_other_programs = {"deploy/kubernetes/base"},  // Kustomize's usual name.
       .top_level = {"CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
                     "LICENSE", "README.md", "SECURITY.md", "bench", "client", "core", "deploy",
                     "proto", "server", "tests"},

@@ -60,7 +60,7 @@ struct LayerRules {
   std::vector<Library> libraries;
   std::vector<ReservedWord> reserved_words;
   std::vector<PrecompiledHeader> precompiled;
-  // Headers of the C library and the kernel that any file may include, by prefix.
+  // Prefixes of the headers of the C library and the kernel that any file may include.
   std::vector<std::string> system_headers;
   // The most lines of one file, and of a header with the sources that implement it. Tests may have
   // more, because they are lists of cases.
@@ -68,7 +68,7 @@ struct LayerRules {
   int max_lines_of_header_and_sources = 0;
   // Names that no folder may have, because a folder for everything fits into no layer.
   std::vector<std::string> refused_folder_names;
-  // Folders that have such a name because another program calls them so.
+  // Folders that may have such a name, because another program prescribes it.
   std::vector<std::string> folders_of_other_programs;
   // All entries of the top level, except dotfiles and `build`. No other entry may be there.
   std::vector<std::string> top_level;

@@ -212,8 +212,8 @@ TEST_F(AccessTest, WhatIsNotPermittedIsNotThere) {
   EXPECT_THAT(Log(), HasSubstr("identity 'a'"));
 }
 
-// Asks in every way in which a spec can name datasets, with names near that of a dataset which the
-// caller may not read.
+// The caller may not read `dogs`. The test asks for datasets with similar names, in every way in
+// which a spec can name datasets.
 TEST_F(AccessTest, NoRefusalNamesADatasetThatTheCallerMayNotRead) {
   StartForA();
   const auto ask_for = [&](const std::string& datasets, const std::string& rest) {
@@ -243,7 +243,7 @@ TEST_F(AccessTest, NoRefusalNamesADatasetThatTheCallerMayNotRead) {
         ask_for(absl::StrCat("dataset: 'cats' ", way, " { dataset: '", name, "' }"), rest);
       }
     }
-    // Datasets that it may read, in specs that cannot be served.
+    // The caller may read these datasets, but these specs cannot be served.
     ask_for("zip { dataset: 'cats' } zip { dataset: 'cats' }", rest);
     ask_for("dataset: 'cats' outputs { name: 'o' feature: 'dog' }", rest);
     ask_for("dataset: 'cats' mixture { dataset: 'cats' }", rest);
@@ -251,7 +251,7 @@ TEST_F(AccessTest, NoRefusalNamesADatasetThatTheCallerMayNotRead) {
   ask_for("dataset: 'cats'", misspelt);
 }
 
-// The config that takes a dataset away may come between the check of a request and its answer.
+// A new config may remove a dataset after a request for it was permitted and before it is answered.
 TEST_F(AccessTest, ADatasetThatWasJustRemovedIsRefusedWithoutTheNamesOfOthers) {
   StartForA();
   server_->Change({"cats"}, Catalogue());
@@ -324,7 +324,7 @@ TEST_F(AccessTest, AStreamWhoseClientTakesNothingGivesItsPlaceBack) {
   const std::unique_ptr<Reader> stalled = Open("cats", "");
   ASSERT_TRUE(stalled->ReadOne());  // The client reads no more.
   // The server ends the stream when gRPC has taken nothing for 120 s of the server's clock. The
-  // test moves the clock on until then.
+  // test moves this clock on until the stream has ended.
   EXPECT_TRUE(WaitUntil([&] {
     seconds_ += 119;
     server_->Tick();
@@ -427,7 +427,7 @@ TEST_F(AccessTest, RefusalsAreCountedByTheirCause) {
 TEST_F(AccessTest, RefusedCallsDoNotAccountForWhatAConnectionSends) {
   StartForA();
   const v1::FeedSpec spec = Endless("cats").spec();
-  // Calls with a credential account for the bytes that a connection sends, so it may have any
+  // A call with a valid credential earns the bytes that it sends. So a connection may have any
   // number of such calls.
   for (int i = 0; i < 300; ++i) ASSERT_TRUE(Resolve(spec, token_).ok());
   EXPECT_EQ(server_->connections().sent_too_much, 0);

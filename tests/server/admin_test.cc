@@ -55,7 +55,7 @@ class AdminTest : public testing::Test {
     EXPECT_THAT(metrics, IsOk());
     return metrics.value_or(Exposition());
   }
-  // gRPC counts a call's end a moment after its client has heard of it.
+  // A call's client may learn of the call's end a moment before gRPC counts it.
   void ExpectSeries(const std::string& series, double value) const {
     EXPECT_TRUE(WaitUntil([&] {
       const Exposition metrics = Scrape();
@@ -146,9 +146,9 @@ TEST_F(AdminTest, CallsAreCountedByMethodAndStatus) {
       1);
 }
 
-// Calls may also end because the listener drops a connection whose calls are all refused. So their
-// statuses vary from run to run, and series with the label grpc_status are not compared. The values
-// of this label are gRPC's codes, whatever is sent.
+// The listener drops a connection whose calls are all refused. Calls that this ends have other
+// statuses than refused calls. So the counts by status vary from run to run, and series with the
+// label grpc_status are not compared. This label only has gRPC's codes, whatever clients send.
 TEST_F(AdminTest, NothingThatAClientSendsMakesASeries) {
   Serve();
   const auto send = [this](int i) {

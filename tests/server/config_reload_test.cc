@@ -77,7 +77,7 @@ class ConfigReloadTest : public testing::Test {
   void Begin(const std::string& text) {
     reload_->Begin(ConfigOf(absl::StrCat("listen: '127.0.0.1:0' ", text)));
   }
-  // Ticks until the log has `text`.
+  // Calls Tick() until the log has `text`.
   testing::AssertionResult TickUntil(const std::string& text) {
     return WaitUntil([&] {
       reload_->Tick();
@@ -192,7 +192,7 @@ TEST_F(ConfigReloadTest, ADatasetOfOtherShardsIsServedAsBeforeAndToldEachTime) {
 
 TEST_F(ConfigReloadTest, ADatasetMayComeBackWithOtherShardsOnceItWasRemoved) {
   Start(absl::StrCat(kCats, kDogs));
-  EXPECT_TRUE(Resolve("cats").ok());  // Its feed is known.
+  EXPECT_TRUE(Resolve("cats").ok());  // The server keeps this feed.
   Begin(kDogs);
   ASSERT_TRUE(TickUntil("the server serves 1 dataset"));
   Begin(absl::StrCat(kDogs, "datasets { name: 'cats' shards: 'DIR/b.tfrecord' }"));
@@ -260,7 +260,7 @@ TEST_F(ConfigReloadTest, AServerThatEndsDoesNotWaitForADatasetWhoseStorageIsSile
       absl::StrCat(kCats, "datasets { name: 'far' shards: '", silent.Url("/far.tfrecord"), "' }"));
   ASSERT_TRUE(WaitUntil([&] { return !silent.requests().empty(); }));
   reload_->Tick();
-  EXPECT_THAT(Served(), ElementsAre("cats 12"));  // It serves meanwhile.
+  EXPECT_THAT(Served(), ElementsAre("cats 12"));  // Still served.
   EXPECT_TRUE(reload_->Stop(absl::FromChrono(kLongestWait)));
 }
 

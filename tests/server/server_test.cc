@@ -460,7 +460,7 @@ TEST_F(ServerTest, AnotherSpecThanTheOneResolvedIsRefused) {
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(refused.error_message(), HasSubstr("the spec is not the one expected"));
   EXPECT_TRUE(digests.empty());
-  request.mutable_expected()->clear_spec_fingerprint();  // The client does not check it.
+  request.mutable_expected()->clear_spec_fingerprint();  // Empty: any spec is accepted.
   EXPECT_TRUE(Read(request, digests).ok());
   // With its outputs in another order, a spec is still the same spec.
   *request.mutable_spec() = Spec();
@@ -621,9 +621,10 @@ TEST_F(ServerTest, TwoClientsOfOneFeedGetTheSameStepsAndShareSlices) {
   ASSERT_TRUE(Read(Request(endless, 0, 50), alone).ok());
   Restart({});
   // The first client reads one chunk and no more. Its connection has a window of 64 KiB that does
-  // not grow, so its stream stands still before step 50, with slices that were made ahead. When the
-  // second stream reaches these slices, it takes them. If the second stream overtakes the first one
-  // before that, the first stream takes slices of the second. Either way they share slices.
+  // not grow, so the first stream stands still before step 50, with slices that were made ahead.
+  // When the second stream reaches these slices, it takes them. If the second stream overtakes the
+  // first stream earlier, the first stream takes slices of the second stream. In both cases they
+  // share slices.
   grpc::ChannelArguments small_window;
   small_window.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   small_window.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -865,8 +866,8 @@ TEST_F(ServerTest, ItsEndDoesNotWaitForGrpcsOwn) {
   stub_ = nullptr;
   channel_ = nullptr;
   server_ = nullptr;
-  // None of our code uses gRPC now. Yet gRPC was not shut down, since its shutdown waits for its
-  // threads.
+  // None of our code uses gRPC now. But gRPC is still initialized, because its shutdown would wait
+  // for its threads.
   EXPECT_NE(grpc_is_initialized(), 0);
 }
 

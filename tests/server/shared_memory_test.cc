@@ -121,7 +121,7 @@ class SharedMemoryTest : public testing::Test {
     EXPECT_TRUE(WaitUntil([&] { return MetricOf(Status(), "memory_used_bytes") == 0; }));
   }
 
-  // Expects that the server and its only client both give `reason` for sending batches.
+  // Expects that the server and its only client both say that batches are sent because of `reason`.
   void ExpectTold(const FeedClient& client, int reason) const {
     EXPECT_THAT(told_, ElementsAre(HasSubstr(NotSharedText(reason))));
     EXPECT_THAT(client.stats().not_shared, StartsWith(NotSharedText(reason)));
@@ -203,7 +203,7 @@ TEST_F(SharedMemoryTest, ASlotSocketThatCannotBeMadeIsNoReasonNotToServe) {
 
 TEST_F(SharedMemoryTest, WithoutSessionsLeftBatchesAreSent) {
   Restart({.max_streams = 1});
-  // The first session outlives its stream, because its client does not hang up.
+  // This client keeps its socket open, so its session goes on after its stream has ended.
   absl::StatusOr<SlotSocket> socket = SlotSocket::Connect(folder_ / "socket.slots");
   ASSERT_THAT(socket, IsOk());
   const std::string session(kSlotSessionBytes, 'a');
@@ -285,7 +285,7 @@ TEST_F(SharedMemoryTest, AClientThatGoesInMidStreamLeavesNothingBehind) {
     for (int steps = 0; steps < i; ++steps) EXPECT_THAT(client->Next(), IsOk());
   }
   WaitUntilNothingIsHeld();
-  // A stream that has not made anything may still be ending.
+  // A stream without slices holds no memory, so it may still be ending.
   EXPECT_TRUE(WaitUntil([&] { return MetricOf(Status(), "active_streams") == 0; }));
 }
 
@@ -435,8 +435,8 @@ TEST_F(SharedMemoryTest, AClientThatGivesASlotBackTwiceGoesOnAsBytes) {
   ASSERT_THAT(client.socket().Send(EncodeSlotReturn(first.slot())), IsOk());
   client.socket().Send(EncodeSlotReturn(first.slot())).IgnoreError();
   EXPECT_TRUE(WaitUntil([&] { return !client.socket().Receive().ok(); }));
-  // The server has hung up. The slots that it sent before still come. After them, slices come as
-  // bytes.
+  // The server has hung up. First come slots that the server sent before that. All later slices
+  // come as bytes.
   v1::Chunk chunk;
   do {
     chunk = client.Read();

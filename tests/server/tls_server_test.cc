@@ -140,7 +140,8 @@ TEST_F(TlsServerTest, ReplacedCertificatesAreForNewConnectionsAndOldOnesGoOn) {
   Serve("127.0.0.1:0", /*verify_clients=*/false);
   const auto before = Dial(Holding(certificates_, /*identity=*/false));
   ASSERT_TRUE(Ask(*before).ok());
-  // The new certificate has another authority, so only clients that know it are served.
+  // Another authority signed the new certificate, so only clients that trust this authority can
+  // connect.
   const TempFolder others;
   MakeCertificates(others.path());
   for (const std::string name : {"server.key", "server.pem"}) {

@@ -91,7 +91,7 @@ class ServerTrainerReportsTest : public testing::Test {
   std::unique_ptr<v1::Systole::Stub> NewStub() const {
     grpc::ChannelArguments args;
     args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    // A server sends hardly more than is read.
+    // With a small window, a server sends hardly more than the client reads.
     args.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1024);
     args.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     return v1::Systole::NewStub(
@@ -195,7 +195,7 @@ TEST_F(ServerTrainerReportsTest, AStreamsClientReportsAgainAndIsForgottenAfter30
   EXPECT_FALSE(status.streams(0).trainer().has_wait_ratio());
   EXPECT_EQ(MetricOf(status, "trainers_reporting"), 0);
   EXPECT_EQ(MetricOf(status, "trainer_wait_ratio", "max"), 0);
-  // The stream is still there, so its client may speak again.
+  // The stream is still open, so its client may report again.
   EXPECT_TRUE(Tell("", Report(7, 0.5)).ok());
   EXPECT_EQ(Status().streams(0).trainer().wait_ratio(), 0.5);
 }
@@ -239,7 +239,7 @@ TEST_F(ServerTrainerReportsTest, WhoMayNotReadMayNotReport) {
   EXPECT_EQ(Tell("", Report(7, 1)).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(Tell("wrong", Report(7, 1)).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_EQ(Tell("tool", Report(7, 1)).error_code(), grpc::StatusCode::PERMISSION_DENIED);
-  EXPECT_TRUE(Tell("b", Report(7, 1)).ok());  // Ignored: the client 7 is another one's.
+  EXPECT_TRUE(Tell("b", Report(7, 1)).ok());  // Ignored: client 7 belongs to "a".
   EXPECT_EQ(MetricOf(Status("tool"), "trainer_wait_ratio", "max"), 0.25);
   EXPECT_TRUE(Tell("a", Report(7, 0.5)).ok());
   EXPECT_EQ(MetricOf(Status("tool"), "trainer_wait_ratio", "max"), 0.5);
@@ -254,7 +254,7 @@ TEST_F(ServerTrainerReportsTest, StreamsOfDatasetsThatTheCallerMayNotListAreNotS
   EXPECT_EQ(status.streams(0).dataset(), "dogs");
   EXPECT_THAT(status.streams(0).client(), StartsWith("identity 'b' at ipv4:127.0.0.1:"));
   EXPECT_EQ(Status("tool").streams_size(), 0);
-  // The sums have no names.
+  // The metrics name no dataset and no client, so they count all trainers.
   EXPECT_EQ(MetricOf(Status("tool"), "trainers_reporting"), 2);
 }
 
@@ -265,7 +265,7 @@ TEST_F(ServerTrainerReportsTest, AtMost256StreamsAreShownAndTheLongestWaitComesF
   std::vector<std::unique_ptr<Stream>> streams;
   for (int i = 0; i < kStreams; ++i) {
     if (i % 50 == 0) stubs.push_back(NewStub());
-    // The first 250 are known; among these the last ones wait most.
+    // Only the first 250 trainers report. Each of them reports a longer wait than the previous one.
     const v1::TrainerReport report = Report(static_cast<uint64_t>(i) + 1, 0.001 * i);
     streams.push_back(Open("cats", "", i < 250 ? &report : nullptr, *stubs.back()));
   }

@@ -139,7 +139,7 @@ class WhereFeedsTest : public testing::Test {
   const TempFolder folder_;
   std::atomic<bool> hangs_ = false;  // Whether requests for columns wait until released_.
   std::atomic<bool> released_ = false;
-  std::atomic<int> asked_ = 0;  // Requests for columns that wait.
+  std::atomic<int> asked_ = 0;  // How many requests for columns have waited.
   StubObjects objects_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<v1::Systole::Stub> stub_;
@@ -147,7 +147,7 @@ class WhereFeedsTest : public testing::Test {
 
 TEST_F(WhereFeedsTest, FeedsWaitForTheirRecordsAndNoThreadThatAnswersWaitsWithThem) {
   std::vector<std::unique_ptr<Call>> calls;
-  // More than the threads that answer, which are a few for each processor.
+  // These are more calls than the server has threads for answers (a few for each processor).
   for (int i = 0; i < 32; ++i) calls.push_back(Ask(i % 5));
   ASSERT_TRUE(WaitUntil([&] { return asked_ > 0; }));
   grpc::ClientContext context;
@@ -185,7 +185,7 @@ TEST_F(WhereFeedsTest, AFeedOverADatasetThatWasReplacedIsNotWaitedFor) {
   EndOf(*old);
 }
 
-// The config may be read again while a look-up runs.
+// A new config may remove another dataset while a look-up runs.
 TEST_F(WhereFeedsTest, AFeedIsKeptIfItsDatasetStayedWhileOthersCameAndWent) {
   const auto before = Ask(1);
   ASSERT_TRUE(WaitUntil([&] { return asked_ > 0; }));

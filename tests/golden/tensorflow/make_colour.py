@@ -1,6 +1,6 @@
 """Writes colour.tfrecord: what TensorFlow makes of images and labels, for tensorflow_colour_test.
 
-usage: make_colour.py OUT    (with TensorFlow; the README beside this file says which wrote the data)
+usage: make_colour.py OUT    (with TensorFlow; README.md says which version)
 
 The first record has only `tensorflow_version`. Each of the others is one case:
   case        its name; what stands before the first '/' is the operation

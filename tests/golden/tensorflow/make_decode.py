@@ -225,7 +225,8 @@ def grey_cases(writer):
     gammas = [16, 1000, 30000, 45455, 55555, 94999, 95000, 95238, 95239, 100000, 105000, 105001]
     gammas += [105263, 105264, 180000, 220000, 3 * 10**8, 625000000]
     chunks = {f"gama_{value}": gama(value) for value in gammas}
-    # Chunks that do not count, chunks that override others, and chunks after which no other counts.
+    # Chunks that libpng ignores, chunks that override others, and chunks after which libpng ignores
+    # all others.
     chunks |= {
         "gama_0": gama(0),
         "gama_15_srgb": gama(15) + srgb(),
@@ -267,7 +268,7 @@ def grey_cases(writer):
     grey_case(
         writer, "gama_late_rgb8", "rgb", 8, chunks=chunk(b"PLTE", bytes(30)), late=gama(70000)
     )
-    # sBIT says how many of 16 bits count.
+    # sBIT says how many of the 16 bits of a sample are significant.
     for bits in ((5, 5, 5), (5, 10, 7), (16, 8, 8), (0, 5, 5), (17, 5, 5), (5, 5, 5, 5)):
         name = "_".join(str(number) for number in bits)
         grey_case(writer, f"sbit_{name}_rgb16", "rgb", 16, chunks=sbit(*bits) + gama(45455))

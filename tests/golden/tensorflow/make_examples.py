@@ -1,6 +1,6 @@
 """Writes odd tf.train.Examples and what TensorFlow's parser makes of each.
 
-usage: make_examples.py FILE    (with TensorFlow; README.md says which)
+usage: make_examples.py FILE    (with TensorFlow; README.md says which version)
 
 Each record of FILE is a tf.train.Example:
   case           what is odd

@@ -1,6 +1,6 @@
 """Writes the orders in which tf.data's interleave reads small files, and how it splits batches.
 
-usage: make_orders.py FOLDER    (with TensorFlow; README.md says which)
+usage: make_orders.py FOLDER    (with TensorFlow; README.md says which version)
 
 A line of splits.txt is `rule global_batch num_cores | sizes`. A line of interleave.txt is
 `cycle_length block_length | sizes of the files | record record ..`. Records are numbered through

@@ -7,11 +7,11 @@ usage: make_trivial_augment.py OUT    (with torchvision)
   for each image: height, width (2 bytes each), channels (a byte), 1 if it is drawn else 0 (a byte),
   its pixels [height, width, channels] uint8 unless it is drawn, the number of its cases (2 bytes),
   and for each case: the change's number in torchvision's table, strength 0 to 30, 1 if negative
-  else 0 (a byte each), the CRC-32 of its pixels (4 bytes), and its pixels if `SHOWN` has the
-  strength and the image is not drawn.
+  else 0 (a byte each), the CRC-32 of the result's pixels (4 bytes), and the result's pixels if
+  `SHOWN` has the strength and the image is not drawn.
 
-Numbers are little endian. The pixels of drawn images are the upper bytes of x = 1664525 x +
-1013904223 modulo 2^32, from x = 1: they cost no space.
+Numbers are little endian. A drawn image has computed pixels, which are not in the file: the upper
+bytes of x = 1664525 x + 1013904223 modulo 2^32, from x = 1.
 """
 
 import sys

@@ -130,7 +130,7 @@ TEST(SlotSocketTest, APeerThatDoesNotReadIsResourceExhaustedNotAWait) {
   int sent = 0;
   for (; status.ok() && sent < 1'000'000; ++sent) status = ends.client.Send("x");
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("no packet")));
-  EXPECT_GT(sent, 100);  // More than the number of slots that are ever under way.
+  EXPECT_GT(sent, 100);  // More than the slots that can be under way.
 }
 
 // ---- What a hostile peer sends ----
@@ -217,8 +217,8 @@ TEST(SlotSocketTest, TheSocketFileIsForItsUserAlone) {
 
 // These tests need two users: the user of this process, and another one. If this process is root,
 // it forks a child and makes it `nobody`. Otherwise the child keeps its user, and this process
-// pretends to be user kSomebodyElse. Either way the kernel tells each end the true user of the
-// other.
+// pretends to be user kSomebodyElse. In both cases the kernel gives each end of a connection the
+// other end's true user.
 constexpr uid_t kSomebodyElse = 4'000'000'000;
 std::optional<uid_t> pretended_user;
 
@@ -288,7 +288,7 @@ TEST_F(OtherUserTest, IsHungUpOnThoughTheFileLetsItIn) {
 
 TEST_F(OtherUserTest, IsToldWhoseSocketItCannotOpen) {
   const SlotListener listener = MustListen(folder_ / "s");
-  // If the child keeps its user, the file's own mode would let the child in.
+  // If the child keeps its user, the file's own mode would let the child in. So the mode is 0.
   ASSERT_EQ(chmod((folder_ / "s").c_str(), 0), 0);
   OtherUserChild client([this] {
     const absl::Status status = SlotSocket::Connect(folder_ / "s").status();

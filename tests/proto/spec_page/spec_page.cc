@@ -229,7 +229,7 @@ void AddOperation(const OperationRow& row, std::string& page) {
 void AddMessage(const Descriptor& message, std::string& page) {
   const OperationRow* const row = RowOf(message);
   const std::string name = row == nullptr ? message.name() : OperationName(row->kind);
-  // Links to the message find an operation by this anchor.
+  // The heading has the operation's name. Links have the message's name, so they need this anchor.
   const std::string anchor =
       row == nullptr ? ""
                      : absl::StrCat("<a id=\"", absl::AsciiStrToLower(message.name()), "\"></a>\n");

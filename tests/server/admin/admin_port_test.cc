@@ -194,7 +194,7 @@ TEST_F(AdminPortTest, PagesAreForThoseWhoMay) {
        {"/metrics", "/configz", "/tracez", "/tracez.json", "/statusz", "/statusz/events"}) {
     EXPECT_EQ(StatusOf(path), 401) << path;
     EXPECT_EQ(StatusOf(path, Bearer(probe)), 403) << path;
-    if (std::string(path) == "/statusz/events") continue;  // It has no end.
+    if (std::string(path) == "/statusz/events") continue;  // Its answer has no end.
     EXPECT_EQ(StatusOf(path, Bearer(monitor)), 200) << path;
   }
   EXPECT_THAT(HttpGet(port_->port(), "/metrics").head, HasSubstr("WWW-Authenticate: Bearer\r\n"));
@@ -285,7 +285,7 @@ TEST_F(AdminPortTest, EventsEndWhenTheirViewerMayNotSeeThemAnyMore) {
     EXPECT_THAT((*control)->Reload(), IsOk());
     return StatusOf("/statusz", Bearer(token)) == 401;
   }));
-  viewer.ReadAll();  // It ends.
+  viewer.ReadAll();  // The stream of events ends.
 }
 
 TEST_F(AdminPortTest, PicturesAndStreamsAreForThoseWhoMaySeeTheDataset) {
@@ -400,7 +400,7 @@ TEST_F(AdminPortTest, ReplacedFilesOfTlsAreForNewConnections) {
   options.tls = ServerTls(/*verify_clients=*/false);
   Open(std::move(options));
   EXPECT_EQ(HttpGet(port_->port(), "/livez", "", ClientTls(false)).status, 200);
-  // A new authority, whose certificates the old one's clients do not believe.
+  // A new authority signs the new certificates. Clients that trust only the old one refuse them.
   const std::string old_ca =
       certificates_.Write("old-ca.pem", ReadWholeFile(certificates_ / "ca.pem"));
   ASSERT_EQ(std::system(absl::StrCat("rm ", certificates_ / "ca.key").c_str()), 0);

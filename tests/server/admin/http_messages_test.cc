@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// The status of the refusal of `bytes`. 200: none. 0: more bytes are wanted.
+// The status with which the reader refuses `bytes`. 200 if it accepts them, 0 if the request is not
+// complete.
 int StatusOf(const std::string& bytes, bool only_loopback_names = false) {
   HttpRequestReader reader(only_loopback_names);
   if (!reader.Take(bytes)) return 0;

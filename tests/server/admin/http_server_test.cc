@@ -81,14 +81,14 @@ TEST_F(HttpServerTest, TheSeventeenthConnectionIsClosedAtOnce) {
   TestHttpConnection further(port_);
   EXPECT_EQ(further.ReadAll(), "");
   EXPECT_TRUE(WaitUntil([&] { return server_->counters().refused == 1; }));
-  // Those that were there are served.
+  // The connections that were open before are served.
   ASSERT_TRUE(idle[3]->Send("GET /3 HTTP/1.1\r\nHost: a\r\n\r\n"));
   EXPECT_EQ(AnswerOf(idle[3]->ReadAll()).body, "this is /3\n");
   EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 15; }));
   EXPECT_EQ(HttpGet(port_, "/now").body, "this is /now\n");
 }
 
-// Otherwise sixteen clients that say nothing could keep a probe out.
+// If old connections kept their places, sixteen clients that send nothing could keep a probe out.
 TEST_F(HttpServerTest, AConnectionThatIsOldGivesItsPlaceToANewOne) {
   HttpServerOptions options = Patient();
   options.patience = absl::ZeroDuration();
@@ -259,7 +259,7 @@ TEST_F(HttpServerTest, AHundredViewersThatComeAndGoLeaveNothing) {
   for (int i = 0; i < 100; ++i) {
     TestHttpConnection viewer(port_);
     ASSERT_TRUE(viewer.Send(kRequest));
-    // The last viewer's place may not be free yet.
+    // The previous viewer's place may not be free yet.
     if (viewer.ReadUntil(i % 2 == 0 ? "begin" : "e2 ").find(" 503 ") != std::string::npos) {
       ASSERT_TRUE(WaitUntil([&] { return server_->counters().event_streams == 0; }));
     }
@@ -275,7 +275,7 @@ TEST_F(HttpServerTest, ItEndsWithStreamsOfEventsOpen) {
   ASSERT_TRUE(viewer.Send(kRequest));
   viewer.ReadUntil("e0 ");
   server_ = nullptr;
-  viewer.ReadAll();  // It ends.
+  viewer.ReadAll();  // The stream of events ends.
 }
 
 TEST_F(HttpServerTest, ItEndsWithConnectionsOpen) {

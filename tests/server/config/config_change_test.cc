@@ -62,7 +62,8 @@ TEST(ConfigChangeTest, ADefaultThatIsWrittenOutIsNoChange) {
   EXPECT_THAT(change.fixed, IsEmpty());
 }
 
-// All fields but these two.
+// A running server can change its datasets, and what its identities may do. It names all other
+// changed fields.
 TEST(ConfigChangeTest, WhatARunningServerCannotChangeIsNamed) {
   EXPECT_THAT(Change("threads: 1", "threads: 2 tls { certificate: '/c' key: '/k' }").fixed,
               ElementsAre("tls", "threads"));

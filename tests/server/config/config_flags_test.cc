@@ -62,7 +62,7 @@ TEST(ConfigFlagsTest, AFieldIsAFlagOrOnlyTheFilesByIntent) {
     const std::string& name = v1::ServerConfig::descriptor()->field(i)->name();
     if (marked.count(name) == 0) unmarked.push_back(name);
   }
-  // Identities and their permissions are too much for a command line.
+  // `access` has no flag, because identities and their permissions are too long for a command line.
   EXPECT_THAT(unmarked, ElementsAre("access"));
 }
 
@@ -74,7 +74,7 @@ TEST(ConfigFlagsTest, EveryFlagHasANameOfItsOwnAndAHelp) {
     EXPECT_FALSE(flag.about->help().empty());
     EXPECT_FALSE(absl::EndsWith(flag.about->help(), "."));
     EXPECT_EQ(flag.about->value().empty(), flag.is_switch());
-    // Otherwise a field that is left out and an empty field would look alike.
+    // Without presence, a field that is left out would look like an empty field.
     EXPECT_TRUE(flag.is_list() || flag.value->has_presence());
   }
 }

@@ -108,7 +108,8 @@ TEST_F(HealthTest, WhoWatchesIsToldOfADrainAndTheCallEnds) {
   EXPECT_EQ(gone->reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
   const std::unique_ptr<Watcher> watcher = Watch(*stub);
   EXPECT_EQ(watcher->Next(), HealthCheckResponse::SERVING);
-  // Drain() waits for all calls, and so for this one.
+  // Drain() waits for all calls, also for this watch. It returns true because the server ends the
+  // watch.
   EXPECT_TRUE(server_->Drain(absl::Seconds(100)));
   EXPECT_EQ(watcher->Next(), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(watcher->Next(), HealthCheckResponse::UNKNOWN);
@@ -137,7 +138,8 @@ TEST_F(HealthTest, ItIsForThoseWhoMay) {
 }
 
 TEST_F(HealthTest, ThereAreSoManyWatchesAtOnceAndNoMore) {
-  // A connection has a limit of its own, so each connection opens only kOnOne watches.
+  // The server also limits the calls of one connection. So the test opens only kOnOne watches on
+  // each connection.
   constexpr int kOnOne = 32;
   std::vector<std::unique_ptr<Health::Stub>> stubs;
   std::vector<std::unique_ptr<Watcher>> watchers;

@@ -275,7 +275,8 @@ TEST_P(ReflectionTest, ACallHasSoManyRequestsAndNoMore) {
 }
 
 TEST_P(ReflectionTest, ThereAreSoManyCallsAtOnceAndNoMore) {
-  // There are two connections, so that no call waits for the limit of a connection.
+  // The server also limits the calls of one connection. The test uses two connections, so that no
+  // call must wait.
   const std::shared_ptr<grpc::Channel> second = [this] {
     grpc::ChannelArguments own_connection;
     own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -310,7 +311,7 @@ TEST_P(ReflectionTest, ItIsForThoseWhoMay) {
   EXPECT_THAT(Log(), AllOf(HasSubstr("ServerReflectionInfo for "),
                            HasSubstr("identity 'trainer' may not call ServerReflectionInfo")));
 
-  // Taking the token away ends the call.
+  // The server ends a call when its token is removed from the file.
   server_->Tick();
   EXPECT_TRUE(permitted.Ask(list).has_value());
   folder_.Write("tokens", TokenLine({.name = "other", .hash = HashOfToken(other)}));

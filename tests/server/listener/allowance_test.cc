@@ -97,8 +97,9 @@ TEST(AllowanceTest, ACallPaysForWhatCameBeforeItAndForNothingLater) {
   EXPECT_TRUE(allowance.IsOver());
 }
 
-// A reader sends 26 bytes to open a window for 64 KiB or more. For a message of 1 MiB it does so at
-// most 16 times. It answers a ping with 17 bytes.
+// A client that reads a message opens a flow control window for each 64 KiB or more, and sends 26
+// bytes for it. For a message of 1 MiB these are at most 16 windows. A client answers a ping with
+// 17 bytes.
 TEST(AllowanceTest, AReaderEarnsByWhatItIsSent) {
   Allowance allowance(kPlainConnectionCost, kStart);
   Traffic traffic = {.bytes_received = 2 * kKiB, .calls_served = 1, .streams_opened = 1};
@@ -130,7 +131,7 @@ TEST(AllowanceTest, TimeEarnsNothingInAdvance) {
   EXPECT_TRUE(allowance.IsOver());
 }
 
-// How many requests a flood of streams may have waiting at a time.
+// How many waiting requests each flooding connection has.
 constexpr int64_t kFlood = 64;
 
 Traffic Waiting(int64_t streams) {
@@ -176,7 +177,7 @@ TEST(AllowancesTest, WhatTimeHasEarnedMeanwhileIsNoExcess) {
   EXPECT_EQ(all.FindExcess(After(100)), std::nullopt);
 }
 
-// The memory that a peer used is freed only some time after the peer has gone.
+// The memory of a connection is freed only some time after the connection has ended.
 TEST(AllowancesTest, WhoHasGoneLeavesADebtThatTimePays) {
   Allowances all;
   all.Add(1, "a", kPlainConnectionCost, kStart);
@@ -223,7 +224,7 @@ TEST(AllowancesTest, BeyondTheBoundAPeerGetsItsPartAndNoMore) {
   all.Take(2, Waiting(10), kStart);
   EXPECT_FALSE(all.MayGoOn(1, kStart));
   EXPECT_TRUE(all.MayGoOn(2, kStart));
-  // Even on the same address, a connection that has had a call may go on with little traffic.
+  // A connection that has had a served call and sends little may go on, even if its peer floods.
   all.Add(3, "flood", kPlainConnectionCost, kStart);
   all.Take(3, {.bytes_received = 4 * kKiB, .calls_served = 1, .streams_opened = 2}, kStart);
   EXPECT_TRUE(all.MayGoOn(3, kStart));
@@ -252,7 +253,7 @@ TEST(AllowancesTest, WhileAllTogetherCostTooMuchFewComeIn) {
   EXPECT_TRUE(all.MayComeIn("a third", kStart + absl::Milliseconds(100)));
 }
 
-// There may be any number of peers, and memory of ended connections is freed late.
+// The sum counts running connections and the debts of ended ones, because memory is freed late.
 TEST(AllowancesTest, TheSumOfWhatGoesOnHasABoundHoweverManyPeersFlood) {
   for (const int peers : {1, 2, 16, 100}) {
     Allowances all;

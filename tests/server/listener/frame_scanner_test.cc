@@ -47,7 +47,8 @@ TEST(FrameScannerTest, ARequestWithoutABodyDoesNotWait) {
   EXPECT_EQ(scanner.streams_waiting(), 0);
 }
 
-// gRPC ignores streams of even numbers, and goes on with any odd number.
+// gRPC ignores a stream with an even number. After it, gRPC still accepts any odd number, also a
+// smaller one.
 TEST(FrameScannerTest, StreamsOfEvenNumbersHideNone) {
   FrameScanner scanner;
   Take(scanner, kHttp2Preface + Http2Frame(1, kEndHeaders | kEndStream, 0x7ffffffe, "abc"));

@@ -57,7 +57,7 @@ bool IsClosed(const OwnedFd& client) {
   return ::recv(client.get(), &byte, 1, 0) <= 0;
 }
 
-// A listener. The test keeps its connections and its messages.
+// A listener, the connections that it accepted, and its messages about those that it dropped.
 class ListenerTest : public testing::Test {
  protected:
   // REQUIRES: called only once in a test.

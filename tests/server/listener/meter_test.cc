@@ -80,7 +80,7 @@ TEST_F(MeterTest, WhatServedCallsAccountForIsAdmittedForEver) {
   }
 }
 
-// gRPC keeps the part of a request that has come until the request is whole.
+// Until a request is complete, gRPC keeps the part of it that has come.
 TEST_F(MeterTest, WhatHasComeOfARequestCountsWhateverIsEarnedMeanwhile) {
   const Connection connection = Connect(kFd, "a");
   ASSERT_TRUE(connection.Send(kHttp2Preface + Request(0)));

@@ -173,7 +173,7 @@ TEST(ReadObserverTest, OverTlsThePlainTextIsShownAndTheBytesAreCounted) {
   EXPECT_EQ(tls.Send("secret", text), 6);
   EXPECT_EQ(text, "secret");
   EXPECT_EQ(recorder->text_, "secret");
-  // Bytes from the socket itself are no plain text.
+  // Bytes that are read from the socket itself are encrypted, so the observer does not get them.
   sockets.Send("cipher");
   EXPECT_EQ(Read(sockets.near, text), 6);
   EXPECT_EQ(recorder->text_, "secret");

@@ -60,7 +60,7 @@ TEST(CallMetricsTest, MethodsAndStatusesThatNobodyKnowsShareOneSeries) {
   EXPECT_EQ(Find(families[1], {"other", "OTHER"})->histogram.count(), 14);
 }
 
-// Otherwise the numbers of several programs could not be added up.
+// Histograms of several programs can be added up only if they have the same bounds.
 TEST(CallMetricsTest, TheBoundsAreThoseOfTheConvention) {
   CallMetrics metrics({}, [] { return absl::ZeroDuration(); });
   metrics.Ended(metrics.MethodOf("x"), 0, absl::ZeroDuration(), 0);

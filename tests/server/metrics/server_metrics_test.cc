@@ -77,7 +77,7 @@ TEST(ServerMetricsTest, TheDocumentListsTheHistogram) {
       << table;
 }
 
-// A running stream has a place, so it cannot end for lack of one.
+// A running stream has a place, so no stream ends with the cause kNoPlace.
 TEST(ServerMetricsTest, AStreamsEndCountsOnceWhateverTheCause) {
   ServiceCounters counters;
   for (size_t cause = 0; cause < kNumEndCauses; ++cause) {

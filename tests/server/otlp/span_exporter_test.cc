@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-// Longer than any machine takes for what is asked here. Nothing waits for it.
+// Longer than any of these tests takes on any machine. No test waits until this time is over.
 constexpr absl::Duration kPlenty = absl::Minutes(5);
 
 Span SpanNumber(int number) {
@@ -34,7 +34,7 @@ Span SpanNumber(int number) {
           .name = absl::StrCat("span ", number)};
 }
 
-// A collector, and what sends spans to it.
+// A collector, and an exporter that sends spans to it.
 class SpanExporterTest : public testing::Test {
  protected:
   explicit SpanExporterTest() : collector_([this](const StubRequest&) { return Answer(); }) {}
@@ -50,7 +50,7 @@ class SpanExporterTest : public testing::Test {
     ASSERT_THAT(exporter, IsOk());
     exporter_ = *std::move(exporter);
   }
-  // The collector gives these answers, and the last one for ever.
+  // The collector gives these answers in turn. It repeats the last answer for all later requests.
   void Answers(std::vector<StubAnswer> answers) {
     MutexLock lock(mu_);
     answers_ = std::move(answers);
@@ -176,7 +176,8 @@ TEST_F(SpanExporterTest, ACollectorThatHangsCostsBoundedMemoryAndNoTime) {
   exporter_->Add(SpanNumber(0));
   exporter_->Add(SpanNumber(1));
   ASSERT_TRUE(WaitUntil([this] { return collector_.requests().size() == 1; }));
-  // The request times out after minutes. If Add() waited for it, this loop would take as long.
+  // The request times out after minutes. If Add() waited for the request, this loop would take
+  // minutes, too.
   for (int i = 0; i < 1000; ++i) exporter_->Add(SpanNumber(i));
   EXPECT_EQ(exporter_->counts().no_room, 990);
   EXPECT_TRUE(exporter_->End(absl::Milliseconds(1)));

@@ -221,7 +221,7 @@ TEST(CatalogueTest, ClientsLearnNothingOfServersOfShardsWhateverFails) {
 InterruptFlag* raised_while_opening = nullptr;
 int opened = 0;
 
-// TFRecord, but the flag is raised while the first shard is opened.
+// TFRecord, but opening a shard raises the flag.
 constexpr ShardFormat kRaising = {.name = "TFRecord",
                                   .begins = nullptr,
                                   .ending = {},

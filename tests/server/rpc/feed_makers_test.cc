@@ -29,7 +29,7 @@ using ::testing::SizeIs;
 
 using Made = FeedMakers::Made;
 
-// Asks for feeds, and notes which are begun and how requests end.
+// Asks for feeds. Notes which feeds the makers begin, and how each request ends.
 class FeedMakersTest : public testing::Test {
  protected:
   struct Asked {
@@ -102,7 +102,7 @@ TEST_F(FeedMakersTest, ThePeerWhoseFeedTakesForEverKeepsNoOtherWaiting) {
 }
 
 TEST_F(FeedMakersTest, PeersTakeTurnsHoweverManyFeedsEachWants) {
-  // Both makers are busy until all others wait.
+  // These two feeds keep both makers busy, so all later requests wait in line.
   const auto x = Ask("x", "x");
   ASSERT_TRUE(Begins(1));
   const auto y = Ask("y", "y");
@@ -110,10 +110,10 @@ TEST_F(FeedMakersTest, PeersTakeTurnsHoweverManyFeedsEachWants) {
   std::vector<std::shared_ptr<Asked>> asked;
   for (const char* const key : {"a1", "a2", "a3"}) asked.push_back(Ask("a", key));
   for (const char* const key : {"b1", "b2"}) asked.push_back(Ask("b", key));
-  // A feed that two peers want is made at the turn of the peer whose turn comes first.
+  // "c" wants the same feed as "a". The feed is made at the turn of "c", which comes first.
   asked.push_back(Ask("c", "a3"));
   for (const char* const key : {"a1", "a2", "a3", "b1", "b2"}) Finish(key);
-  Finish("x");  // One maker goes on; the other one is still busy with "y".
+  Finish("x");  // This maker goes on. The other maker is still busy with "y".
   for (const auto& one : asked) EXPECT_THAT(EndOf(one), IsOk());
   EXPECT_THAT(begun(), ElementsAre("x", "y", "a1", "a3", "b1", "a2", "b2"));
   Finish("y");
@@ -127,14 +127,15 @@ TEST_F(FeedMakersTest, ADatasetThatHangsKeepsOnlyTheFeedsThatReadItWaiting) {
   const auto behind = Ask("b", "b hung", {1, 2});
   Finish("c");
   EXPECT_THAT(EndOf(Ask("c", "c", {3})), IsOk());
-  // Its peer's turn ends when it is slow.
+  // "a" gets no second feed until its first feed counts as slow.
   Finish("a");
   const auto own = Ask("a", "a", {3});
   for (int i = 1; i < FeedMakers::kSlowTicks; ++i) makers_.Tick();
   EXPECT_FALSE(own->ended);
   makers_.Tick();
   EXPECT_THAT(EndOf(own), IsOk());
-  // A feed that waits for the slow one takes no maker, and other feeds of its datasets are made.
+  // The feed "b hung" waits for dataset 1 and takes no maker. It also reads dataset 2, but other
+  // feeds of dataset 2 are made.
   for (const char* const key : {"b", "d"}) Finish(key);
   EXPECT_THAT(EndOf(Ask("b", "b", {2})), IsOk());
   EXPECT_THAT(EndOf(Ask("d", "d", {2})), IsOk());

@@ -29,7 +29,7 @@ using ::testing::Not;
 
 class ServedFeedsTest : public testing::Test {
  protected:
-  // A catalogue of the dataset `far`, on a web server, and the same as files: `near`.
+  // A catalogue of two datasets with the same shard: `far` on a web server, and `near` as a file.
   Catalogue Open() {
     const std::string shard = TestShards({40})[0];
     v1::ServerConfig config;
@@ -50,7 +50,7 @@ class ServedFeedsTest : public testing::Test {
                                      "outputs { name: 'label' feature: 'label' }"));
   }
 
-  // `near` of records whose weight is not `excluded`.
+  // A feed of the records of `near` whose weight is not `excluded`.
   static v1::FeedSpec WhereSpec(int excluded, int seed = 1) {
     v1::FeedSpec spec = Spec("near", seed);
     spec.set_tail(v1::PAD);
@@ -138,7 +138,7 @@ TEST_F(ServedFeedsTest, ListsOfFeedsThatNobodyReadsMakeRoomForOthers) {
   }
   EXPECT_THAT(find(1000), StatusIs(absl::StatusCode::kResourceExhausted,
                                    AllOf(HasSubstr("64 lists"), HasSubstr("32 of those in use"))));
-  // Feeds of the same conditions find their lists.
+  // A feed with the same condition as a kept list uses that list.
   EXPECT_THAT(find(5), IsOk());
   read.pop_back();
   EXPECT_THAT(find(1000), IsOk());
@@ -181,7 +181,7 @@ TEST_F(ServedFeedsTest, ARefusedPeerDoesNotTakeTheListsOfAFreshFeedOfAnother) {
   }
   EXPECT_EQ(read.size(), 32);
   EXPECT_THAT(Find(feeds, WhereSpec(1000)), IsOk());
-  // A list that was not asked for lately makes room.
+  // When nobody has asked for a list for kFreshTicks, the list may be dropped for another one.
   for (int64_t i = 0; i < ServedFeeds::kFreshTicks; ++i) feeds.Tick();
   read.pop_back();
   EXPECT_THAT(Resolve(feeds, WhereSpec(100), "b"), IsOk());

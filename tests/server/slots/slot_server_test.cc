@@ -70,13 +70,13 @@ class SlotServerTest : public testing::Test {
   std::shared_ptr<SlotSession> Claim(absl::string_view session) const {
     return server_->Claim(session).session;
   }
-  // The reason why this client gets no session.
+  // Why the server does not give `session` to a stream.
   v1::NotShared RefusalOf(absl::string_view session) const {
     const StreamSlots slots = server_->Claim(session);
     EXPECT_EQ(slots.session, nullptr);
     return slots.not_shared;
   }
-  // The next offer to the client, which the server has already sent.
+  // The next offer that the client receives. REQUIRES: the server has already sent it.
   static SlotOffer OfferTo(const SlotSocket& client) {
     const auto packet = client.Receive();
     EXPECT_TRUE(packet.ok() && packet->has_value());
@@ -86,7 +86,7 @@ class SlotServerTest : public testing::Test {
     EXPECT_THAT(offer, IsOk());
     return *std::move(offer);
   }
-  // Waits until the poller's thread has heard the client.
+  // Waits until the poller's thread has read the client's message, and so has dropped `owner`.
   static void WaitUntilDropped(const std::weak_ptr<const void>& owner) {
     EXPECT_TRUE(WaitUntil([&] { return owner.expired(); }));
   }
@@ -128,7 +128,7 @@ TEST_F(SlotServerTest, AConnectionWithoutAHelloMatchesNoSession) {
   const SlotSocket silent = Connect();
   EXPECT_EQ(Claim(""), nullptr);
   EXPECT_EQ(Claim(Id('\0')), nullptr);
-  // The client may still say hello.
+  // The client that was silent may still say hello.
   EXPECT_THAT(silent.Send(EncodeSlotHello(Id('a'))), IsOk());
   EXPECT_NE(Claim(Id('a')), nullptr);
 }
@@ -141,7 +141,7 @@ TEST_F(SlotServerTest, WhoBreaksTheProtocolBeforeAStreamIsHungUpOn) {
   const SlotSocket with_descriptor = Connect();
   EXPECT_THAT(with_descriptor.Send(EncodeSlotHello(Id('c')), STDERR_FILENO), IsOk());
   Claim(Id('x'));
-  EXPECT_EQ(Claim(Id('a')), nullptr);  // The second call reads the client's second message.
+  EXPECT_EQ(Claim(Id('a')), nullptr);  // Reads the client's second message.
   EXPECT_EQ(Claim(Id('b')), nullptr);
   EXPECT_EQ(Claim(Id('c')), nullptr);
   for (const SlotSocket* client : {&garbage, &with_descriptor}) {
@@ -162,7 +162,7 @@ TEST_F(SlotServerTest, MoreSessionsThanAllowedGetNothing) {
 TEST_F(SlotServerTest, AServerWithoutDescriptorsSaysSoAndFindsTheClientLater) {
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  // One descriptor is left, and the client takes it.
+  // The limit leaves one free descriptor. The client's socket takes it, so the server has none.
   const int left = dup(STDIN_FILENO);
   ASSERT_GE(left, 0);
   close(left);
@@ -186,8 +186,8 @@ TEST_F(SlotServerTest, AFloodOfConnectionsDoesNotKeepOthersOut) {
 }
 
 TEST_F(SlotServerTest, ConnectionsThatAskForNothingKeepNobodyOut) {
-  // These are more connections than the socket's queue holds, and none ever asks for a stream.
-  // `Connect` itself fails while the queue is full.
+  // These are more connections than the socket's queue holds, and none of these clients asks for a
+  // stream. `Connect` fails while the queue is full.
   for (int i = 0; i < 1000; ++i) {
     ASSERT_TRUE(WaitUntil([&] { return SlotSocket::Connect(path()).ok(); })) << i;
   }
@@ -230,7 +230,7 @@ TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredWithTheNextOffer) {
   ASSERT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
   EXPECT_THAT(OfferTo(client).retired, ElementsAre(gone_id));
   ASSERT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
-  // The offer retires the memory of the offer before. It does not retire `gone` again.
+  // This offer retires the memory of the previous offer. It does not retire `gone` again.
   EXPECT_THAT(OfferTo(client).retired, testing::SizeIs(1));
 }
 
@@ -378,8 +378,8 @@ TEST_F(SlotServerTest, AFloodWhileAnotherIsServed) {
   std::vector<std::shared_ptr<const SealedMemory>> memory;
   for (int i = 0; i <= kFlood; ++i) {
     memory.push_back(Memory());
-    // The first return holds the server's thread in the middle of the flood, until all has been
-    // sent.
+    // The server's thread reads the first return and then waits in this owner, until the clients
+    // have sent all their returns.
     ASSERT_EQ(a->Lend(memory.back(), Owner([&heard, &go_on, i] {
                         EXPECT_THAT(heard.Push(i == 0 ? "first" : "flood"), IsOk());
                         if (i == 0) go_on.Pop().status().IgnoreError();

@@ -60,8 +60,9 @@ std::map<std::string, double> NumbersOf(const std::string& dom) {
   return numbers;
 }
 
-// A real server. The browser opens its page through a second address, whose page is not completely
-// loaded until some events have come: a browser without a screen ends once all is loaded.
+// A real server. The browser opens the server's page at a second address, which adds an image to
+// the page. This image loads until some events have come. Without the image the browser, which has
+// no screen, would end as soon as it has loaded the page.
 class StatusPageBrowserTest : public testing::Test {
  protected:
   static constexpr int kEvents = 20;
@@ -98,7 +99,7 @@ class StatusPageBrowserTest : public testing::Test {
     if (request.path == "/slow.png") {
       PageAnswer answer;
       answer.next_event = [this]() -> std::optional<std::string> {
-        // After the last event the page gets some time to take it in.
+        // After the last event the page gets some time to show the event.
         if (events_ >= kEvents || (ended_ && ++idle_ > 500)) return std::nullopt;
         return "";
       };
@@ -156,7 +157,7 @@ class StatusPageBrowserTest : public testing::Test {
   const TempFolder folder_;
   int admin_port_ = 0, page_port_ = 0;
   std::atomic<int> events_ = 0;
-  bool ended_ = false;  // These two are of the thread of `front_`.
+  bool ended_ = false;  // Only the thread of `front_` uses this and `idle_`.
   int idle_ = 0;
   std::function<void()> at_event_;
   std::unique_ptr<Server> server_;
@@ -175,7 +176,7 @@ TEST_F(StatusPageBrowserTest, ItsNumbersAreThoseOfTheMetrics) {
   ASSERT_THAT(metrics, IsOk());
   int compared = 0;
   for (const auto& [series, value] : metrics->series) {
-    // These change all the time, or are not on the page.
+    // These series change all the time, or are not on the page.
     if (absl::StrContains(series, "cpu_seconds") || absl::StrContains(series, "resident") ||
         absl::StrContains(series, "admin_answers") || absl::StrContains(series, "grpc_server") ||
         absl::StrContains(series, "build_info") || absl::StrContains(series, "step_wait_seconds")) {
@@ -199,7 +200,7 @@ TEST_F(StatusPageBrowserTest, AStreamThatBeginsAppearsByItself) {
   const std::string row = Between(page.dom, "<table id=\"streams-table\">", "</tbody>");
   EXPECT_THAT(row, AllOf(HasSubstr("<th scope=\"row\">1</th><td>test</td><td>ipv4:127.0.0.1:"),
                          Not(HasSubstr("<td>0</td>"))));
-  // Its pictures have come, too.
+  // The page also has pictures of the stream's images.
   EXPECT_THAT(Between(page.dom, "id=\"pictures-words\">", "</p>"),
               AllOf(HasSubstr("From test, step "), HasSubstr("normalize undone")));
   EXPECT_THAT(Between(page.dom, "id=\"pictures-list\">", "</ul>"),
@@ -217,8 +218,8 @@ TEST_F(StatusPageBrowserTest, ADrainIsTold) {
                               HasSubstr("<button id=\"pause\" type=\"button\">Go on</button>")));
 }
 
-// Returns the widths, and which elements reach beyond the window. Elements in a box that scrolls do
-// not count.
+// Returns the widths of the window and of the page, and the elements that reach beyond the window.
+// Leaves out elements in a box that scrolls.
 constexpr char kMeasure[] = R"js(
   const wide = [...document.querySelectorAll('body *')].filter(
       element => !element.closest('.scroll') &&
@@ -229,7 +230,8 @@ constexpr char kMeasure[] = R"js(
       .join(' ');
 )js";
 
-// The smallest contrast of a text with what is behind it (WCAG).
+// Returns "readable" if each text has the contrast with its background that WCAG demands. Otherwise
+// returns the smallest contrast and its element.
 constexpr char kContrast[] = R"js(
   const parse = text => text.match(/[\d.]+/g).map(Number);
   const light = ([r, g, b]) => {
@@ -254,7 +256,7 @@ constexpr char kContrast[] = R"js(
   return least[0] >= 4.5 ? 'readable' : least.join(' ');
 )js";
 
-// What a screen reader needs but the page does not have.
+// Lists the things that a screen reader needs and the page does not have.
 constexpr char kAccess[] = R"js(
   const missing = [];
   const want = (selector, test) => {
@@ -276,7 +278,7 @@ constexpr char kAccess[] = R"js(
   return 'missing:' + missing.join(' ');
 )js";
 
-// The page without its script. The script would ask a server, and a frame has none.
+// The page without its script. The script would send requests to a server, and here there is none.
 std::string Still(const ServerView& view) {
   std::string page = StatusPage(view);
   const size_t script = page.find("<script>");

@@ -73,7 +73,7 @@ TEST_F(TrainerWaitsTest, AReportThatComesTooSoonIsIgnored) {
 
 TEST_F(TrainerWaitsTest, AReportThatKnowsNothingIsNotKept) {
   waits_.Add("a", 1, {});
-  Say("a", 0, 0.5);  // The client has no number.
+  Say("a", 0, 0.5);  // 0: the client has no number.
   EXPECT_EQ(waits_.size(), 0u);
   // A report without `waits` does not replace an earlier one that has it.
   Say("a", 1, 0.5);
@@ -103,10 +103,10 @@ TEST_F(TrainerWaitsTest, AnyNumberOfPeersTakesABoundedNumberOfReports) {
   };
   const int most = static_cast<int>(kMaxTrainers);
   for (int i = 0; i < 2 * most; ++i) say(absl::StrCat("peer ", i), 7);
-  // The oldest have gone.
+  // The oldest reports were dropped.
   EXPECT_EQ(waits_.Of("peer 0", 7), TrainerReport());
   EXPECT_THAT(waits_.Of(absl::StrCat("peer ", most), 7).waits, Optional(0.5));
-  // A peer with many clients soon loses only reports of its own, and one of them for a newcomer.
+  // A peer with many clients soon loses only its own reports, one for each report of a newcomer.
   for (uint64_t client = 1; client <= 100; ++client) say("loud", client);
   for (int i = 0; i < 10; ++i) say(absl::StrCat("newcomer ", i), 7);
   for (int i = 0; i < 10; ++i) {

@@ -93,7 +93,7 @@ TEST(SlowStepsTest, AStepThatComesAfterOneOfTheNextMinuteIsInItsOwn) {
     steps.Add("a", {"a"}, Step(100 + i, 2, 0, 10));
     steps.Add("a", {"a"}, Step(200 + i, 2, 0, 9));
   }
-  // Minute 10 took the place of minute 0, and no other minute has gone.
+  // Minute 10 took the place of minute 0. The steps of all other minutes are still there.
   EXPECT_THAT(NumbersOf(steps.Read(All).made), ElementsAre(100, 101, 102, 103, 104, 200, 201, 202,
                                                            203, 204, 8, 7, 6, 5, 4, 3, 2, 1));
 }

@@ -100,7 +100,7 @@ TEST_F(StreamTraceTest, AStepHasTheStagesOfItsSlowestSliceAndTheSendingOfAll) {
   EXPECT_EQ(step.times.send, Ms(7));
   EXPECT_EQ(HexOf(step.trace), "4bf92f3577b34da6a3ce929d0e0e4736");
   EXPECT_EQ(step.ended, absl::FromUnixSeconds(1'000'000'100) + Ms(14));
-  // The second step has nothing of the first.
+  // No times of the first step were added to the second step.
   EXPECT_EQ(lists.made[1].times.send, Ms(1));
   EXPECT_EQ(lists.made[1].times.read, Ms(0));
 }
@@ -180,13 +180,14 @@ TEST_F(StreamTraceTest, ACallWithoutATraceBeginsOneIfThereIsACollector) {
 TEST_F(StreamTraceTest, OfStepsThatAreNotSlowOnlySomeHaveSpans) {
   const auto tracer = MakeTracer(true);
   StreamTrace stream(*tracer, tracer->Begin(Parent(true)), {.dataset = "a", .core_end = 1});
-  // The first ones are the slowest so far. The clock moves by 1 ms with each: 1 s in all.
+  // The first steps count as slow, because no slower step came before. The clock moves by 1 ms with
+  // each step: by 1 s in all.
   for (int i = 0; i < 1000; ++i) SendStep(stream, i);
   EXPECT_EQ(tracer->span_counts().no_room, 0);
   const size_t spans = Sent().size();
   const size_t slow = SlowSteps::kSlowestMade;
   EXPECT_GE(spans, slow + static_cast<size_t>(Tracer::kStepSpansAtOnce));
-  // Two minutes, at most.
+  // This second lies in two minutes at most, each with `slow` slow steps.
   EXPECT_LE(spans, 2 * slow + static_cast<size_t>(Tracer::kStepSpansAtOnce +
                                                   Tracer::kStepSpansPerSecond + 1));
 }
