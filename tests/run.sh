@@ -8,7 +8,7 @@
 #   tests/run.sh SECTION..   only these, one after the other:
 #     format    clang-format over every source; the reference of the installed headers has no warning
 #     build     the release build, without a warning
-#     release   the same and its tests
+#     release   the same build, and its tests
 #     bench     builds every benchmark and runs it once, briefly
 #     chaos     faults on purpose, the quick part (tests/chaos/run.sh)
 #     prometheus  alerts and dashboard, with Debian's Prometheus beside a real server
@@ -41,9 +41,9 @@
 #   tests/run.sh deploy      deploy/kubernetes: renders it, compares it with Kubernetes' schemas, and runs its
 #                            containers' commands without a cluster. deploy/systemd: the units, and the
 #                            server as they run it. deploy/slurm: a job, with stubs for Slurm's commands.
-#                            deploy/Containerfile: builds the images and starts them. Takes packages from
-#                            PyPI and Debian's mirror and, where no kubectl is, Kustomize from Go's proxy,
-#                            and needs root, so --all leaves it out
+#                            deploy/Containerfile: builds the images and starts them. Needs root, and takes
+#                            packages from PyPI and Debian's mirror, so --all leaves it out. On a machine
+#                            without kubectl, also takes Kustomize from Go's proxy
 #
 #   tests/run.sh aarch64     cross-builds for aarch64, and shows under QEMU that its bytes are those of x86-64,
 #                            also with the wheel. Takes arm64 packages of Debian and NumPy from PyPI, and QEMU

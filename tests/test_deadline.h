@@ -14,11 +14,11 @@
 
 namespace systole {
 
-// The limit is longer than any test takes on a machine several times slower, and so short that
-// `tests/run.sh --all` still has time to name the test that hangs. It is also longer than
-// kLongestWait of tests/wait_until.h and, without sanitizers, than kStuckAfter of
-// tests/system/process.cc: their messages say more about what hangs. It is below test_timeout in
-// tests/CMakeLists.txt.
+// The limit is longer than any test takes, also on a machine that is several times slower. It is
+// also longer than kLongestWait of tests/wait_until.h and, without sanitizers, than kStuckAfter of
+// tests/system/process.cc, because the messages of those limits say more about the wait. It is
+// below test_timeout in tests/CMakeLists.txt, so that the program can still name the test that
+// hangs.
 constexpr unsigned kTestSeconds = 1000;
 
 // Gives the program `seconds` from now on. After that it writes "FAILED: `what` is still running

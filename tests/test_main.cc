@@ -42,8 +42,8 @@ std::string FilterOf(const std::vector<std::string>& files) {
   return filter;
 }
 
-// Whether each test stands in a file of tests. --tests_of names only such files, so it would leave
-// out a test in a header.
+// Whether each test stands in a file *_test.cc or *_fuzzer.cc. --tests_of names only such files, so
+// a run with --tests_of would leave out a test in a header.
 bool AllStandInFilesOfTests() {
   const testing::UnitTest& program = *testing::UnitTest::GetInstance();
   for (int i = 0; i < program.total_test_suite_count(); ++i) {
@@ -63,8 +63,9 @@ bool AllStandInFilesOfTests() {
 
 int main(int argc, char** argv) {
   testing::InitGoogleMock(&argc, argv);
-  // abseil makes its table of errno's texts at first use. Debian's abseil is not instrumented, so
-  // ThreadSanitizer sees no lock there. So the table is made before there are threads.
+  // abseil makes its table of errno's texts at first use, under a lock. Debian's abseil is not
+  // instrumented, so ThreadSanitizer does not see this lock and would report a race. So the table
+  // is made before there are threads.
   absl::ErrnoToStatus(ENOENT, "").IgnoreError();
   bool one_thread = false;
   for (int i = 1; i < argc; ++i) {

@@ -10,8 +10,8 @@ have built BUILD_FOLDER.
 A source that passed is checked again only after a change of something that clang-tidy reads: the
 source, a file that it includes, its compile command, .clang-tidy or clang-tidy itself. For each
 source that passed there is an empty file in ~/.cache/systole/tidy (or under $XDG_CACHE_HOME). Its
-name is the SHA-256 of all that. The file is removed 30 days after its last use. To check everything
-anew, remove the folder.
+name is the SHA-256 of all that clang-tidy reads for the source. The file is removed 30 days after
+its last use. To check everything anew, remove the folder.
 
 Exit status: 0 if there is no finding, 1 if there is one, 2 for wrong arguments.
 """
@@ -37,7 +37,7 @@ OPTIONS = [
 KEPT_SECONDS = 30 * 24 * 3600
 
 
-# The tree may lie in another folder next time, so no key may hold its path.
+# The tree may be in another folder at the next run. So TREE is removed from all that is hashed.
 TREE = os.getcwd().encode()
 
 
@@ -72,8 +72,8 @@ def check(build: str, source: str) -> tuple[bool, str]:
     done = subprocess.run(
         ["clang-tidy", "-p", build, *OPTIONS, source], capture_output=True, text=True, check=False
     )
-    # clang-tidy counts warnings in other libraries' headers and does not show them. These counts
-    # would drown the findings.
+    # clang-tidy prints how many warnings other libraries' headers have, but not the warnings. These
+    # lines would hide the findings.
     said = (done.stdout + done.stderr).splitlines()
     said = [line for line in said if not re.fullmatch(r"\d+ warnings? generated\.", line)]
     return done.returncode == 0, "\n".join(said)

@@ -1,6 +1,6 @@
 // Checks a source tree against LayerRules: includes and links, foreign libraries, reserved words,
-// sizes, folder names and the top level. It works on text, so a test can pass a tree that breaks a
-// rule and expect the violation.
+// sizes, folder names and the top level. The checks work on text, so a test can give them a tree
+// that breaks a rule and expect the violation.
 //
 // Thread-safe: pure functions; only ReadTree touches the disk.
 #ifndef SYSTOLE_TESTS_LAYERS_LAYER_CHECK_H_
@@ -59,13 +59,14 @@ std::vector<std::string> CheckReservedWords(const LayerRules& rules,
 // first, which shows that the header compiles alone.
 std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources);
 // A file that uses a name of rules.precompiled must include the name's header, or one of the tree's
-// headers that includes it. A build that has the header precompiled would not notice.
+// headers that includes it. A build that has the header precompiled would not notice that this
+// include is missing.
 std::vector<std::string> CheckPrecompiledNames(const LayerRules& rules,
                                                const std::vector<SourceFile>& sources);
 // No file may be longer than rules.max_lines. No header may be longer, together with the sources
 // that implement it, than rules.max_lines_of_header_and_sources. x.h is implemented by x.cc and by
-// each x_*.cc of its folder that has no header of its own. A source that fits two headers counts
-// for the longer name.
+// each x_*.cc of its folder that has no header of its own. If a source fits two headers, it counts
+// for the header with the longer name.
 std::vector<std::string> CheckSizes(const LayerRules& rules,
                                     const std::vector<SourceFile>& programs);
 std::vector<std::string> CheckFolders(const LayerRules& rules, const Tree& tree);

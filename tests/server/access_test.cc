@@ -179,7 +179,7 @@ TEST_F(AccessTest, WithoutAGoodCredentialNothingIsAnswered) {
     EXPECT_EQ(Resolve(spec, token).error_code(), grpc::StatusCode::UNAUTHENTICATED);
     EXPECT_EQ(Open("cats", token)->End().error_code(), grpc::StatusCode::UNAUTHENTICATED);
     EXPECT_EQ(Status(token).error_code(), grpc::StatusCode::UNAUTHENTICATED);
-    // The errors for an existing dataset and for another name must be equal.
+    // The error for a dataset that exists must equal the error for a dataset that does not exist.
     EXPECT_EQ(Describe("cats", token).error_message(), Describe("none", token).error_message());
   }
   EXPECT_THAT(Resolve(spec, "").error_message(), HasSubstr("Bearer TOKEN"));

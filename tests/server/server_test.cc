@@ -307,7 +307,7 @@ class QuietConnectionsTest : public ServerTest {
     server_ = nullptr;
   }
 
-  // Returns false if this machine has no such address.
+  // Restarts the server at `address`. Returns false if this machine has no such address.
   bool Listen(const std::string& address) {
     stub_ = nullptr;
     server_ = nullptr;
@@ -770,7 +770,7 @@ TEST_F(ServerTest, AClientThatGoesAwayLeavesNothingBehind) {
     context.TryCancel();
     reader->Finish();
   }
-  // The server notices a moment later.
+  // The server notices a moment later that the clients have gone.
   EXPECT_TRUE(WaitUntil([&] {
     grpc::ClientContext context;
     v1::ServerStatusResponse response;
@@ -814,8 +814,8 @@ TEST_F(ServerTest, AClientThatStoppedReadingDoesNotHoldTheDrain) {
   const auto reader = stub_->StreamSteps(&context, Request(spec, 0, int64_t{1} << 40));
   v1::Chunk chunk;
   ASSERT_TRUE(reader->Read(&chunk));        // The client reads no more.
-  server_->Drain(absl::Milliseconds(300));  // It must return, with any result.
-  // Otherwise the destructor could wait for the kernel to give up this client.
+  server_->Drain(absl::Milliseconds(300));  // Must return, with any result.
+  // Without this the server's destructor could wait until the kernel gives this client up.
   context.TryCancel();
 }
 

@@ -426,7 +426,7 @@ TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
   const auto client = Client(/*share_memory=*/true, 5);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
-  server_ = nullptr;  // The server uses the clock.
+  server_ = nullptr;  // Before the clock, which it uses.
 }
 
 TEST_F(SharedMemoryTest, AClientThatGivesASlotBackTwiceGoesOnAsBytes) {

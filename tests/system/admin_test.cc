@@ -54,7 +54,7 @@ TEST_F(SystemAdminTest, AServerThatReadsItsIndexesLivesAndIsNotReady) {
   EXPECT_EQ(HttpGet(port, "/livez").status, 200);
   EXPECT_THAT(HttpGet(port, "/readyz").body, HasSubstr("starting"));
   EXPECT_EQ(HttpGet(port, "/readyz").status, 503);
-  // A signal still ends it at once.
+  // A server that is still starting ends at once when it gets a signal.
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait().signal, SIGTERM);
 }

@@ -203,7 +203,7 @@ TEST(BucketTest, AServerWritesIndexesIntoABucketOnlyIfItIsTold) {
     EXPECT_THAT(LogOfServer(bucket, {"--write-index"}), Not(HasSubstr("index not kept")));
     const std::optional<std::string> index = bucket.Get("d/train-3.tfrecord.idx");
     EXPECT_TRUE(index.has_value() && bucket.Get("d/train-3.tfrecord.idx.hash").has_value());
-    // The next server reads these indexes, and scans nothing.
+    // The next server reads these indexes, and scans no shard.
     const size_t before = bucket.server().requests().size();
     EXPECT_THAT(LogOfServer(bucket, {}), Not(HasSubstr("index")));
     for (size_t i = before; i < bucket.server().requests().size(); ++i) {
@@ -388,7 +388,8 @@ TEST(BucketTest, WhyNoManifestsCanBeLookedForIsTold) {
   StubBucket bucket({.sign = kSign});
   PutShards(bucket, folder);
   bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
-    // This is the list of the folder. The list for the pattern has a longer prefix.
+    // Only the request that lists the folder ends like this. The request that lists the pattern has
+    // a longer prefix.
     if (!absl::EndsWith(request.target, "prefix=d%2F")) return std::nullopt;
     return RefuseInXml(400, "OddRefusal");
   });
@@ -477,7 +478,7 @@ TEST(BucketTest, AFeedInTheProcessHasTheSameStepsAndReadsNothingOfAReplacedObjec
     }
   };
   for (int i = 0; i < 50; ++i) {
-    // From here on, only a feed that keeps everything goes on with the shards that it opened.
+    // Replaces a shard. Then only a feed that has kept everything still has the old shard's bytes.
     if (i == 8) bucket.Put("d/train-1.tfrecord", Shard(16, 16));
     const auto want = from_files->Next();
     ASSERT_THAT(want, IsOk());

@@ -122,7 +122,7 @@ TEST_F(CheckpointSystemTest, OtherCoresMayGoOnAndAnotherFeedMayNot) {
   EXPECT_THAT(shuffled.err, AllOf(HasSubstr("eight.ckpt"), HasSubstr("seed, shuffle, select")));
 }
 
-// The saved run has had 3 steps of 16 examples.
+// The run is saved after 3 steps of 16 examples.
 TEST_F(CheckpointSystemTest, ARunGoesOnWithAnotherBatchAndSaysHowManyExamplesItSkips) {
   const std::string file = folder_ / "three.ckpt", later = folder_ / "later.ckpt";
   // The dataset for validation does not exist, so the run ends when it begins to validate.
@@ -168,8 +168,8 @@ TEST_F(CheckpointSystemTest, ARunGoesOnWithAnotherBatchAndSaysHowManyExamplesItS
   }
 }
 
-// A mixture has no passes, so its epochs only count examples: with batches of 16, an epoch has 80
-// examples, not all 90.
+// A mixture has no passes over its records, so an epoch is only a number of full steps. With
+// batches of 16 these steps have 80 examples, not all 90.
 TEST_F(CheckpointSystemTest, ARunOfAMixtureGoesOnWithAnotherBatch) {
   const auto mixture = [&](int batch) {
     return WriteSpec("mixture.textproto",
@@ -188,7 +188,7 @@ TEST_F(CheckpointSystemTest, ARunOfAMixtureGoesOnWithAnotherBatch) {
   const emulator::Checkpoint end = Read(file);
   EXPECT_EQ(end.trainer.steps, 3 * 5 + 5);
   EXPECT_EQ(end.loop.epochs[3].training.examples, 90);
-  // The position is that after 14 + 5 steps of 18 examples. An epoch counts as 90 examples.
+  // 14 + 5 steps of 18 examples come before the position. In a position, an epoch has 90 examples.
   EXPECT_EQ(ResumeToken::Decode(end.feed_token)->position,
             (FeedPosition{.epoch = 3, .examples = 72}));
   const Finished again = RunSystole(TrainArgs(mixture(18), 5, file, {"--resume", file}));

@@ -80,8 +80,8 @@ TEST_F(ConnectionsTest, AServerWithoutDescriptorsServesAgainWhenConnectionsClose
   const auto server = Serve({"--max-connections", "1000", "--max-connections-per-peer", "1000"},
                             {.open_files = 128});
   ASSERT_NE(server, nullptr);
-  // UndefinedBehaviorSanitizer opens a descriptor when it first meets a class, so a feed runs
-  // before the flood.
+  // UndefinedBehaviorSanitizer needs a descriptor when it first checks an object of a class. So a
+  // feed runs before the flood takes all descriptors.
   ExpectFed(*server);
   {
     std::vector<OwnedFd> clients;

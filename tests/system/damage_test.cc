@@ -1,5 +1,5 @@
 // One bit is flipped in one record of one shard. `verify` names the record, a FAIL feed ends, and a
-// MASK feed goes on with that place empty and everything else unchanged.
+// MASK feed goes on: the record's place is empty and everything else is unchanged.
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,9 +23,9 @@ using ::testing::HasSubstr;
 
 constexpr int kRecords = 64;
 constexpr int kVictim = 23;         // A record in the middle.
-constexpr int kPayloadBytes = 300;  // All records have this size,
+constexpr int kPayloadBytes = 300;  // Of every record.
 constexpr int kFrameBytes = 12 + kPayloadBytes + 4;
-constexpr int kVictimOffset = kVictim * kFrameBytes;  // so the record begins here.
+constexpr int kVictimOffset = kVictim * kFrameBytes;
 
 struct Flip {
   const char* name;

@@ -21,8 +21,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr int kRecordBytes = 64 << 10;
-// A step has 4 MiB, and all steps 640 MiB. That is more than a client prefetches, so a feed that
-// nobody reads still has steps to fetch.
+// A step has 4 MiB, and all steps have 640 MiB. A client prefetches less than that. So while nobody
+// reads a feed's output, the feed has steps that are not fetched yet.
 constexpr int kSteps = 160;
 
 class FailoverTest : public testing::Test {
@@ -47,7 +47,7 @@ class FailoverTest : public testing::Test {
             spec_,  "--digest", "--steps", absl::StrCat(kSteps)};
   }
 
-  // Starts a feed, reads its first line, and then lets it wait for a reader.
+  // Starts a feed and reads its first line. Then the feed waits until somebody reads more lines.
   static std::unique_ptr<Process> FeedInMidStream(const std::string& servers, std::string* line) {
     std::vector<std::string> args = FeedArgs(servers);
     args.insert(args.begin(), SystoleProgram());

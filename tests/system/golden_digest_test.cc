@@ -121,7 +121,8 @@ TEST(GoldenDigestTest, EveryShippedSpecGivesTheBytesOfItsGoldenFile) {
     const std::string shards = folder / absl::StrCat("copy", copy);
     ASSERT_EQ(RunSystole({"pack", folder / "images", shards, "--shards", "1"}).exit_code, 0);
   }
-  // Shipped specs name several datasets of images. Here all of them have the same records.
+  // Shipped specs name several datasets of images. In this test all these datasets have the same
+  // records.
   std::vector<std::string> args;
   for (const std::string name : {"flowers", "flowers-validation", "photos", "photos-validation"}) {
     args.insert(args.end(), {"--dataset", absl::StrCat(name, "=", folder / "copy*.tfrecord")});
@@ -133,7 +134,7 @@ TEST(GoldenDigestTest, EveryShippedSpecGivesTheBytesOfItsGoldenFile) {
     const std::string shard = folder / absl::StrCat(name, ".tfrecord");
     args.insert(args.end(), {"--dataset", absl::StrCat(name, "=", shard)});
   }
-  // No shard of the scores ends where one of the pictures does.
+  // The scores are split into shards at other records than the pictures.
   constexpr int kScores = kImages * kCopies;
   folder.Write("teacher-0.tfrecord", TeacherShard(0, kScores / 3));
   folder.Write("teacher-1.tfrecord", TeacherShard(kScores / 3, kScores));

@@ -23,10 +23,12 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// The bound is a sum (client/servers/README.md). It has the bytes that nobody asked for, the bytes
-// that a stream may be sent ahead, twice those bytes while gRPC reads them, the bytes that come
-// between two counts of the client, and the program. Without the client's limits, memory would be
-// several times as much.
+// The bound is the sum of these (client/servers/README.md):
+//   * the bytes that nobody asked for
+//   * the bytes that a server may send ahead on a stream, and twice as many while gRPC reads them
+//   * the bytes that come between two times when the client counts bytes
+//   * the program itself
+// Without the client's limits, the program would use several times as much memory.
 constexpr int64_t kMostBytes = (kAddressSanitizer ? 768 : 192) * kMiB;
 constexpr int64_t kFloodBytes = 1024 * kMiB;
 constexpr char kCutOff[] = "16 MiB more than was asked for";

@@ -1,4 +1,4 @@
-// Signals ask the real program to end.
+// Signals end the real programs.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>

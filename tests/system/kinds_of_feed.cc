@@ -97,8 +97,9 @@ v1::FeedSpec KindOfFeed::Spec(const RowsOfArrays& rows, const FeedCut& cut) cons
 std::vector<KindOfFeed> KindsOfFeed(int rows) {
   SYSTOLE_CHECK(rows % 32 == 0 && rows >= 96);
   const std::string not_three = "select { where { feature: 'label' not_in: 3 } } ";
-  const int64_t chosen = rows * 3 / 4 * 7 / 8;  // Rows that meet it, after the first quarter.
-  constexpr int64_t kTaken = 35;                // So `all` is 288 for 384 rows.
+  // The rows after the first quarter that meet the condition `not_three`.
+  const int64_t chosen = rows * 3 / 4 * 7 / 8;
+  constexpr int64_t kTaken = 35;  // With 384 rows, `all` is 288, a multiple of kFeedUnit.
   const int64_t all = 1 + chosen + kTaken;
   return {
       {.name = "Arrays",

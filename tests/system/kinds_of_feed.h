@@ -1,6 +1,7 @@
 // Feeds of several kinds over the rows of one table of arrays: all rows, rows that meet a
 // condition, and mixtures whose weights change. A feed of each kind can be cut into steps of any
-// batch that the tests use. Whoever makes it, and however it is cut, its examples are the same.
+// batch that the tests use. Its examples do not depend on the batch, nor on the program that makes
+// the feed.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_SYSTEM_KINDS_OF_FEED_H_
@@ -24,11 +25,12 @@ struct FeedCut {
   int global_batch = 0;  // Divides kFeedUnit.
   int num_cores = 1;     // Divides the batch.
 };
-// Weights change only where the number of examples, counted since the feed's or the epoch's
-// beginning, is a multiple of this.
+// Weights change where the number of examples, counted since the feed's or the epoch's beginning,
+// is a multiple of this number. Only one change comes 7 examples later, in the middle of a step.
 inline constexpr int kFeedUnit = 48;
 
-// Row i has the label i % 8 and an image of `image_width` * 12 bytes, each of which depends on i.
+// Row i has the label i % 8 and an image of `image_width` * 12 bytes. Each of these bytes depends
+// on i.
 class RowsOfArrays {
  public:
   RowsOfArrays(int rows, int image_width);
@@ -50,14 +52,15 @@ class RowsOfArrays {
 
 struct KindOfFeed {
   std::string name;  // Only letters, because names of tests contain it.
-  // The spec without cut, weights and outputs. It names the dataset "rows".
+  // The spec without the fields of the cut, weights and outputs. It names the dataset "rows".
   std::string members;
   int num_members = 1;
   // Records that the members have together.
   int64_t num_records = 0;
   bool pads = false;  // Whether the tail is padded (tail: PAD).
-  // At these examples, counted since the beginning, the weights change: (example, weights). The
-  // spec names the step that begins there, if there is one, and otherwise the example.
+  // Pairs (example, weights): the weights change at this example, counted since the beginning of
+  // the feed. If a step begins at the example, the spec names the step. Otherwise it names the
+  // example.
   std::vector<std::pair<int64_t, std::string>> changes = {};
 
   // The text of the spec, with outputs of the rows' features.

@@ -1,5 +1,5 @@
-// A server is compiled with one libjpeg, and runs with any library that is installed under the same
-// name.
+// A server is compiled with one libjpeg, but loads the library that is installed under this name.
+// These tests start servers with other libraries.
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -93,8 +93,8 @@ TEST_F(LibjpegTest, AnotherBuildIsAnotherContentVersion) {
   const size_t at = digit / 2;
   library[at] = '\x11';
   folder_->Write("libjpeg.so.62", library);
-  // Before the build id there is the padded name "GNU", and before that the note's type. The change
-  // makes the type unknown.
+  // The 8 bytes before the build id are the type of the note and then the padded name "GNU". This
+  // changes the type to an unknown type.
   library[at - 8] = '\x77';
   const TempFolder unnamed;
   unnamed.Write("libjpeg.so.62", library);
@@ -107,7 +107,7 @@ TEST_F(LibjpegTest, AnotherBuildIsAnotherContentVersion) {
   EXPECT_THAT(StatusOf(**other).content_version(),
               HasSubstr(absl::StrCat("+libjpeg-build-11", std::string(kBuildId).substr(2))));
   EXPECT_THAT(StatusOf(**unknown).content_version(), HasSubstr("+libjpeg-unknown-headers-2.1.5"));
-  // Both libraries still have libjpeg's code, so our decoder works with both.
+  // `other` and `unknown` run with unchanged code of libjpeg, so our decoder works there.
   EXPECT_EQ(StatusOf(**other).jpeg_fallback(), "");
   EXPECT_EQ(StatusOf(**unknown).jpeg_fallback(), "");
   const Finished mixed = Digest(absl::StrCat((*ordinary)->address(), ",", (*other)->address()));

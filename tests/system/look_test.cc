@@ -63,7 +63,8 @@ TEST_F(LookTest, WritesAPageOfTheFirstExamples) {
   EXPECT_THAT(page, AllOf(HasSubstr(server_->address()), HasSubstr("2 × 24 × 32 × 3"),
                           HasSubstr("normalize undone"), HasSubstr("<dd>40</dd>"),
                           HasSubstr("image: fused: decode_jpeg, ")));
-  // The record that came is the record that the order has at that place.
+  // The page shows for each place the record that the order has there ("record N"), and the record
+  // id that came ("id N"). They must be the same.
   for (int record = 0; record < 40; ++record) {
     EXPECT_EQ(CountOf(page, absl::StrCat("<span>record ", record, "<")),
               CountOf(page, absl::StrCat("<span>id</span> <b>", record, "<")));

@@ -69,8 +69,9 @@ TEST_F(MembersTest, AMixtureIsTheSameFromAnyServersAndFromAnyStep) {
   EXPECT_EQ(lines, std::vector<std::string>(wanted.begin() + 5 * 8, wanted.end()));
 }
 
-// Mixtures of `a`'s first half, its second half, and `b`. Changes of the weights let the second
-// half and `b` come in later, and the first half leave.
+// Mixtures of three members: the first half of `a`, the second half of `a`, and `b`. The second
+// half and `b` begin with weight 0 and get a larger weight later. In the end the first half has
+// weight 0.
 class ChangingWeightsTest : public MembersTest {
  protected:
   void SetWeights(const std::string& weights) const {
@@ -99,8 +100,8 @@ TEST_F(ChangingWeightsTest, TheFeedIsTheSameFromAnyServersAndFromAnyToken) {
   EXPECT_EQ(Lines(SortedByStepAndCore(Feed({"--server", two, "--steps", "12"}).out)), wanted);
   for (const int taken : {1, 2, 3, 4, 7, 9}) {
     SCOPED_TRACE(taken);
-    // The token is the same if this run's spec lacks the later changes, and if its weights are
-    // multiples of the others.
+    // This run's spec lacks the changes of weights that come after `taken` steps, and its last
+    // weights are multiples of those in the whole spec. Neither changes the token.
     SetWeights(taken > 7 ? absl::StrCat(kTwoChanges, "weights { from_step: 7 weights: [0, 3, 6] }")
                : taken > 3 ? kTwoChanges
                            : "weights { from_step: 0 weights: [9, 0, 0] } ");

@@ -60,7 +60,7 @@ class MemoryTest : public testing::Test {
     idle_bytes_ = server_->process().MemoryBytes("VmRSS");
   }
 
-  // Each stub has a connection of its own, as another client has.
+  // Each stub has a connection of its own, as if it were in another client.
   std::unique_ptr<v1::Systole::Stub> NewStub() const {
     grpc::ChannelArguments own_connection;
     own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -73,7 +73,8 @@ class MemoryTest : public testing::Test {
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(spec, request.mutable_spec()));
     request.set_count(1'000'000);
     auto call = std::make_unique<Call>();
-    // This is far longer than anything here takes. A message that never comes makes the test fail.
+    // This deadline is far longer than any call here takes. If a message never comes, the test
+    // fails.
     call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(5));
     call->reader = stub.StreamSteps(&call->context, request);
     call->reader->WaitForInitialMetadata();  // The server has begun to make slices.
@@ -123,8 +124,8 @@ constexpr char kGiantSlice[] =
     "dataset: 'raw' global_batch: 16777216 num_cores: 1 tail: PAD "
     "outputs { name: 'i' feature: 'record_id' dtype: INT32 }";
 
-// Slices of one example take 128 bytes. The budget has room for a thousand times as many of these
-// as of slices of 128 KiB.
+// Slices of one example take 128 bytes. The budget has room for a thousand times as many slices of
+// this size as of slices of 128 KiB.
 constexpr char kTinySlices[] =
     "dataset: 'raw' global_batch: 65536 num_cores: 65536 tail: PAD "
     "outputs { name: 'i' feature: 'record_id' dtype: INT32 }";
@@ -169,7 +170,8 @@ std::vector<std::string> FeedsOfSlices(int64_t slice_bytes, int count) {
   return specs;
 }
 
-// malloc keeps freed blocks of less than 128 KiB, but cannot use them for a larger block.
+// malloc keeps freed blocks of less than 128 KiB, but cannot use them for a larger block. So freed
+// memory could add up when the size of slices changes.
 TEST_F(MemoryTest, FeedsOfOtherSlicesUseTheSameMemory) {
   constexpr int64_t kSmallBudget = 128 * kMiB;
   Serve(kSmallBudget);
@@ -181,8 +183,8 @@ TEST_F(MemoryTest, FeedsOfOtherSlicesUseTheSameMemory) {
   EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + kBeside);
 }
 
-// Tiny slices share their pages, so no page becomes free by itself: the server must tell malloc to
-// trim.
+// Several tiny slices share a page of memory. When they are freed, malloc keeps the page until the
+// server tells malloc to trim.
 TEST_F(MemoryTest, WhatFeedsOfTinySlicesLeaveComesBack) {
   constexpr int64_t kSmallBudget = 256 * kMiB;
   Serve(kSmallBudget);
@@ -191,7 +193,6 @@ TEST_F(MemoryTest, WhatFeedsOfTinySlicesLeaveComesBack) {
     Fill(kSmallBudget, FeedsOfSlices(kib << 10, 32), calls);
     if (kib < 100) End(calls);
   }
-  // AddressSanitizer has its own malloc, which nothing trims.
   const auto is_back = [&] {
     return server_->process().MemoryBytes("VmRSS") <= idle_bytes_ + kSmallBudget + kBeside;
   };

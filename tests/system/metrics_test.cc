@@ -121,10 +121,11 @@ TEST_F(MetricsTest, EachStepCountsOnceAndTheTimesAgree) {
   const double waited = Get("step_wait_seconds_sum");
   EXPECT_GT(Stage("send"), 0);
   EXPECT_LE(waited + Stage("send"), wall);
-  // What a stream waits for is the reading and the making of its slice.
+  // A stream waits only while its slice is read and made.
   EXPECT_LE(waited, Stage("read") + Stage("make") + 1e-6);
   EXPECT_GT(Stage("make"), 0);
-  // At most four slices a thread are begun ahead, so no more are in a stage at a time.
+  // For each thread, at most four slices are begun ahead. So the stages have no more slices at a
+  // time.
   EXPECT_LE(Stage("read") + Stage("make") + Stage("wait"), wall * 4 * Get("cpus") * 7);
   EXPECT_EQ(Ready("waiting"), 0);
 }
@@ -147,7 +148,7 @@ TEST_F(MetricsTest, StorageThatAnswersLateCountsAsRead) {
   Feed(Spec(absl::StrCat("dataset: 'web' epochs: 1", kClasses)));
   EXPECT_GE(Stage("read"), absl::ToDoubleSeconds(kLate));
   EXPECT_GT(Stage("read"), Stage("make"));
-  // At least the first step was not ready when the stream wanted it.
+  // At least the first step was not ready when the stream asked for it.
   EXPECT_GE(Get("step_wait_seconds_sum"), absl::ToDoubleSeconds(kLate) / 2);
   EXPECT_LT(Get("step_wait_seconds_bucket{le=\"0.01\"}"), kSteps);
   EXPECT_THAT(Masked(), IsEmpty());

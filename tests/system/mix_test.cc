@@ -89,8 +89,8 @@ TEST_F(MixTest, DigestsDoNotDependOnThreadsServersOrResumePoints) {
 TEST_F(MixTest, AnExampleIsTheSameOnAnyNumberOfCores) {
   const auto server = Serve(3);
   ASSERT_THAT(server, IsOk());
-  // The digests of the examples, without step, core and place in the core. Except for padding they
-  // all differ, because each example has its record's number.
+  // The digests of the examples, without step, core and place in the core. The digests of all
+  // examples that are not padding differ, because each example has its record's number.
   const auto examples = [&](int cores) {
     std::multiset<std::string> digests;
     for (const std::string& line :

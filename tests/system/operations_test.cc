@@ -45,7 +45,7 @@ constexpr int kRecords = 3;
 constexpr uint64_t kSeed = 5;
 constexpr int kHeight = 12;
 constexpr int kWidth = 10;
-// Heights and widths of the table's examples are cut down to these: one is smaller than the images,
+// The heights and widths that the table's examples are cut down to. One is smaller than the images,
 // the other is larger.
 constexpr int kEdges[] = {9, 16};
 constexpr int kMaxOffset = 1;
@@ -93,8 +93,8 @@ struct Beginning {
   std::string transforms;
   std::vector<int64_t> shape;
   ElementType stored = ElementType::kBytes;
-  // If true, only the table's example is tested after this beginning, because a feed has room for
-  // few images of unknown size.
+  // If true, only the table's example is tested after this beginning, and no variant. A feed has
+  // room for only few images of unknown size.
   bool only_example = false;
 };
 
@@ -358,7 +358,7 @@ std::vector<Case> CasesOf(const Beginning& beginning, const v1::Transform& trans
 }
 
 // All cases of a row: every variant after every beginning that fits, and the example itself in
-// every type. Parameters that need another parameter are tried in pairs.
+// every type. If a parameter needs another parameter, both are set together.
 std::vector<Case> CasesOf(const OperationRow& row) {
   std::vector<Case> cases;
   Untried untried(row);

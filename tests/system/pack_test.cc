@@ -51,7 +51,7 @@ Finished Pack(StubBucket& bucket, const std::string& images, const std::string& 
   return packed;
 }
 
-// Expects the files of `folder` in the bucket's folder `key`, and no shards besides.
+// Expects that the bucket has the files of `folder`, under names that begin with `key`.
 void ExpectSame(const StubBucket& bucket, const std::string& key, const TempFolder& folder) {
   ASSERT_THAT(folder.List(), Not(IsEmpty()));
   for (const std::string& name : folder.List()) {
@@ -63,7 +63,7 @@ class PackTest : public testing::Test {
  protected:
   PackTest() { FillImageFolder(images_, {"rose", "daisy"}, 8); }
 
-  // The keys of the bucket's folder `key` that a request may have written or removed.
+  // The names of the run's files that are in the bucket's folder "out".
   static std::vector<std::string> LeftOf(const StubBucket& bucket) {
     std::vector<std::string> left;
     for (const char* name : {"labels.txt", "p.manifest", "p-train-00000-of-00003.tfrecord",
@@ -88,8 +88,8 @@ TEST_F(PackTest, ABucketGetsTheFilesOfAFolderWhereverTheImagesAre) {
         bucket.Put("images/" + image, ReadWholeFile(images_ / image));
       }
     }
-    // The names of all images, one on each line. With GCS they are web addresses, because a web
-    // server cannot list files.
+    // Lists of the names of all images, one name on each line. With GCS the names are web
+    // addresses, because a web server cannot list files.
     const TempFolder lists;
     std::string lines;
     for (int k = 7; k >= 0; --k) {

@@ -95,8 +95,8 @@ Process::Process(const std::vector<std::string>& args, const ProcessOptions& opt
 
 Process::~Process() {
   if (!reaped_) {
-    // If another signal is already killing the program, that signal is still reported, because the
-    // first one counts.
+    // If another signal has already killed the program, Reap() still reports that signal, because
+    // the first signal counts.
     Signal(SIGKILL);
     Reap(0);
   }

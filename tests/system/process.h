@@ -62,8 +62,8 @@ class Process {
   int64_t MemoryBytes(const std::string& which) const;
   // How many files the program has open now.
   int OpenFiles() const;
-  // Waits for the program's end. `out` is what ReadLine() has not taken. A program that takes
-  // longer than ReadLine() would wait is stuck. It is killed, and the test fails.
+  // Waits for the program's end. `out` is the output that ReadLine() has not returned. After ten
+  // minutes (half an hour under a sanitizer) kills the program and fails the test.
   Finished Wait();
 
  private:

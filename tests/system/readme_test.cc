@@ -71,8 +71,8 @@ std::vector<fs::path> AllReadmes() {
   return readmes;
 }
 
-// The first lines of a script that runs what a README shows. The servers that it starts are killed
-// when its shell ends, for whatever reason. A feed waits for a server that is still starting.
+// The first lines of a script that runs what a README shows. When the script's shell ends, for
+// whatever reason, its servers are killed. A feed waits for a server that is still starting.
 std::string ShellWithPrograms() {
   return absl::StrCat("set -euo pipefail\nPATH=", fs::path(SystoleProgram()).parent_path().string(),
                       R"sh(:$PATH
@@ -104,7 +104,8 @@ TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
         EXPECT_EQ(access((kTree / word).c_str(), X_OK), 0) << line;
         continue;
       }
-      // The script uses nothing outside of the folder, and no port that somebody else may have.
+      // The script uses no file outside of the folder. It uses sockets in the folder instead of
+      // ports, because another process may have a port.
       absl::StrAppend(&script,
                       absl::StrReplaceAll(
                           line, {{"/tmp/", folder / ""}, {"127.0.0.1:", "unix:" + folder / ""}}),

@@ -1,6 +1,6 @@
-// A feed is the same, whoever makes it: one server or several, with any number of threads, or the
+// Several makers give the same feed: one server or several, with any number of threads, or the
 // trainer's own process, from arrays in memory or from their shard. After any step another maker
-// may go on with the feed, and its batch and cores may change, too.
+// may go on with the feed, and the feed's batch and cores may change, too.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -160,7 +160,7 @@ TEST_P(SameFeedTest, ItGoesOnUnderOtherBatchesAndCoresAgainAndAgain) {
                                      {.global_batch = 16, .num_cores = 1},
                                      {.global_batch = 24, .num_cores = 8},
                                      {.global_batch = 48, .num_cores = 4}};
-  // These are more examples than all lives of a run take. No cut leaves out an example.
+  // 400 steps have more examples than all lives of a run take. In each cut all examples come.
   const std::vector<std::string> whole = DigestsIn(ExampleLines(*MustOpen(cuts[0], kArrays), 400));
   CounterRng rng(/*seed=*/4, 0, 0, 0);
   for (int run = 0; run < 2; ++run) {

@@ -172,8 +172,8 @@ TEST_F(SecurityTest, TheConfigFileNamesTheFilesAsTheFlagsDo) {
 TEST_F(SecurityTest, OnlyTls12AndTls13AreSpoken) {
   const auto server = ServeTls(/*verify_clients=*/false);
   ASSERT_THAT(server, IsOk());
-  // With SECLEVEL=0 openssl(1) itself would speak the old versions, so only the server refuses
-  // them.
+  // With SECLEVEL=0 openssl(1) itself would speak the old versions. So if the handshake fails, the
+  // server has refused the version.
   const auto shakes_hands = [&](const std::string& version) {
     return std::system(absl::StrCat("openssl s_client -connect ", (*server)->address(), " -",
                                     version, " -alpn h2 -cipher DEFAULT@SECLEVEL=0 -CAfile ",
@@ -300,12 +300,12 @@ TEST_F(SecurityTest, WhatWouldShowASecretIsRefused) {
     args.insert(args.end(), more.begin(), more.end());
     return RunSystole(args);
   };
-  // A token must not go to another machine in plain text. The address answers nothing, so the
+  // A token must not go to another machine in plain text. No server answers at this address, so the
   // refusal comes from the client.
   Finished finished = run({"--server", "192.0.2.1:8470", "--token-file", token});
   EXPECT_NE(finished.exit_code, 0);
   EXPECT_THAT(finished.err, HasSubstr("in plain text"));
-  // Others can read the token file.
+  // Other users of the machine can read the token file.
   ASSERT_EQ(std::system(("chmod 644 " + token).c_str()), 0);
   finished = run({"--server", "127.0.0.1:1", "--token-file", token});
   EXPECT_NE(finished.exit_code, 0);

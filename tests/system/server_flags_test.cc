@@ -61,7 +61,7 @@ TEST_F(ServerFlagsTest, ABadConfigFileIsNamedWithItsPlace) {
                                AllOf(HasSubstr("server.textproto:2:"), HasSubstr("nmae"))));
 }
 
-// ConfigFlagsTest tests every field by itself.
+// This test sets several fields together. ConfigFlagsTest tests each field alone.
 TEST_F(ServerFlagsTest, AConfigFileSaysAllThatFlagsSayAndAFlagGoesBeforeIt) {
   const std::string config = folder_.Write(
       "server.textproto",

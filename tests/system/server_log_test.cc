@@ -1,4 +1,4 @@
-// The server's log: what it says, and that each line in it is the server's own.
+// The server's log. It has the expected messages, and no client can forge a line in it.
 #include <signal.h>
 #include <unistd.h>
 
@@ -206,7 +206,7 @@ TEST_F(ServerLogTest, AsJsonAnEndByAnErrorIsAnObjectToo) {
   EXPECT_THAT(lines, Each(AllOf(StartsWith(R"({"time":")"), HasSubstr(R"("level":"error")"))));
 }
 
-// The server gets a hang-up when its terminal is closed.
+// A server gets SIGHUP when its terminal is closed. Without a config file it then drains.
 TEST_F(ServerLogTest, AHangUpDrainsAServerWithoutAConfigFile) {
   const auto server = Serve();
   ASSERT_NE(server, nullptr);

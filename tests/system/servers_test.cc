@@ -17,8 +17,8 @@ namespace systole {
 namespace {
 
 constexpr int kRecordBytes = 64 << 10;
-// A step has 4 MiB, and all steps 640 MiB. That is more than a client prefetches, so a feed that
-// nobody reads still has steps to fetch.
+// A step has 4 MiB, and all steps have 640 MiB. A client prefetches less than that. So while nobody
+// reads a feed's output, the feed has steps that are not fetched yet.
 constexpr int kSteps = 160;
 
 class ServersTest : public testing::Test {
@@ -43,7 +43,7 @@ class ServersTest : public testing::Test {
             spec_,  "--digest", "--steps", absl::StrCat(kSteps)};
   }
 
-  // Starts a feed, reads its first line, and then lets it wait for a reader.
+  // Starts a feed and reads its first line. Then the feed waits until somebody reads more lines.
   static std::unique_ptr<Process> FeedInMidStream(const std::string& servers, std::string* line,
                                                   const std::vector<std::string>& more = {}) {
     std::vector<std::string> args = FeedArgs(servers);
@@ -68,7 +68,7 @@ TEST_F(ServersTest, AServerThatIsStoppedIsLeftBeforeItsSilenceCounts) {
   const std::string reference = RunSystole(FeedArgs(goes_on->address())).out;
   ASSERT_EQ(Lines(reference).size(), 8u * kSteps);
   std::string line;
-  // The silence timeout is so long that a feed which waited for it would be stuck.
+  // The silence timeout is ten hours, so the test fails if the feed waits for it.
   const std::unique_ptr<Process> feed =
       FeedInMidStream(absl::StrCat(goes_on->address(), ",", stops->address()), &line,
                       {"--silence-timeout", "36000", "--retry-for", "36000"});

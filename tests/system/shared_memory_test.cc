@@ -1,5 +1,5 @@
-// The real programs on one machine. Shared memory brings the same bytes as TCP. However server or
-// client dies, no step is lost and the server's memory is freed.
+// The real programs on one machine. Shared memory brings the same bytes as TCP. If the server or
+// the client dies, in whatever way, no step is lost and the server's memory is freed.
 #include <signal.h>
 
 #include <memory>
@@ -25,7 +25,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A slice has 512 KiB, a step 4 MiB, and all steps 640 MiB, more than a client prefetches.
+// A slice has 512 KiB, a step has 4 MiB, and all steps have 640 MiB. A client prefetches less.
 constexpr int kRecordBytes = 64 << 10;
 constexpr int kSteps = 160;
 
@@ -69,7 +69,7 @@ class SystemSharedMemoryTest : public testing::Test {
     EXPECT_EQ(feed.exit_code, 0) << feed.err;
     return feed.out;
   }
-  // Starts a feed, reads its first line, and then lets it wait for a reader.
+  // Starts a feed and reads its first line. Then the feed waits until somebody reads more lines.
   static std::unique_ptr<Process> FeedInMidStream(const std::string& servers, std::string* line) {
     std::vector<std::string> args = FeedArgs(servers);
     args.insert(args.begin(), SystoleProgram());

@@ -1,5 +1,5 @@
-// Strangers flood a server in every way that HTTP/2 has. They have no credential and need none, so
-// what they cost must be bounded before a credential is checked.
+// Clients without a credential flood a server in every way that HTTP/2 has. The server must bound
+// the memory and time of such clients before it checks any credential.
 #include "tests/system/stranger.h"
 
 #include <sys/types.h>

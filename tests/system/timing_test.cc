@@ -1,5 +1,5 @@
-// `pace`, `replay` and `load` with real servers. The tests check what the programs say, and that
-// they agree with each other. They do not check how fast this machine is.
+// `pace`, `replay` and `load` with real servers. The tests check what the programs print, and that
+// the programs agree with each other. The tests do not check how fast this machine is.
 #include <memory>
 #include <string>
 

@@ -137,7 +137,7 @@ TEST_F(SystemTraceTest, ACollectorThatHangsDelaysNeitherTheFeedNorTheEnd) {
   ASSERT_NO_FATAL_FAILURE(Serve({}, {absl::StrCat("OTEL_EXPORTER_OTLP_ENDPOINT=", hanging.Url("")),
                                      "OTEL_EXPORTER_OTLP_TIMEOUT=60000"}));
   ASSERT_EQ(Feed({}, {}).exit_code, 0);
-  // The timeout of a request is a minute, as long as the tests wait at most.
+  // The request to the collector is still waiting. Its timeout is a minute.
   const std::string log = LogOf();
   EXPECT_THAT(log, HasSubstr("drained"));
   EXPECT_THAT(log, HasSubstr("spans go to "));

@@ -1,5 +1,5 @@
-// Two servers and one Unix socket. One serves, the other reports the conflict, and neither harms
-// the other.
+// Two servers and one Unix socket. One server serves, the other server reports the conflict, and
+// neither server harms the other.
 #include <signal.h>
 #include <unistd.h>
 
@@ -101,7 +101,7 @@ TEST_F(UnixSocketTest, OfServersThatStartAtOnceOneServes) {
   std::vector<std::string> args = Flags();
   args.insert(args.begin(), ServerProgram());
   for (int i = 0; i < 4; ++i) servers.push_back(std::make_unique<Process>(args));
-  // All servers but one end by themselves.
+  // All servers but one find the socket in use and end.
   const auto running = [&servers] {
     int count = 0;
     for (const auto& server : servers) count += server->IsRunning() ? 1 : 0;

@@ -106,7 +106,7 @@ TEST(VerdictTest, ATrainerThatFindsItsStepsReadyIsTheLimit) {
   ASSERT_THAT(feed, IsOk());
   const int64_t end = (*feed)->end_step();
   for (int64_t step = 0; step < end; ++step) {
-    // The trainer works until the window is full, and then as long again.
+    // The trainer works until the window is full, and then for the same time again.
     const MonotonicClock clock = SteadyClock();
     const absl::Duration begin = clock();
     const int64_t there = std::min(end, step + (*feed)->window_steps());

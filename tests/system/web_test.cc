@@ -116,7 +116,7 @@ TEST(WebTest, NoCommandShowsTheSecretsOfAnAddress) {
           {"index", name, "--index-dir", folder.path(), "--json"}}) {
       const std::string said = Said(args);
       EXPECT_THAT(said, Not(HasSubstr("SECRET"))) << args[0] << " " << path;
-      // `verify` names only what is damaged.
+      // `verify` names only damaged shards.
       if (args[0] == "verify") continue;
       EXPECT_THAT(said, HasSubstr(path.substr(path.rfind('/') + 1))) << args[0] << " " << path;
     }
@@ -139,7 +139,7 @@ TEST(WebTest, NoServerShowsTheSecretsOfAnAddress) {
   const auto dataset = [&](const std::string& name, const std::string& bytes) {
     return absl::StrCat(name, "=", objects.Put(absl::StrCat("/dir/", name), bytes), "?sig=SECRET");
   };
-  // No index can be kept beside an address. The server notes this at its start.
+  // The server cannot write an index to a web server. It notes this at its start.
   const auto server = ServerProcess::Start(
       {"--dataset", dataset("good", good), "--dataset", dataset("bad", WithFlippedBit(good, 3)),
        "--dataset", dataset("none", std::string(5000, 'x')), "--dataset",
@@ -164,7 +164,7 @@ TEST(WebTest, NoServerShowsTheSecretsOfAnAddress) {
                        AllOf(HasSubstr("holds no record"), Not(HasSubstr("SECRET")))));
 }
 
-// Nobody would wait for all retries of all shards.
+// The retries of all shards would take long, so Ctrl-C must end the programs before.
 TEST(WebTest, CtrlCEndsProgramsThatWaitForAServerOfShards) {
   StubObjects objects;
   objects.SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });

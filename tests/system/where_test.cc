@@ -175,14 +175,14 @@ TEST_F(WhereTest, ARecordDamagedLaterKeepsItsPlaceAndADamagedOneIsInNoList) {
   const Finished damaged = Feed(server->address(), {"--digest"});
   ASSERT_EQ(damaged.exit_code, 0) << damaged.err;
   EXPECT_THAT(damaged.err, HasSubstr("masked"));
-  // Only the step of the damaged record differs, on one core.
+  // Only one slice differs: the slice with the damaged record.
   const std::vector<std::string> before = Lines(SortedByStepAndCore(whole.out));
   const std::vector<std::string> after = Lines(SortedByStepAndCore(damaged.out));
   ASSERT_EQ(before.size(), after.size());
   int differ = 0;
   for (size_t i = 0; i < before.size(); ++i) differ += before[i] == after[i] ? 0 : 1;
   EXPECT_EQ(differ, 1);
-  // Columns that are noted now do not list the damaged record, so no feed meets it.
+  // The columns that are noted now leave out the damaged record, so no feed reads it.
   const Finished noted = RunSystole({"index", glob(), "--columns", "label", "--rebuild"});
   EXPECT_NE(noted.exit_code, 0);
   EXPECT_THAT(noted.err, HasSubstr("1 record is damaged"));

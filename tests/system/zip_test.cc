@@ -1,5 +1,5 @@
-// Feeds of zipped datasets from real servers: the same bytes from any servers, from any step and in
-// the trainer's process, whether members lie in files or in a bucket.
+// Feeds of zipped datasets from real servers. A feed has the same bytes from any servers, from any
+// step on, and in the trainer's process, whether the members' shards are files or in a bucket.
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,7 +32,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 
-// Records `first` and later, with 18 bytes of `text` and of the number.
+// A shard of `records` records with numbers from `first` on. The feature "raw" has 18 bytes, which
+// depend on `text` and on the record's number.
 std::string Shard(const std::string& text, int first, int records) {
   ShardBuilder builder;
   for (int i = first; i < first + records; ++i) {
@@ -121,7 +122,7 @@ class ZipTest : public testing::Test {
     return Lines(SortedByStepAndCore(feed.out));
   }
 
-  // The same lines of a LocalFeed.
+  // The same lines, but of a LocalFeed.
   std::vector<std::string> LocalDigests() const {
     v1::FeedSpec spec;
     EXPECT_THAT(ParseTextproto(kSpec, "spec", spec), IsOk());
@@ -165,7 +166,7 @@ TEST_F(ZipTest, AFeedIsTheSameFromAnyServersFromAnyTokenAndInTheTrainer) {
     const std::string token = head.err.substr(at + 9, head.err.find('\n', at) - at - 9);
     EXPECT_EQ(Digests(two, {"--resume", token}),
               std::vector<std::string>(want.begin() + taken * 4, want.end()));
-    // With other prefixes, the same members are another dataset.
+    // A zip with other prefixes is another dataset, even if it has the same members.
     SetSpec(absl::StrReplaceAll(kSpec, {{"d/", "e/"}}));
     const Finished other = Feed(one, {"--resume", token});
     EXPECT_NE(other.exit_code, 0);
@@ -227,7 +228,7 @@ TEST_F(ZipTest, InspectSaysWhatAnEpochFetchesOfTheMembersThatAreFar) {
       AllOf(HasSubstr("\"datasets\":[{\"name\":\"photos\","), HasSubstr("{\"name\":\"depths\","),
             HasSubstr(absl::StrCat("\"epoch\":{\"set_bytes\":", bytes, ",")),
             HasSubstr(absl::StrCat("\"first_bytes\":", bytes, ",")), HasSubstr("\"exact\":true")));
-  // Nothing is far.
+  // All shards are files of this machine.
   const Finished near = inspect({photos, absl::StrCat("depths=", Files("depths"))});
   EXPECT_EQ(near.exit_code, 0) << near.err;
   EXPECT_THAT(near.out, Not(HasSubstr("a feed of this spec")));

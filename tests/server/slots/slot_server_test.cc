@@ -307,7 +307,7 @@ TEST_F(SlotServerTest, AClientIsStalledSinceItLastGaveSomethingBack) {
   EXPECT_EQ(session->stalled(), absl::InfiniteDuration());
   EXPECT_EQ(session->Lend(Memory(), nullptr), v1::SESSION_OVER);
   WaitForHangUp(client);
-  server_ = nullptr;  // The server uses the clock.
+  server_ = nullptr;  // Before the clock, which it uses.
 }
 
 TEST_F(SlotServerTest, AClientThatKeepsSlotsAfterItsStreamsEndLosesThem) {
@@ -324,7 +324,7 @@ TEST_F(SlotServerTest, AClientThatKeepsSlotsAfterItsStreamsEndLosesThem) {
   WaitForHangUp(client);
   EXPECT_TRUE(WaitUntil([&] { return server_->sessions() == 0; }));
   EXPECT_EQ(server_->lent_bytes(), 0);
-  server_ = nullptr;  // The server uses the clock.
+  server_ = nullptr;  // Before the clock, which it uses.
 }
 
 TEST_F(SlotServerTest, ClientsTogetherHoldNoMoreThanTheLimit) {

@@ -19,7 +19,7 @@ TEST(StatusHistoryTest, ItKeepsASampleEachFiveSecondsForTenMinutes) {
   }
   ServerView filled = {.families = view.families};
   history.Fill(absl::Seconds(3600), filled);
-  // 121 samples, of 2995 s to 3595 s, and that of now.
+  // 121 samples of the times from 2995 s to 3595 s, and the sample of now.
   ASSERT_EQ(filled.history.size(), 122u);
   EXPECT_EQ(filled.history.front().at, absl::Seconds(2995));
   EXPECT_EQ(filled.history.back().at, absl::Seconds(3600));

@@ -80,7 +80,7 @@ TEST(StatusPageTest, EveryValueIsThatOfItsSeries) {
     EXPECT_EQ(value, series[name]) << name;
     ++shown[name];
   }
-  EXPECT_EQ(shown.size(), series.size());  // All are there.
+  EXPECT_EQ(shown.size(), series.size());  // Every series is shown.
 }
 
 TEST(StatusPageTest, WhatOthersNameIsText) {
