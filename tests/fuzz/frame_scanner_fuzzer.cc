@@ -30,10 +30,10 @@ SYSTOLE_FUZZER(frame_scanner, const uint8_t* data, size_t size) {
               whole.streams_waiting() == cut.streams_waiting() &&
               whole.bytes_waiting() == cut.bytes_waiting() &&
               whole.header_bytes() == cut.header_bytes(),
-          "where the bytes are cut matters");
+          "the counts depend on where the bytes are cut");
   Require(whole.streams_waiting() >= 0 && whole.streams_waiting() <= whole.streams_opened(),
           "more streams wait than were opened");
-  Require(whole.bytes_waiting() >= 0, "less than nothing waits");
+  Require(whole.bytes_waiting() >= 0, "the number of waiting bytes is negative");
   Require(whole.streams_opened() <= static_cast<int64_t>(size / 9),
           "more streams were opened than frames came");
   return 0;

@@ -43,7 +43,7 @@ SYSTOLE_FUZZER(slot_message, const uint8_t* data, size_t size) {
       if (!offer.ok()) return 0;
       Require((offer->slot != 0) == (offer->bytes > 0) && offer->bytes >= 0,
               "a number is out of range");
-      Require(offer->slot != 0 || !offer->retired.empty(), "the offer says nothing");
+      Require(offer->slot != 0 || !offer->retired.empty(), "the offer names no slot");
       for (const uint64_t retired : offer->retired) Require(retired != 0, "a retired slot is 0");
       if (offer->retired.size() > systole::kMaxRetiredInOffer) return 0;
       const auto again = systole::ParseSlotOffer(systole::EncodeSlotOffer(*offer));

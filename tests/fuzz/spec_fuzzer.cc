@@ -56,7 +56,7 @@ SYSTOLE_FUZZER(spec, const uint8_t* data, size_t size) {
   std::string written, rewritten;
   if (!write(spec, written)) {
     // JSON cannot be written if a string is not UTF-8. The parser accepts such strings.
-    Require(json, "cannot be written");
+    Require(json, "the spec cannot be written");
     return 0;
   }
   systole::v1::FeedSpec again;
@@ -64,9 +64,9 @@ SYSTOLE_FUZZER(spec, const uint8_t* data, size_t size) {
   if (json && HasMinusZero(written)) {
     // protobuf's JSON parser takes the integer -0 for 0, and a 0 may be left out of the written
     // spec. So the text may differ from the first one. It must stay the same from then on.
-    Require(write(again, written) && read(written, again), "not twice");
+    Require(write(again, written) && read(written, again), "-0 is not written and read again");
   }
-  Require(write(again, rewritten), "not twice");
-  Require(written == rewritten, "changes on the way");
+  Require(write(again, rewritten), "the spec cannot be written again");
+  Require(written == rewritten, "the text changes when it is read and written again");
   return 0;
 }
