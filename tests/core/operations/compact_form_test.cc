@@ -100,7 +100,7 @@ TEST(CompactFormTest, OtherRulesByValueAreATable) {
 
 TEST(CompactFormTest, TheClientDoesAsMuchOfTheEndAsItCan) {
   // The first rounding changes nothing, because its input is uint8. So the client can do all steps
-  // after decode_raw, with the second rounding among them.
+  // after decode_raw, including the second rounding.
   const auto form = FormOf(
       Transforms({kRaw, kRound, "normalize { scale: 0.5 }", kRound, "normalize { mean: 2 }"}));
   ASSERT_TRUE(form.has_value());
@@ -185,7 +185,7 @@ TEST(CompactFormTest, StepsThatDecodeAtAScaleStayTogether) {
   EXPECT_EQ(form->first, 3u);
 }
 
-// Computes the client's values from the sent ones, by the definition in v1::CompactForm.
+// Computes the client's values from the sent values, by the definition in v1::CompactForm.
 std::vector<uint8_t> Finished(const CompactForm& form, const Value& sent, DType dtype) {
   Value made = Value::Create(ElementType::kFloat32, sent.type.shape);
   const auto rules = static_cast<size_t>(form.rules);

@@ -1,4 +1,4 @@
-// Runs drawn programs (random_program.h) in both ways: by the interpreter and lowered.
+// Runs drawn programs (random_program.h) in two ways: by the interpreter, and as lowered programs.
 #ifndef SYSTOLE_TESTS_CORE_OPERATIONS_COMPARED_PROGRAMS_H_
 #define SYSTOLE_TESTS_CORE_OPERATIONS_COMPARED_PROGRAMS_H_
 

@@ -33,8 +33,8 @@ std::vector<uint32_t> BitsOf(const std::vector<float>& values) {
 }
 
 TEST(FastOperationsTest, KernelsGiveTheReferencesBitsOnEverySimdTarget) {
-  // There are more pixels than a kernel takes at once, and their number is not a multiple of what
-  // it takes. The pixels mix special numbers and random ones.
+  // A kernel takes several pixels at a time. The images have more pixels than that, and not a
+  // multiple of it. Special numbers come first, then random ones.
   const float special[] = {0,      -0.0f,    1,   0.5f,      -1,   1e-38f, 1e-40f, 3e38f,
                            -3e38f, INFINITY, NAN, -INFINITY, 0.3f, 255,    1e-7f,  2};
   CounterRng rng(1, 2, 3, 4);
@@ -47,7 +47,7 @@ TEST(FastOperationsTest, KernelsGiveTheReferencesBitsOnEverySimdTarget) {
     // In the first half the channels are often equal.
     uint8s.uint8s[i] = static_cast<uint8_t>(rng.NextU32() & (i < 9000 ? 0xc0 : 0xff));
   }
-  Value usual = floats;  // Sums of special numbers tell nothing.
+  Value usual = floats;  // Without special numbers: sums of these are NaN or infinite.
   for (float& x : usual.floats) x = rng.UniformFloat() * 300 - 20;
   for (const char* operation : {"brightness { delta_max: 0.3 }",
                                 "contrast { factor_max: 2 }",

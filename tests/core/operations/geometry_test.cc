@@ -186,12 +186,13 @@ TEST(GeometryTest, ASideThatWouldVanishKeepsOnePixel) {
   EXPECT_THAT(cropped->type.shape, ElementsAre(2, 1, 3));
 }
 
-// If only the record gives the size, the size of the result is checked before memory is taken.
+// An image's size may be known only from its record. Then the size of the result is checked when
+// the record is made into an example, before memory is taken.
 TEST(GeometryTest, ValuesOfVaryingSizeAreBoundedByTheirOwnSize) {
   const std::string larger = "resize { height: 16384 width: 16384 preserve_aspect_ratio: true }";
   EXPECT_THAT(MakeOfDecoded(larger, 2, 2),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("16384 x 16384")));
-  // As float32 this image itself would be too large.
+  // This image of uint8 would be too large if its values were float32.
   const std::string smaller = "resize { height: 8 width: 8 preserve_aspect_ratio: true }";
   EXPECT_THAT(MakeOfDecoded(smaller, 2000, 2000), IsOk());
 }

@@ -193,8 +193,8 @@ TEST(KeptValueTest, FinishedExamplesOfAnotherTypeHaveAnotherText) {
   }
   std::sort(texts.begin(), texts.end());
   EXPECT_EQ(std::unique(texts.begin(), texts.end()), texts.end());
-  // A feed may end with the uint8 values from which another feed's later steps go on. Both values
-  // then have the same text.
+  // The first feed ends with uint8 values. The second feed has the same uint8 values before its
+  // crop. So the values that the two feeds keep have the same text.
   EXPECT_EQ(MadeBy({kJpeg, kResize, kRound}, DType::kUint8),
             MadeBy({kJpeg, kResize, kRound, kRandomCrop}));
 }

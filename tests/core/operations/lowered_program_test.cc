@@ -39,7 +39,7 @@ constexpr char kRound[] = "transforms { round_to_uint8 {} } ";
 constexpr char kNormalize[] = "transforms { normalize { mean: 3 stddev: 2 } } ";
 constexpr char kBrightness[] = "transforms { brightness { delta_max: 1 } } ";
 
-// Expects that the whole program is fused, and that it runs in this way.
+// Expects that the whole program is fused, and that its way is `way`.
 void ExpectFused(const std::string& text, Way way) {
   const LoweredProgram lowered = LowerText(text);
   EXPECT_EQ(lowered.way, way) << text;
@@ -100,7 +100,7 @@ TEST(LoweredProgramTest, WhatCannotBeFusedIsLeftToTheReferences) {
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kBrightness + kFlip + kNormalize), 3);
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kWindow), 1);  // The resizer makes whole images.
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kResize), 1);  // A resize takes only stored pixels.
-  EXPECT_EQ(rest(std::string(kRaw) + kFlip + kResize), 1);   // Mirrored weights round otherwise.
+  EXPECT_EQ(rest(std::string(kRaw) + kFlip + kResize), 1);   // Mirrored, it rounds otherwise.
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kRound), 1);
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kNormalize), 1);
 }
@@ -179,7 +179,7 @@ TEST(LoweredProgramTest, CountsTheElementsThatReferencesMake) {
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness + kFlip).interpreted_elements,
             2 * 4 * 5 * 3);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kFlip + kResize).interpreted_elements, 4 * 5 * 3);
-  // The brightened image may have any size, so it counts with kMaxValueBytes.
+  // The brightened image may have any size, so it counts as kMaxValueBytes.
   EXPECT_EQ(LowerText(std::string(kJpeg) + kBrightness + kResize).interpreted_elements,
             kMaxValueBytes + 4 * 5 * 3);
 }
@@ -189,7 +189,7 @@ TEST(LoweredProgramTest, ANormalizeAtTheEndIsDoneWithTheCast) {
       LowerText(absl::StrCat("dtype: FLOAT32 transforms { decode_png {} }", kWindow, kNormalize));
   EXPECT_EQ(pixels.rest, 0);
   EXPECT_EQ(pixels.rest_end(), 2);
-  // A float image is normalised row by row, with the changes before it and the cast.
+  // The brightness, the normalize and the cast of a float image are done together, row by row.
   const LoweredProgram floats = LowerText(std::string(kJpeg) + kCrop + kBrightness + kNormalize);
   EXPECT_EQ(floats.rest, 2);
   EXPECT_EQ(floats.rest_end(), 4);

@@ -1,6 +1,7 @@
-// Tests for which of a spec's operations the time of an example counts, for each way in which an
-// example is made. The clock goes on by one whenever it is asked. So an operation's time is its
-// number of laps, and only the order of the code decides it.
+// The time that an example takes is divided among the operations of its spec. These tests check
+// which operations get time, for each way of making an example. Each reading of the test's clock is
+// one second later than the reading before. So an operation's time in seconds is its number of
+// laps, which does not depend on the machine.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -31,7 +32,7 @@ using Way = LoweredProgram::Way;
 
 constexpr ExampleKey kExample = {.seed = 3, .epoch = 1, .record = 5};
 
-// The operations that took time, by their number, and for how many laps.
+// Maps the number of each operation that took time to its number of laps.
 using Laps = std::map<int, int64_t>;
 
 Laps LapsOf(const LapTimes::Times& times) {
@@ -55,7 +56,7 @@ Program ProgramOf(const std::string& transforms, const ValueType& input) {
   return *std::move(program);
 }
 
-// Makes an example by `program` without a measurement, with one, and without one.
+// Makes an example by `program` three times, and measures only the second time. Returns its laps.
 Laps MeasuredLaps(Program program, DType dtype, Way way, const ProgramRunner::Input& input) {
   const LoweredProgram lowered =
       Lower(std::make_shared<const Program>(std::move(program)), dtype, /*read_soon=*/false);
@@ -147,14 +148,14 @@ TEST(OperationTimesTest, AnImageThatIsNoJpegIsDecodedByAnOperationOfItsOwn) {
 }
 
 TEST(OperationTimesTest, EachOperationThatRunsByRowIsMeasuredInEachPartOfTheImage) {
-  // 16 KiB of rows are changed at a time: 12 times 4,096 floats.
+  // The image has 12 times 4,096 floats. 4,096 floats (16 KiB) are changed at a time.
   const std::vector<int64_t> shape = {64, 256, 3};
   EXPECT_THAT(
       FloatLaps("transforms { brightness { delta_max: 0.5 } } "
                 "transforms { hue { delta_max: 0.5 } } transforms { gamma { gamma_max: 2 } }",
                 shape),
       ElementsAre(Pair(0, Gt(12)), Pair(1, Gt(12)), Pair(2, Gt(12))));
-  // An operation that runs alone among them has one lap.
+  // An operation that runs alone, between operations that run by row, has one lap.
   EXPECT_THAT(
       FloatLaps("transforms { brightness { delta_max: 0.5 } } transforms { rot90 { k: 1 } } "
                 "transforms { gamma { gamma_max: 2 } }",

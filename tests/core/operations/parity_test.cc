@@ -117,7 +117,8 @@ Distances CheckNormalize() {
         absl::StrCat("normalize { scale: ", scale, " mean: ", mean, " stddev: ", stddev, " }");
     v1::Transform parsed;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(transform, &parsed));
-    // The constants are the parsed ones, because the text has fewer digits than the float.
+    // The formula uses the constants of the parsed text, because the text has fewer digits than
+    // `mean`, `stddev` and `scale`.
     const auto m = static_cast<float>(parsed.normalize().mean(0));
     const auto s = static_cast<float>(parsed.normalize().stddev(0));
     const auto k = static_cast<float>(parsed.normalize().scale());
@@ -302,8 +303,8 @@ struct Kernel {
   float (*at)(float radius, float x);
 };
 
-// Moves x by a unit in its last place, as libm's sines and exponentials may be off in either
-// direction.
+// Moves x by one unit in its last place, up or down. libm's sines and exponentials may be off by as
+// much.
 float Nudged(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const float infinity = std::numeric_limits<float>::infinity();
@@ -485,9 +486,9 @@ const std::map<std::string, Check>& Checks() {
   return *checks;
 }
 
-// Maps the name of each operation to its claim. Also maps TensorFlow's name for an operation
-// together with the one before it to the claim for the two. A text with "different: .." alone
-// claims nothing.
+// Maps the name of each operation to its claim. One operation of TensorFlow may do the work of two
+// of ours. Its name is mapped to the claim for the two. A text that has only "different: .." claims
+// nothing, and is left out.
 std::map<std::string, std::string> Claims() {
   std::map<std::string, std::string> claims;
   const auto add = [&claims](absl::string_view name, absl::string_view parity) {

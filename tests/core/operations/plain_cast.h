@@ -19,7 +19,8 @@
 namespace systole {
 
 // Writes `value`, which is uint8 or float32, to `out`: as kUint8 (rounded half to even, saturated),
-// or as a floating-point type (with CanonicalNan()). REQUIRES: `out` has the size that this takes.
+// or as a floating-point type (with CanonicalNan()). REQUIRES: `out` has one element of `dtype` for
+// each element of `value`.
 inline void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out) {
   const bool is_uint8 = value.type.element == ElementType::kUint8;
   const size_t count = is_uint8 ? value.uint8s.size() : value.floats.size();

@@ -127,7 +127,8 @@ TEST(ProgramTest, TheSecondOfAKindAndOneWithAKeyDrawOtherwise) {
   for (int64_t record = 0; record < 100; ++record) {
     const ExampleKey key = Record(record);
     const std::vector<uint8_t> first = MakeOf(kWindow, Ramp(), key).uint8s;
-    // The first crop keeps the whole image, so the second one can still choose.
+    // The first crop keeps the whole image, so the second crop has the same choice of places as
+    // kWindow alone.
     const Value twice = MakeOf(
         std::string("transforms { random_crop { height: 4 width: 5 } }") + kWindow, Ramp(), key);
     same_twice += twice.uint8s == first ? 1 : 0;

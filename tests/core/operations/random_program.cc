@@ -80,7 +80,7 @@ void DrawTransform(Bytes& bytes, int channels, v1::Transform& transform) {
 template <typename Message>
 void DrawResizeMethod(Bytes& bytes, Message& message) {
   message.set_method(static_cast<v1::Resize::Method>(bytes.Below(8)));
-  // Some of these exclude each other. Such programs are refused.
+  // Some methods exclude antialias or TF1. A program with such a pair is refused.
   const int kind = bytes.Below(4);
   message.set_antialias(kind == 1);
   if (kind == 2) message.set_sampling(v1::Resize::TF1);
@@ -342,7 +342,8 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
   output.set_dtype(dtypes[bytes.Below(3)]);
   const int count = bytes.Below(9);
   for (int i = 0; i < count; ++i) DrawTransform(bytes, channels, *output.add_transforms());
-  // These are drawn last, so that older files of the corpus still give the same programs.
+  // All that follows was added later. It is drawn last, so that older files of the corpus still
+  // give the same programs.
   const int more = bytes.Below(4);
   for (int i = 0; i < more; ++i) InsertGeometry(bytes, output);
   const int later = bytes.Below(5);

@@ -77,7 +77,7 @@ const std::vector<Case>& Cases() {
       if (!record.ok() || !record->has_value()) break;
       const absl::StatusOr<ExampleView> example = ExampleView::Parse(**record);
       EXPECT_THAT(example, IsOk());
-      if (example->Find("case").kind() == FeatureKind::kMissing) continue;  // The version.
+      if (example->Find("case").kind() == FeatureKind::kMissing) continue;  // It has the version.
       made->push_back({.name = TextOf(*example, "case"),
                        .transforms = TextOf(*example, "transforms"),
                        .type = TextOf(*example, "type"),
@@ -93,8 +93,8 @@ const std::vector<Case>& Cases() {
   return *cases;
 }
 
-// The largest allowed difference from TensorFlow's values in the cases of an operation. Operations
-// without a bound are equal to the bit. parity_test has the bounds for all inputs.
+// The largest allowed difference from TensorFlow's values in the cases of an operation. Values of
+// operations without a bound must be equal to the bit. parity_test has the bounds for all inputs.
 struct Bound {
   double relative = 0;
   double absolute = 0;
@@ -103,12 +103,14 @@ struct Bound {
 
 Bound BoundOf(const Case& one) {
   static const std::map<std::string, Bound> bounds = {
-      // TensorFlow's power is off by a little more than an ulp, ours by half an ulp, and gain
-      // rounds once more. uint8 rounds down, so a last bit may decide the level.
+      // TensorFlow's power is off by a little more than an ulp, ours by half an ulp. The product
+      // with gain is rounded once more. The cast to uint8 rounds down, so a last bit may decide the
+      // level.
       {"gamma", {.relative = 3e-7, .levels = 1}},
       // TensorFlow adds in float32, in an order that depends on its number of threads. Our sums are
-      // float64. So the mean and the deviation differ in their last bits. For a value near the
-      // mean, only the difference of the two means is left. So there is an absolute bound, too.
+      // float64. So TensorFlow's mean and deviation differ from ours in their last bits. A value
+      // near the mean becomes a result near 0, which the difference of the two means may change by
+      // much more than `relative`. Hence the absolute bound.
       {"per_image_standardization", {.relative = 1e-6, .absolute = 1e-6}},
   };
   const auto found = bounds.find(one.operation());

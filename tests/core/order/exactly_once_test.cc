@@ -1,7 +1,7 @@
-// Orders that are drawn: members, selections with lists, shuffles, weights that change, batches and
-// cores that change. Whatever is drawn, each selected record comes once in each pass of its member,
-// each member gets its share, and a feed goes on where it was left. The expected values come from
-// plain code, which counts from the first place on.
+// Tests orders that are drawn at random: members, selections with lists, shuffles, weights that
+// change, batches, and numbers of cores. In each of these orders, each selected record must come
+// once in each pass of its member, each member must get its share, and a feed must go on where it
+// was left. The expected values come from plain code, which counts from the first place on.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -34,7 +34,7 @@ using ::testing::ElementsAreArray;
 using Records = std::vector<int64_t>;
 using Weights = std::vector<int64_t>;
 
-// From turn `from_turn` on the weights are these.
+// The weights that a mixture has from turn `from_turn` on.
 struct Piece {
   int64_t from_turn = 0;
   Weights weights;
@@ -46,11 +46,12 @@ ChangePlace AtTurn(int64_t turn) {
 
 struct Drawn {
   OrderSpec spec;                // Without global_batch, tail and num_cores.
-  std::vector<Records> members;  // The records of each member, in order. One, if it is no mixture.
+  std::vector<Records> members;  // The records of each member, in order. One member: no mixture.
   std::vector<Piece> pieces;     // The first one begins at turn 0.
 };
 
-// Draws a step of a selection and applies it to `records`. Nullopt if it would leave no record.
+// Draws a step of a selection and applies it to `records`. Returns nullopt if the step would leave
+// no record.
 std::optional<SelectionStep> DrawStep(Records& records, CounterRng& rng) {
   const auto size = static_cast<int64_t>(records.size());
   const int64_t kind = rng.UniformInt(0, 6);
@@ -247,8 +248,9 @@ TEST(ExactlyOnceTest, EverySelectedRecordComesOnceInEachPassAndEachShareHolds) {
   }
 }
 
-// How many places of the feed come before each step, up to the first step that has `places` or more
-// before it. Places that the tail leaves out count, too; a mixture leaves none out.
+// For each step, how many places of the feed come before it. The last step is the first one with
+// `places` or more places before it. Places that the tail leaves out count, too; a mixture leaves
+// none out.
 std::vector<int64_t> Begins(const Order& order, int64_t places) {
   std::vector<int64_t> begins = {0};
   int64_t epoch = 0;
@@ -266,7 +268,7 @@ std::vector<int64_t> Begins(const Order& order, int64_t places) {
   return begins;
 }
 
-// A feed that is cut into steps. The steps have at least the first `places` places.
+// A feed that is cut into steps. The steps cover at least the first `places` places.
 struct CutFeed {
   CutFeed(const Drawn& drawn, const Cut& cut, int64_t places)
       : order(OrderOf(drawn, cut)), begins(Begins(order, places)) {}
@@ -338,11 +340,11 @@ TEST(ExactlyOnceTest, AfterEveryStepAFeedGoesOnWithTheRestUnderAnyBatch) {
                                     " to ", to.order.spec().global_batch));
           for (int64_t step = 0; step <= from.steps(); ++step) {
             const int64_t left_at = from.begins[static_cast<size_t>(step)];
-            if (left_at > places) break;  // to.begins does not reach so far.
+            if (left_at > places) break;  // to.begins may end before this place.
             // The first step that begins at or after the place where the feed was left.
             const auto wanted = std::lower_bound(to.begins.begin(), to.begins.end(), left_at);
             ASSERT_NE(wanted, to.begins.end());
-            // How many places of an epoch this batch does not leave out.
+            // How many places of an epoch `to` uses. Its tail leaves the others out.
             const int64_t used = to.order.steps_per_epoch() * to.order.spec().global_batch;
             int64_t skipped = 0;
             for (int64_t place = left_at; place < *wanted; ++place) {
@@ -388,8 +390,8 @@ TEST(ExactlyOnceTest, WhatIsFinishedUnderOneBatchCanBeResumedUnderAnyOther) {
 }
 
 // Mixtures of the same two members, with all combinations of a few weights and turns at which
-// weights change. Two of these mixtures may share a token only if they have had the same turns
-// before it.
+// weights change. Two of these mixtures may share a token only if they have the same turns before
+// the token's place.
 TEST(ExactlyOnceTest, EqualFingerprintsOfThePastMeanEqualTurns) {
   const std::vector<Weights> weights = {{1, 1}, {2, 2}, {1, 2}, {0, 1}};
   std::vector<Mixture> mixtures;

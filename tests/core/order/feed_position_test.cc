@@ -159,7 +159,7 @@ TEST(FeedPositionTest, TheSameBatchGoesOnAtTheSameStepHoweverFar) {
 }
 
 // With batches of 4, a mixture of 9 records leaves the ninth turn to the next epoch. So a position
-// in the mixture cannot be told as a place in an epoch.
+// in the mixture cannot be described as a place in an epoch.
 TEST(FeedPositionTest, WordsForAPositionAreTrueOfAMixtureToo) {
   const auto text = [](const Order& order, int64_t step) {
     return PositionText(order, PositionBefore(order, step));

@@ -29,7 +29,7 @@ std::vector<int64_t> Records(const std::vector<int64_t>& sizes, int64_t cycle_le
   const Interleave interleave(sizes, cycle_length, block_length);
   EXPECT_EQ(interleave.num_records(), begin);
   std::vector<int64_t> records;
-  std::map<int64_t, Interleave::Round> rounds;  // By stride.
+  std::map<int64_t, Interleave::Round> rounds;  // The key is the stride.
   for (int64_t position = 0; position < begin; ++position) {
     const Interleave::At at = interleave.RecordAt(position);
     for (const int64_t stride : {1, 2, 7}) {

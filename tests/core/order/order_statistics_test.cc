@@ -56,8 +56,7 @@ int64_t Matches(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   return matches;
 }
 
-// Spearman's correlation. Both are permutations of 0 .. n-1, so this is the correlation of their
-// ranks.
+// Spearman's rank correlation of `a` and `b`, which are permutations of 0 .. n-1.
 double RankCorrelation(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   const double n = static_cast<double>(a.size());
   double squares = 0;
@@ -67,11 +66,12 @@ double RankCorrelation(const std::vector<int64_t>& a, const std::vector<int64_t>
   return 1 - 6 * squares / (n * (n * n - 1));
 }
 
-// Runs `pairs` pairs of orders and compares the sums with those of independent random orders.
-// Between two random permutations of n, matches have mean 1 and variance 1, and the rank
-// correlation has mean 0 and variance 1 / (n - 1). A window shuffle keeps neighbours near each
-// other, so its ranks are those of its blocks: with k blocks the variance is about 1 / (k - 1). Its
-// matches come in runs, so their variance is up to block_records.
+// Counts the matches of `pairs` pairs of orders and computes their rank correlations. Compares the
+// sums with what independent random orders give. Between two random permutations of n, matches have
+// mean 1 and variance 1, and the rank correlation has mean 0 and variance 1 / (n - 1). A window
+// shuffle keeps the records of a block near each other, so a record's rank is nearly that of its
+// block: with k blocks the correlation's variance is about 1 / (k - 1). The matches of a window
+// shuffle come in runs, so their variance is up to block_records.
 template <typename MakePair>
 void ExpectUnrelated(const Shuffle& shuffle, int pairs, MakePair make_pair) {
   SCOPED_TRACE(Name(shuffle));
@@ -130,8 +130,9 @@ TEST(OrderStatisticsTest, ShufflesHaveNoMoreFixedPointsThanChance) {
   }
 }
 
-// Each size from 32 on has one pair of neighbouring seeds and one of epochs. The bound is 4 sigma
-// for the mean over all sizes. For a single size it is 6 sigma, so that about 1,000 tries pass.
+// Each size from 32 on has one pair of neighbouring seeds and one of epochs. The bound for the mean
+// over all sizes is 4 sigma. The bound for a single size is 6 sigma, because about 1,000 sizes are
+// tried.
 TEST(OrderStatisticsTest, EverySizeFrom32To1000HasUnrelatedNeighbours) {
   double seeds = 0, epochs = 0;
   int sizes = 0;

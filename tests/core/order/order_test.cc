@@ -112,7 +112,7 @@ TEST(OrderTest, BlocksStayTogetherAndTheShortOneMoves) {
   EXPECT_EQ(places_of_short_block, (std::set<int64_t>{0, 4, 8}));
 }
 
-// The purpose of the mode: a window of W positions uses at most W / block + 2 blocks.
+// The purpose of mode WINDOW: a window of W positions uses at most W / block + 2 blocks.
 TEST(OrderTest, WindowTouchesFewBlocks) {
   const int64_t block = 64, window = 256;
   const std::vector<int64_t> records = Epoch(Make(Window(10000, block, window)), 0);

@@ -12,7 +12,7 @@
 
 namespace {
 
-int64_t taken = 0;  // In all. What is given back does not count.
+int64_t taken = 0;  // All bytes that were ever taken; freeing subtracts nothing.
 
 void* Take(size_t size) {
   taken += static_cast<int64_t>(size);
@@ -24,7 +24,8 @@ void* Take(size_t size) {
 }  // namespace
 
 void* operator new(size_t size) { return Take(size); }
-// These are not inlined. Otherwise g++ sees free() beside a new expression and warns of a mismatch.
+// These two are not inlined. If they were, g++ would see free() beside a new expression and warn of
+// a mismatch.
 __attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
 __attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
@@ -32,14 +33,15 @@ namespace systole {
 namespace {
 
 TEST(RecordListMemoryTest, TheLookUpTakesThreeEighthsOfTheBitsAtMost) {
-  // One block more than a power of two: a vector that doubles would have the most room left.
+  // The first number is one block more than a power of two: a vector that doubles its room would
+  // have the most unused room.
   for (const size_t num_words : {8 * 65'536 + 8, 8 * 70'000, 8 * 65'536}) {
     for (const uint64_t word : {uint64_t{0}, uint64_t{0x0101010101010101}, ~uint64_t{0}}) {
       std::vector<uint64_t> words(num_words, word);
       const int64_t before = taken;
       const RecordList list(std::move(words), static_cast<int64_t>(num_words) * 64);
       const auto bits = static_cast<int64_t>(num_words * sizeof(uint64_t));
-      EXPECT_LE(taken - before, bits * 3 / 8 + 4096) << num_words;  // The hash's state, too.
+      EXPECT_LE(taken - before, bits * 3 / 8 + 4096) << num_words;  // 4096: the hash's state.
       EXPECT_GE(taken - before, bits / 4) << num_words;
     }
   }

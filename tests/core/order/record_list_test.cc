@@ -52,7 +52,7 @@ TEST(RecordListTest, AllPositionsAndTheLastAloneAreFoundInALongList) {
 
 TEST(RecordListTest, TheHashIsThatOfThePositionsAndTheirNumber) {
   const RecordList list({0b101}, 3);
-  EXPECT_EQ(list.hash(), RecordList({0b101101, 7}, 3).hash());  // Bits beyond do not count.
+  EXPECT_EQ(list.hash(), RecordList({0b101101, 7}, 3).hash());  // Only 3 bits count.
   EXPECT_NE(list.hash(), RecordList({0b101}, 4).hash());
   EXPECT_NE(list.hash(), RecordList({0b110}, 3).hash());
 }

@@ -64,7 +64,7 @@ TEST(SelectionTest, PartsCoverEverythingOnce) {
   }
 }
 
-// The list of those of `num_positions` whose number, multiplied by 7, is 0 to 2 modulo 5.
+// The list of the positions i below `num_positions` for which i * 7 % 5 < 3.
 ListedRecords Some(int64_t num_positions) {
   std::vector<uint64_t> words(static_cast<size_t>(num_positions / 64 + 1));
   for (int64_t i = 0; i < num_positions; ++i) {
@@ -91,7 +91,7 @@ TEST(SelectionTest, AListChoosesFromWhatTheStepsBeforeHaveLeft) {
       }
       std::vector<SelectionStep> steps = first;
       steps.emplace_back(Some(static_cast<int64_t>(left.size())));
-      // A second list, of the positions in the first one.
+      // A second list chooses among the records that the first list has left.
       std::vector<int64_t> twice;
       for (size_t i = 0; i < wanted.size(); ++i) {
         if (i * 7 % 5 < 3) twice.push_back(wanted[i]);

@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 
 using Weights = std::vector<int64_t>;
 
-// From turn `from_turn` on, which here is also a step, the weights are these.
+// The weights that a mixture has from turn `from_turn` on. In these tests a turn is also a step.
 struct Change {
   int64_t from_turn = 0;
   Weights weights;
@@ -186,7 +186,7 @@ TEST(WeightChangesTest, ATurnFarAwayBehindManyChangesIsFoundAtOnce) {
                                       i % 2 == 0 ? Weights{2, 1} : Weights{1, 2}),
                 IsOk());
   }
-  // Every two pieces have half of the turns for each member.
+  // In every two neighbouring pieces, each member has half of the turns.
   const Mixture::Turn last = mixture.TurnAt(length * kMaxWeightChanges);
   EXPECT_EQ(last.member, 0);
   EXPECT_EQ(last.count, (length / 2) * kMaxWeightChanges);
@@ -273,7 +273,7 @@ TEST(WeightChangesTest, TheTablesOfAllPiecesAreBoundedTogether) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("weights[63]: "), HasSubstr("add up to 193995"),
                              HasSubstr("at most 131072"))));
-  // Weights that an earlier change had need no table of their own.
+  // A change to the weights of an earlier change adds no table.
   EXPECT_THAT(other.ChangeWeights(AtStep(64), {7, 2032}), IsOk());
 }
 

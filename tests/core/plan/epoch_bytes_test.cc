@@ -1,5 +1,5 @@
-// Compares the arithmetic with a model that goes through epochs of real datasets, record by record,
-// and knows what is fetched and kept.
+// Compares the arithmetic with a model. The model goes through epochs of real datasets, record by
+// record, and counts what is fetched and kept.
 #include "core/plan/epoch_bytes.h"
 
 #include <algorithm>
@@ -36,14 +36,15 @@ using ::testing::Not;
 
 constexpr int64_t kMib = int64_t{1} << 20;
 
-// Shards of records of about `bytes`, one shard for each number of records.
+// Makes one shard for each item of `records`, which is its number of records. A record has about
+// `bytes` bytes.
 std::vector<std::string> ShardsOf(const std::vector<int>& records, int bytes) {
   std::vector<std::string> shards;
   int number = 0;
   for (const int count : records) {
     ShardBuilder builder;
     for (int i = 0; i < count; ++i, ++number) {
-      // Sizes from a half to one and a half, in no order.
+      // From half of `bytes` to one and a half times `bytes`, in no order.
       const int size = bytes / 2 + (number * 7919) % 1000 * (bytes / 1000);
       builder.Add(ExampleBuilder()
                       .AddBytes("raw", std::string(static_cast<size_t>(size), 'x'))
@@ -60,7 +61,7 @@ std::shared_ptr<Dataset> FarDataset(const std::vector<int>& records, int bytes,
   return OpenFarDataset(ShardsOf(records, bytes), std::make_shared<Gate>(), name);
 }
 
-// A feed of labels, so that a spec suits each of these datasets.
+// The feed has only labels, because all of these datasets have labels.
 std::shared_ptr<const FeedPlan> PlanOf(std::shared_ptr<const Dataset> dataset,
                                        const std::string& order) {
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
@@ -79,7 +80,8 @@ std::string Window(int64_t block, int64_t window) {
 const char kInOrder[] = "dataset: 'test' global_batch: 64 shuffle { mode: NONE }";
 const char kGlobal[] = "dataset: 'test' global_batch: 64 shuffle { mode: GLOBAL }";
 
-// The key begins with the shard's name, because the order of keys decides which blocks leave first.
+// The key begins with the shard's name, because the order of keys decides which blocks are removed
+// first.
 using BlockKey = std::tuple<std::string, uint64_t, uint64_t>;
 BlockKey KeyOf(const ReadBlock& block) {
   return {std::string(block.shard->path()), block.offset, block.size};
@@ -107,7 +109,7 @@ class ModelCache {
       disk_used_ += file;
       on_disk_.insert(key);
     }
-    // A block that is needed again takes the room of blocks that are not.
+    // A block that is needed again takes the room of blocks that are not needed again.
     for (auto it = in_memory_.begin(); more && used_ + size > memory_ && it != in_memory_.end();) {
       if (it->second.needed) {
         ++it;
@@ -146,15 +148,15 @@ std::vector<Fetched> GoThrough(const FeedPlan& plan, const ReadRoom& room, int64
   const bool keeps_all = static_cast<int64_t>(dataset.far_bytes()) <= room.kept_bytes();
   const bool in_memory = static_cast<int64_t>(dataset.far_bytes()) <= room.memory_bytes;
   const ReadBlocks blocks(order, in_memory);
-  // The rest of the memory is for blocks that are under way.
+  // A part of the memory is for blocks that are being fetched, so the cache has only the rest.
   int64_t under_way = 64 * int64_t{ReadBlocks::kRunBytes};
   if (order.spec().mode == ShuffleMode::kGlobal) under_way = 64 * dataset.mean_record_bytes();
   if (keeps_all) under_way = 0;
   ModelCache cache(room.memory_bytes - std::min(room.memory_bytes / 2, under_way), room.disk_bytes);
   std::vector<Fetched> fetched(static_cast<size_t>(epochs));
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
-    // Records that follow each other in the order, and need the same block, need it once.
-    std::vector<std::pair<int64_t, ReadBlock>> needed;  // With their passes.
+    // If neighbouring records of the order need the same block, it is listed once.
+    std::vector<std::pair<int64_t, ReadBlock>> needed;  // Pass and block.
     std::map<std::pair<int64_t, BlockKey>, int64_t> uses;
     for (int64_t i = 0; i < order.steps_per_epoch() * order.spec().global_batch; ++i) {
       const Place place =
@@ -194,8 +196,8 @@ class EpochBytesTest : public testing::Test {
     return dataset;
   }
 
-  // Expects that the first epoch fetches what the model does, and that the third epoch does so to
-  // within `block` bytes.
+  // Expects that the first epoch fetches the bytes that the model fetches. The bytes of the third
+  // epoch may differ by `block` bytes from the model's.
   static EpochBytes ExpectExact(const std::string& order, const ReadRoom& room, int64_t block) {
     SCOPED_TRACE(order);
     const auto plan = PlanOf(Photos(), order);
@@ -229,7 +231,8 @@ TEST_F(EpochBytesTest, GlobalFetchesEachRecordByItselfAndLaterWhatIsNotKept) {
   const EpochBytes cold = ExpectExact(kGlobal, {.memory_bytes = 16 * kMib}, 45'000);
   EXPECT_EQ(cold.first_requests, Photos()->num_records());
   ExpectExact(kGlobal, {.memory_bytes = 90 * kMib}, 45'000);
-  // A file takes whole blocks of the disk, so the result is exact only to some parts of a thousand.
+  // A file takes whole blocks of the disk. The arithmetic counts the mean of this loss, so the
+  // result is exact only to some thousandths.
   ExpectExact(kGlobal, {.memory_bytes = 16 * kMib, .disk_bytes = 60 * kMib}, 300'000);
 }
 
@@ -240,7 +243,7 @@ TEST_F(EpochBytesTest, GlobalFetchesRunsOnceIfEverythingIsKept) {
     EXPECT_TRUE(kept.keeps_all);
     EXPECT_EQ(kept.first_bytes, kept.set_bytes);
     EXPECT_EQ(kept.later_bytes, 0);
-    // Only memory keeps runs.
+    // Whole runs are fetched only if memory keeps everything.
     const bool in_memory = kept.set_bytes <= room.memory_bytes;
     EXPECT_EQ(kept.first_requests < Photos()->num_records() / 5, in_memory);
   }
@@ -309,7 +312,7 @@ TEST_F(EpochBytesTest, OfAMixtureEachMemberCountsAsOftenAsItHasItsTurn) {
     const ReadRoom room = {.memory_bytes = 20 * kMib};
     const EpochBytes epoch = EpochBytesOf(*plan, room);
     EXPECT_FALSE(epoch.exact);
-    EXPECT_TRUE(epoch.holds) << "of the members that take turns two are far";
+    EXPECT_TRUE(epoch.holds) << "two of the members that take turns are far";
     EXPECT_EQ(epoch.set_bytes, static_cast<int64_t>((*dataset)->far_bytes()));
     const std::vector<Fetched> fetched = GoThrough(*plan, room, 1);
     ExpectNear(epoch.first_bytes, fetched[0].bytes, 0.15);
@@ -376,7 +379,7 @@ TEST_F(EpochBytesTest, OfCompressedShardsWholePiecesCount) {
   }
 }
 
-// The members have the same shards, so each needs as many runs as one alone.
+// The members have the same shards, so each member needs as many runs as a single dataset.
 TEST_F(EpochBytesTest, AZipTakesTheRequestsOfAllItsMembers) {
   const auto a = FarDataset({800, 400}, 30'000, "test");
   const auto b = FarDataset({800, 400}, 30'000, "b");
@@ -445,7 +448,8 @@ TEST_F(EpochBytesTest, ABlockOfAProposalHasAtLeastARunAndAWindowAtLeast16Blocks)
   EXPECT_LE(more->memory_bytes, 380 * kMib);
   EXPECT_GE(more->window_records, 16 * more->block_records);
 
-  // A record may be larger than a block should be. A window has no more records than there are.
+  // A record may be larger than the wanted size of a block. A window has at most as many records as
+  // the dataset.
   const auto large = FarDataset({4}, 10'000'000);
   const std::optional<WindowProposal> one =
       ProposeWindow(*PlanOf(large, kGlobal), {.memory_bytes = 16 * kMib});

@@ -29,8 +29,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Makes four records with lists of 0 to 3 items and strings of 0 to 6 bytes. The third one has
-// neither.
+// Makes four records with lists of 0 to 3 items and strings of 0 to 6 bytes. The third record has
+// none of these features.
 std::shared_ptr<Dataset> FourRecords() {
   ShardBuilder shard;
   shard.Add(ExampleBuilder()

@@ -27,7 +27,7 @@ class FeedPlanTest : public testing::Test {
   absl::StatusOr<std::shared_ptr<const FeedPlan>> Plan(const std::string& spec) const {
     return FeedPlan::Create(SpecFromText(spec), dataset_);
   }
-  // Checks a good spec whose only output is bad. It must be refused with `message`.
+  // Expects that a spec is refused with `message`. Only its output, the only one, is bad.
   void RefusesOutput(const std::string& output, const std::string& message) const {
     EXPECT_THAT(
         Plan(absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 2 outputs {", output, "}")),

@@ -131,7 +131,7 @@ TEST(MixPlanTest, BadOnesAreNamedByField) {
 TEST(MixPlanTest, TheGroupDividesThePlacesOfACoreWhateverTheSplit) {
   const std::string mix = "group: 4 images: 'image' mixup {}";
   for (const char* const split : {"split: BALANCED", "split: FILL"}) {
-    // With 11 examples the cores get 4 places each, with 7 they get 3.
+    // A global batch of 11 gives each core 4 places. A global batch of 7 gives each core 3.
     EXPECT_THAT(Plan(mix, absl::StrCat("global_batch: 11 num_cores: 3 ", split)), IsOk());
     EXPECT_THAT(Plan(mix, absl::StrCat("global_batch: 7 num_cores: 3 ", split)),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a core gets 3 examples")));

@@ -25,8 +25,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Two shards. Each record has a label; those of the second shard also have `late`, and its last one
-// has `rare`.
+// Two shards. Each record has a label. The records of the second shard also have `late`. If
+// `has_rare`, the last record has `rare`.
 std::shared_ptr<Dataset> Open(const TempFolder& folder, const std::string& name, bool has_rare) {
   for (int shard = 0; shard < 2; ++shard) {
     ShardBuilder builder;
@@ -108,7 +108,7 @@ TEST(NoteColumnsTest, AFeatureThatAllMembersTestMayBeInOneOfThemOnly) {
                                   of_b, " } ", of_all)),
         *both);
   };
-  // The sample has seen `late`, though the first record lacks it.
+  // The dataset's sample has `late`, although the first record lacks it.
   EXPECT_THAT(note("", "select { where { feature: 'laet' present: true } }"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("feature 'laet'"), HasSubstr("did you mean 'late'?"))));
@@ -120,8 +120,8 @@ TEST(NoteColumnsTest, AFeatureThatAllMembersTestMayBeInOneOfThemOnly) {
   EXPECT_EQ(ColumnFiles(folder), 4);
 }
 
-// A feed over both members has noted the columns of both. So a feed over one of them finds columns,
-// and notes none.
+// A feed over both datasets has noted a column for each shard of both. So a feed over one dataset
+// finds its columns and notes none.
 TEST(NoteColumnsTest, AFeedRefusesAFeatureThatOnlyAnotherMemberHasThoughAColumnSaysSo) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> a = Open(folder, "a", true);
@@ -140,13 +140,13 @@ TEST(NoteColumnsTest, AFeedRefusesAFeatureThatOnlyAnotherMemberHasThoughAColumnS
                                 HasSubstr("dataset 'b': no record has the feature 'rare'"));
   EXPECT_THAT(FeedPlan::Create(SpecFromText(absl::StrCat("dataset: 'b' ", where, rest)), b),
               refused);
-  // The same for a condition of the member alone.
+  // A condition of the member 'b' alone is refused with the same error.
   EXPECT_THAT(
       FeedPlan::Create(SpecFromText(absl::StrCat("concatenation { dataset: 'a' } concatenation { ",
                                                  "dataset: 'b' ", where, "}", rest)),
                        both),
       refused);
-  // And in a zip.
+  // A zip is refused, too.
   const std::shared_ptr<Dataset> zipped =
       *Dataset::Zip({{.dataset = a, .prefix = ""}, {.dataset = b, .prefix = "b/"}});
   EXPECT_THAT(FeedPlan::Create(SpecFromText(absl::StrCat(
@@ -158,7 +158,7 @@ TEST(NoteColumnsTest, AFeedRefusesAFeatureThatOnlyAnotherMemberHasThoughAColumnS
                        HasSubstr("dataset 'a & b': no record has the feature 'b/rare'")));
 }
 
-// What was noted before an error must not answer the next call.
+// After an error, the next call must not use a column that the failed call has noted.
 TEST(NoteColumnsTest, NoPlanIsMadeWithAFeatureThatWasRefused) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> a = Open(folder, "a", true);

@@ -51,8 +51,8 @@ Order OrderOf(const Dataset& dataset, ShuffleMode mode, int64_t block_records = 
   return *std::move(order);
 }
 
-// The blocks in the order of the dataset's records. Checks that each record has one block, which
-// holds exactly the records and bytes that it says.
+// The blocks in the order of the dataset's records. Checks that each record has one block, and that
+// each block has exactly the records and bytes of its fields.
 std::vector<ReadBlock> AllBlocks(const Dataset& dataset, const ReadBlocks& blocks) {
   std::vector<ReadBlock> all;
   int64_t record = 0;
@@ -127,7 +127,7 @@ TEST(ReadBlocksTest, ARunNeverCrossesTheBorderOfABlockOfWindow) {
 }
 
 // The blocks of a compressed dataset, by shard and offset. Checks that each record has the pieces
-// that it needs, and that the blocks say which records need them.
+// that it needs, and that each block names the records that need it.
 std::map<std::pair<int64_t, uint64_t>, ReadBlock> CompressedBlocks(const Dataset& dataset,
                                                                    const ReadBlocks& blocks) {
   std::map<std::pair<int64_t, uint64_t>, ReadBlock> all;
@@ -178,7 +178,7 @@ TEST(ReadBlocksTest, BlocksOfCompressedShardsHaveWholePiecesAndInOrderEachPieceO
       uint64_t bytes = 0;
       const auto blocks = CompressedBlocks(*dataset, ReadBlocks(order, keeps_all));
       for (const auto& [key, block] : blocks) bytes += block.size;
-      // Pieces of deflate share a byte.
+      // Neighbouring pieces of deflate share a byte.
       EXPECT_GE(bytes, dataset->far_bytes());
       EXPECT_LE(bytes, dataset->far_bytes() + blocks.size());
       EXPECT_GT(std::ssize(blocks), keeps_all ? 15 : 3);

@@ -237,8 +237,9 @@ TEST(WherePlanTest, MembersChooseByTheirOwnConditions) {
     EXPECT_THAT(Epochs(**joined, 1)[0], UnorderedElementsAreArray(wanted));
     EXPECT_THAT((*joined)->where_lists(), ElementsAre(Field(&WhereList::records, of_a.size()),
                                                       Field(&WhereList::records, of_b.size())));
-    // Members of equal weight have passes of different lengths. Each member gets as many passes as
-    // the other one has records, so each of its records comes that often.
+    // Members of equal weight have passes of different lengths. In 2 * |a| * |b| turns each member
+    // has |a| * |b| turns. So each record of `a` comes |b| times, and each record of `b` comes |a|
+    // times.
     const auto mixed = FeedPlan::Create(
         Spec(absl::StrCat("global_batch: 2 ", shuffle, members("mixture", "weight: 1"))), both);
     ASSERT_THAT(mixed, IsOk());
@@ -250,7 +251,7 @@ TEST(WherePlanTest, MembersChooseByTheirOwnConditions) {
     for (const int64_t record : of_a) EXPECT_EQ(counts[record], of_b.size());
     for (const int64_t record : of_b) EXPECT_EQ(counts[record], of_a.size());
   }
-  // The feed's own condition is on the records of all members.
+  // The feed's own condition selects from the records of all members.
   const auto own = FeedPlan::Create(
       Spec("global_batch: 2 tail: PAD concatenation { dataset: 'a' select { skip: 60 } } "
            "concatenation { dataset: 'b' } select { where { feature: 'label' in: [1] } }"),
@@ -397,7 +398,7 @@ TEST(WherePlanTest, AWrongSpecIsRefusedBeforeAColumnIsRead) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> dataset = Open(folder, "d", {20});
   const auto refused = [&](const std::string& text, const std::string& what) {
-    // There is no column, so to read one would be another error.
+    // No column was noted. So a plan that reads a column fails with another error.
     EXPECT_THAT(FeedPlan::Create(SpecFromText(text), dataset),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
   };

@@ -23,7 +23,7 @@ TEST(MemoryTrimTest, ItIsDueAtOnceAndAgainAsLongAsItGains) {
   }
 }
 
-// Each trim gives back one byte less than counts as a gain.
+// Each trim gives back one byte less than kGainBytes.
 TEST(MemoryTrimTest, WithoutGainTheWaitDoublesUpToTheLongest) {
   MemoryTrim trim;
   int calls = 0;

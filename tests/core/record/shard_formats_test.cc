@@ -67,7 +67,7 @@ TEST(ShardFormatsTest, OfAnAddressTheQueryIsNoPartOfTheName) {
   EXPECT_EQ(MustOpenOne(host + "/a?name=.lines")->examples().name(), "tf.train.Example");
 }
 
-// A bucket answers so for a missing object if its caller may not list the bucket.
+// For a missing object a bucket answers 403 if its caller may not list the bucket.
 TEST(ShardFormatsTest, AnIndexBesideAShardOfTheWebThatMayNotBeReadIsNone) {
   StubObjects objects;
   const std::string name = objects.Put("/a.tfrecord", ShardBuilder().Add("abc").Build());

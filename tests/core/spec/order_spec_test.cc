@@ -32,7 +32,7 @@ v1::FeedSpec Parsed(const std::string& text) {
   return spec;
 }
 
-// The first `count` records of the order that the spec `text` asks for, shuffled as it says.
+// The first `count` records of the order of the spec `text`, with its shuffle.
 std::vector<int64_t> FirstRecords(const std::string& text,
                                   const std::vector<DatasetRecords>& datasets, int64_t count) {
   const absl::StatusOr<OrderSpec> spec = OrderSpecOf(Parsed(text), datasets);
@@ -124,8 +124,8 @@ TEST(OrderSpecOfTest, EachWhereIsAskedForInOrderWithWhatIsLeftBeforeIt) {
   ASSERT_THAT(order, IsOk());
   EXPECT_THAT(asked, ElementsAre("concatenation[0].select[1].where of 0, step 1, 7",
                                  "select[1].where of -1, step 1, 4"));
-  // `a` has 4, 6, 8 left, and `b` has 10, 11, 12, 13. The first 4 of these are 4, 6, 8, 10, and all
-  // of them are even.
+  // `a` has 4, 6, 8 left, and `b` has 10, 11, 12, 13. `take` leaves the first 4 of these: 4, 6, 8,
+  // 10. The last `where` keeps all 4, because they are even.
   ASSERT_EQ(order->num_records, 4);
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(order->selection->RecordAt(i), 4 + 2 * i);
   EXPECT_THAT(OrderSpecOf(spec, datasets),
@@ -215,8 +215,9 @@ TEST(OrderSpecOfTest, WeightsChangeAtStepsOfAnyEpoch) {
   };
   const std::string weights =
       "weights { from_step: 2 weights: [0, 5] } weights { from_step: 4 weights: [2, 1] }";
-  // An epoch has 7 records. With DROP it has 3 steps of 2, with PAD 4. So with PAD step 3 has one
-  // record, and step 4 begins the second epoch. Each member goes on where it was.
+  // An epoch has 7 records. With DROP it has 3 steps of 2 records. With PAD it has 4 steps: step 3
+  // has one record, and step 4 begins the second epoch. After a change, each member goes on with
+  // its next record.
   EXPECT_THAT(records(weights, 0, 7),
               ElementsAre(0, 4, 1, 5, /**/ 6, 4, 5, 6, /**/ 2, 4, 3, 0, 5, 1));
   EXPECT_THAT(records("tail: PAD " + weights, 0, 6),
@@ -270,7 +271,8 @@ TEST(OrderSpecOfTest, WeightsThatCannotBeAppliedAreRefused) {
   EXPECT_THAT(mixed("weights { from_step: 1 }"), HasSubstr("has 0 weights, want 2"));
   EXPECT_THAT(mixed("weights { from_step: 1 weights: [0, 0] }"), HasSubstr("are all 0"));
   EXPECT_THAT(mixed("weights { from_step: 1 weights: [65536, 1] }"), HasSubstr("at most 65536"));
-  // The other numbers of the spec are needed to tell which turn begins a step.
+  // global_batch and the number of records decide which turn begins a step, so they are checked
+  // first.
   EXPECT_THAT(refusal(kMixedHalf + weights), HasSubstr("global_batch is 0"));
   EXPECT_THAT(refusal(absl::StrCat(kMixedHalf, "global_batch: 9 ", weights)),
               HasSubstr("the members have only 7 records"));

@@ -1,5 +1,5 @@
-// The steps and examples at which a spec's `weights` change. Steps: every step of small feeds, the
-// first one, the last one of an epoch, whether the tail drops or pads it, and those beyond.
+// Tests the steps and examples at which a spec's `weights` change: every step of small feeds, with
+// a dropped and a padded tail, from the first step to steps after the second epoch.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -118,8 +118,8 @@ TEST(WeightStepsTest, AChangeBeginsWithItsStepAndEachMemberGoesOn) {
   }
 }
 
-// A token of the feed with the change fits the feed without it, up to and including the step of the
-// change.
+// A token of a feed with a change fits the feed without the change, up to and including the token
+// of the change's step.
 TEST(WeightStepsTest, ThePastBeforeAStepKnowsNothingOfAChangeAtIt) {
   for (const SmallFeed& feed : SmallFeeds()) {
     const size_t members = feed.sizes.size();
@@ -156,8 +156,8 @@ v1::FeedSpec WeightsOf(const std::string& text) {
   return spec;
 }
 
-// Schedules are drawn as steps. Each change is then written by its step, by its first example, or
-// by one of the two.
+// Schedules are drawn as steps. A schedule is then written in three ways: all changes by step, all
+// changes by their first example, and each change by a drawn one of the two.
 TEST(WeightStepsTest, AScheduleByExamplesIsTheOrderOfTheSameScheduleBySteps) {
   CounterRng rng(/*seed=*/21, 0, 0, 0);
   for (const SmallFeed& feed : SmallFeeds()) {
@@ -194,7 +194,8 @@ TEST(WeightStepsTest, AScheduleByExamplesIsTheOrderOfTheSameScheduleBySteps) {
   }
 }
 
-// Whatever the batch and the tail, an example that is no step's first one stays where it is.
+// With every batch and tail, a change comes at its example. WriteChangesBySteps() keeps
+// `from_example` if that example does not begin a step.
 TEST(WeightStepsTest, AChangeInTheMiddleOfAStepComesAtTheSameExampleUnderEveryBatch) {
   CounterRng rng(/*seed=*/22, 0, 0, 0);
   for (int round = 0; round < 40; ++round) {

@@ -50,7 +50,7 @@ TEST(WhereColumnsTest, TheCommandsOfAZipNameTheFeaturesAsTheDatasetsHaveThem) {
             "`systole index --columns label,width --rebuild` over the shards of dataset 'photos'");
 }
 
-// Only a dataset knows its features, and a spec has only names.
+// A spec does not say which dataset has a feature.
 TEST(WhereColumnsTest, WhereSeveralDatasetsOfAZipMayHaveTheFeatureTheCommandNamesThemAll) {
   const auto command = [](const std::string& zip, const std::string& feature) {
     return NoteAnewCommand(SpecOf(zip + " select { where { feature: '" + feature + "' } }"));

@@ -1,5 +1,5 @@
-// Checks the texts for people in the table of operations, and the table in core/README.md that is
-// made from these texts.
+// Checks the descriptions in the table of operations, and the table in core/README.md that is made
+// from these descriptions.
 #include <cstdint>
 #include <fstream>
 #include <set>

@@ -75,7 +75,7 @@ TEST_F(FarImagesTest, ImagesOfAServerAreReadAheadWithTheSameRecords) {
   }
   EXPECT_EQ(ReadAhead(**there), want);
   EXPECT_THAT(want.back(), HasSubstr("3.png"));
-  // Any stretch can be read by itself.
+  // Any part of far_bytes() can be read by itself.
   const uint64_t size = (*there)->size_bytes();
   std::string whole(size, '-');
   ASSERT_THAT(ReadExactlyAt(*(*there)->far_bytes(), 0, absl::MakeSpan(whole.data(), size)), IsOk());
@@ -88,7 +88,7 @@ TEST_F(FarImagesTest, ImagesOfAServerAreReadAheadWithTheSameRecords) {
   }
 }
 
-// Bytes that are kept of such files could be those of other files.
+// A cache could take such an image's old bytes for the bytes of its new state.
 TEST_F(FarImagesTest, ImagesWhoseStatesCannotBeToldApartHaveNoIdentityForACache) {
   StubObjects objects;
   objects.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -122,7 +122,8 @@ TEST_F(FarImagesTest, AnImageOfAServerThatChangedIsToldWhenItIsReadAhead) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("1.png")));
 }
 
-// After an error the store does not use what it learned when the folder was opened.
+// The one request uses what the store learned when the folder was opened. After an error, the store
+// does not use this any more.
 TEST_F(FarImagesTest, AnImageIsReadWithOneRequest) {
   StubObjects objects;
   std::vector<std::string> names;

@@ -116,7 +116,7 @@ TEST_F(ImageFolderTest, LabelsTxtNumbersTheClasses) {
   EXPECT_EQ(Read(**shard)[0], ImageRecord(Jpeg(1), {.name = "a", .label = 2},
                                           {.height = 8, .width = 12, .channels = 3}));
   EXPECT_NE((*shard)->content_hash(), by_place);
-  // A shard of some of the classes has the same numbers.
+  // A shard of some of the classes has the same labels.
   const auto some = Open(folder_ / "b/*");
   ASSERT_THAT(some, IsOk());
   EXPECT_EQ(Read(**some)[0], ImageRecord(Png(3), {.name = "b", .label = 1},

@@ -93,7 +93,7 @@ TEST(ImageIndexTest, OtherTextsAreRefused) {
            {"5 0000abcd", "05 0000abcd"},  // A leading zero.
            {"0000abcd", "0000ABCD"},       // Capitals.
            {"0000abcd", "abcd"},           // Too short.
-           {"30 40 3", "30 40 2"},         // No such image.
+           {"30 40 3", "30 40 2"},         // 2 channels.
            {"30 40 3", "0 40 3"},          //
            {"30 40 3", "30 2000000 3"},    //
            {"30 40 3", "-3 40 3"},         //

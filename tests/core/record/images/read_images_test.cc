@@ -35,7 +35,7 @@ using ::testing::Not;
 
 using ReadImagesTest = ImageFilesTest;
 
-// Bytes that changed without a new state are not noticed, because the file is not read.
+// A file whose state is as before is not read. So a change of its bytes alone is not noticed.
 TEST_F(ReadImagesTest, OnlyFilesOfANewStateAreReadAgain) {
   const uint64_t hash = MustOpenAll()->content_hash();
   const std::string index = ReadWholeFile(folder_ / "images.idx");
@@ -52,7 +52,7 @@ TEST_F(ReadImagesTest, OnlyFilesOfANewStateAreReadAgain) {
   EXPECT_EQ(Read(*after)[1], ImageRecord(Jpeg(7), {.name = "a", .label = 0},
                                          {.height = 8, .width = 12, .channels = 3}));
   AlignedBuffer scratch;
-  EXPECT_THAT(after->ReadRecord(0, scratch),  // Opening did not read it either.
+  EXPECT_THAT(after->ReadRecord(0, scratch),  // Never read since the change.
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("CRC-32C")));
   EXPECT_NE(MustOpenAll({.index_use = IndexUse::kRebuild})->content_hash(), after->content_hash());
 }
@@ -64,7 +64,7 @@ TEST_F(ReadImagesTest, GlobsOverOneFolderShareItsIndex) {
   EXPECT_THAT(both, AllOf(HasSubstr("a/1.jpg"), HasSubstr("b/1.png")));
   MustOpenAll();
   EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), both);
-  // Made anew, it has only what the glob matches.
+  // An index that is made anew has only the files that the glob matches.
   ASSERT_THAT(Open(folder_ / "a/*", {.index_use = IndexUse::kRebuild}), IsOk());
   EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), Not(HasSubstr("b/1.png")));
 }
@@ -85,8 +85,8 @@ TEST_F(ReadImagesTest, LinesOfFilesThatAreGoneAreDropped) {
   }
 }
 
-// A store in the network is not asked which files of other lines still exist. So the number of
-// these lines is bounded.
+// An index may have lines of files that the glob does not match. A store in the network is not
+// asked which of these files still exist, so the number of these lines is bounded.
 TEST_F(ReadImagesTest, LinesOfOtherFilesInAStoreAreBoundedInNumber) {
   MemoryStore& store = MemoryStore::OfProcess();
   for (const bool too_many : {false, true}) {
@@ -115,7 +115,7 @@ TEST_F(ReadImagesTest, LinesOfOtherFilesInAStoreAreBoundedInNumber) {
   }
 }
 
-// A decoder of another release may have written that line.
+// A release with another decoder may have called the file damaged.
 TEST_F(ReadImagesTest, WhatTheIndexCallsDamagedIsReadAgain) {
   MustOpenAll();
   const std::string good = ReadWholeFile(folder_ / "images.idx");
@@ -137,7 +137,7 @@ TEST_F(ReadImagesTest, WhatTheIndexCallsDamagedIsReadAgain) {
   EXPECT_EQ(MustOpenAll()->num_damaged(), 0);
   EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), good);
 
-  // The index already has a line for a file that is still damaged.
+  // At the second opening the index already calls the file damaged, so it is not written again.
   folder_.Write("a/1.jpg", "text");
   MustOpenAll();
   ShiftMtime(folder_ / "images.idx", -60);

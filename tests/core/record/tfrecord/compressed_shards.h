@@ -40,8 +40,8 @@ inline std::string Compressed(absl::string_view bytes, Compression compression) 
   return out;
 }
 
-// Shards whose records hardly compress and have up to `most_bytes`, so that a chunk has some of
-// them. Record i has the features label, weight, and noise.
+// Shards whose records hardly compress and have noise of less than `most_bytes` bytes. Record i has
+// the features label, weight, and noise.
 inline std::vector<std::string> NoisyShards(const std::vector<int>& records_per_shard,
                                             int most_bytes) {
   std::vector<std::string> shards;
@@ -67,7 +67,7 @@ inline std::vector<std::string> NoisyShards(const std::vector<int>& records_per_
   return shards;
 }
 
-// Enough for a shard of the tests.
+// A cache with room for a shard of the tests.
 inline std::shared_ptr<ChunkCache> SmallChunkCache() {
   return std::make_shared<ChunkCache>(uint64_t{16} << 20);
 }

@@ -120,7 +120,7 @@ TEST(DaliIndexTest, TextTooLongForTheShardIsRefusedUnread) {
 // A server may claim a shard of any size, and an index beside it.
 TEST(DaliIndexTest, TheBoundOfATextFollowsFromTheNumbersThatItCanHold) {
   for (const uint64_t shard_bytes : {0, 15, 16, 100, 999, 1000}) {
-    // The text has the most lines if frames and stretches of one byte take turns. The last lines
+    // The text has the most lines if frames of 16 bytes and single bytes alternate. The last lines
     // are the longest.
     std::string text;
     for (uint64_t end = 0; end + 17 <= shard_bytes; end += 17) {

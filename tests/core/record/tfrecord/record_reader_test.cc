@@ -61,8 +61,8 @@ TEST(RecordReaderTest, EmptyShardEndsAtOnce) {
 }
 
 TEST(RecordReaderTest, RecordsAroundTheReadSizeComeWhole) {
-  // The reader reads 4096 bytes at a time. Frames end before, on and after each edge, and some span
-  // several reads.
+  // The reader reads 4096 bytes at a time. Frames end before, at and after the end of a read, and
+  // some span several reads.
   ShardBuilder builder;
   std::vector<std::string> payloads;
   for (const size_t size :

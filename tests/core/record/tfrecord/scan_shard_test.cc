@@ -222,7 +222,7 @@ TEST(ScanShardTest, HeaderInsideAPayloadIsNoRecordUnlessItChainsOn) {
 }
 
 TEST(ScanShardTest, RecordBeforeATruncatedTailIsStillFoundBehindDamage) {
-  // Record 1 leads to a good header, although the payload after that header is cut.
+  // A good header follows record 1, although the payload after that header is cut.
   const std::string shard = ShardBuilder().Add("abc").Add("defg").Add("hi").Build();
   const Found found = Scan(WithFlippedBit(shard.substr(0, shard.size() - 1), 0));
   EXPECT_THAT(found.begins_and_sizes, ElementsAre(0, 19, 19, 20, 39, 17));

@@ -94,7 +94,8 @@ TEST(TfRecordDamageTest, EveryFlippedBitCostsExactlyTheRecordItIsIn) {
 }
 
 TEST(TfRecordDamageTest, FlippedBitDoesNotChangeTheTextOfTheIndex) {
-  // So an index that was made before the damage fits as well as one that is made after it.
+  // An index that was made before the damage then fits as well as one that is made after the
+  // damage.
   const std::string good = Built().Build();
   absl::StatusOr<ScannedShard> before = ScanShard(MemorySource(good));
   ASSERT_THAT(before, IsOk());

@@ -1,4 +1,4 @@
-// Records of compressed shards that are made of pieces, which were read before.
+// Records of compressed shards that are made of pieces. The pieces were read before.
 #include <cstdint>
 #include <map>
 #include <memory>

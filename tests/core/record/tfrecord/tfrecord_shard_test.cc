@@ -248,7 +248,7 @@ TEST(TfRecordShardTest, AFailureOfTheSourceNeverHasACodeThatSpeaksOfTheRecord) {
     EXPECT_THAT(faulty.shard.ReadRecord(1, scratch), unavailable);
     faulty.source->FailAt(25, absl::OkStatus());
     faulty.source->CutAt(25);
-    faulty.source->SetChanged(error);  // Nobody can tell whether the cut is damage.
+    faulty.source->SetChanged(error);  // So the cut may be damage or a change.
     EXPECT_THAT(faulty.shard.ReadRecord(1, scratch), unavailable);
     EXPECT_THAT(faulty.shard.CheckUnchanged(), unavailable);
   }

@@ -105,7 +105,7 @@ TEST(SampleIndexTest, WhatIsNoIndexIsInvalidAndSaysWhy) {
   }
 }
 
-// The claim would take 4 TiB.
+// The samples that the first line claims would take 4 TiB of memory.
 TEST(SampleIndexTest, ANumberOfSamplesThatIsClaimedTakesNoMemory) {
   const uint64_t archive_bytes = uint64_t{1} << 48;
   const std::string body = "4096 77\n512 00000000 good\n";

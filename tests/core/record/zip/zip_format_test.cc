@@ -58,7 +58,7 @@ std::string Numbers(const std::string& name, int64_t value) {
 }
 
 TEST(ZipFormatTest, FeaturesOfAllMembersHaveTheirPrefixes) {
-  // The name "x" is known beforehand, and "y" is made.
+  // The name "b/x" is known beforehand. The name "b/y" is made for the record.
   const ZipFormat format = FormatOf({{.dataset = "a", .prefix = "", .features = {"x"}},
                                      {.dataset = "b", .prefix = "b/", .features = {"x"}},
                                      {.dataset = "c", .prefix = "c/", .features = {}}});
@@ -72,7 +72,7 @@ TEST(ZipFormatTest, SizesThatAreNotThoseOfTheRecordAreDataLoss) {
   std::vector<absl::string_view> parts(3);
   ASSERT_THAT(SplitZip(record, absl::MakeSpan(parts)), IsOk());
   EXPECT_THAT(parts, ElementsAre("abc", "", "de"));
-  // Every cut of the record is refused, and so is a byte more.
+  // A record that is cut at any byte is refused. A record with an additional byte is refused, too.
   for (size_t size = 0; size < record.size(); ++size) {
     EXPECT_THAT(SplitZip(record.substr(0, size), absl::MakeSpan(parts)),
                 StatusIs(absl::StatusCode::kDataLoss, _))
@@ -80,7 +80,7 @@ TEST(ZipFormatTest, SizesThatAreNotThoseOfTheRecordAreDataLoss) {
   }
   EXPECT_THAT(SplitZip(record + "f", absl::MakeSpan(parts)),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("1 bytes after its parts")));
-  // Sizes whose sum wraps to the right one.
+  // These sizes are wrong, but their sum overflows to the right sum.
   std::string wraps = record;
   StoreU64Le(~uint64_t{0}, wraps.data());
   StoreU64Le(4, wraps.data() + 8);

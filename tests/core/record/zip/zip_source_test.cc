@@ -107,7 +107,8 @@ TEST(ZipSourceTest, ARecordIsDamagedIfOneOfItsPartsIsAndTheMessageIsThePartsOwn)
 }
 
 TEST(ZipSourceTest, TheLimitOfARecordIsThatOfEachMember) {
-  // Records have up to 100 bytes. Two of them are more than the limit, but each is less.
+  // Records have up to 100 bytes. Two records together have more bytes than the limit, but each has
+  // less.
   const ShardOptions options = {.max_record_bytes = 110};
   const auto a = ShardOfBytes(NumberedBytes(0, 7), "a", options);
   const auto b = ShardOfBytes(NumberedBytes(0, 7), "b", {.max_record_bytes = 60});

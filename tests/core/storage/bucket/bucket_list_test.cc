@@ -122,7 +122,7 @@ TEST(BucketListTest, ANameOrAFolderIsFoundBehindEmptyPages) {
 TEST(BucketListTest, AListThatTakesTooLongIsDeadlineExceededWithTheRemedy) {
   StubBucket bucket(Signed(1));
   for (int i = 0; i < 5; ++i) bucket.Put(absl::StrCat("d/", i), "");
-  // Each question for the time takes a second.
+  // Each reading of the clock is one second later than the reading before.
   const auto now = std::make_shared<std::atomic<int>>(0);
   WebStoreOptions web = EagerWebOptions();
   web.now = [now] { return absl::Seconds(++*now); };
@@ -254,7 +254,8 @@ TEST(BucketListTest, RangesOfKeysAreListedInBothKindsOfBuckets) {
   }
 }
 
-// An emulator of Cloud Storage does this. The list takes a few more requests, and is as before.
+// An emulator of Cloud Storage does not support start-after. The list takes a few more requests,
+// and has the same names.
 TEST(BucketListTest, AServerThatDoesNotKnowStartAfterIsListedPageByPage) {
   for (const bool refuses : {false, true}) {
     StubBucket bucket({.page_keys = 20});
@@ -330,12 +331,12 @@ TEST(BucketListTest, AListThatDoesNotGoOnIsDataLoss) {
   const std::string key = "<Contents><Key>d/a</Key></Contents>";
   bucket.SetFault([&](const StubRequest&) { return Page(key, "the same"); });
   EXPECT_THAT(List(store, bucket.Name("d/*")), stuck);
-  EXPECT_EQ(bucket.lists(), 3);  // The second page twice; first as part of a range.
+  EXPECT_EQ(bucket.lists(), 3);  // Page 1, and page 2 with and without a range.
   std::atomic<int> pages = 0;
   bucket.SetFault([&](const StubRequest&) { return Page(key, absl::StrCat("next-", ++pages)); });
   EXPECT_THAT(List(store, bucket.Name("d/*")), stuck);
   EXPECT_EQ(pages, 1 + 1 + BucketListOptions().max_idle_pages + 1);
-  // A few empty pages are no fault.
+  // A few empty pages are no error.
   pages = 0;
   bucket.SetFault([&](const StubRequest&) {
     const int page = ++pages;
@@ -416,8 +417,8 @@ absl::StatusOr<PatternList> ListStates(const BucketStore& store, const std::stri
                           [](absl::string_view name) { return !absl::EndsWith(name, ".idx"); });
 }
 
-// A list says of each object what Stat() says, so an object can be read without asking for it
-// first.
+// A list has the state of each object, as Stat() returns it. So an object can be opened without a
+// request for its state.
 TEST(BucketListTest, AListSaysTheStatesOfObjectsAndWhatElseIsInTheFolder) {
   for (const bool is_gcs : {false, true}) {
     StubBucket bucket({.is_gcs = is_gcs, .page_keys = 2});
@@ -437,7 +438,7 @@ TEST(BucketListTest, AListSaysTheStatesOfObjectsAndWhatElseIsInTheFolder) {
       }
       ASSERT_TRUE(list->folder.has_value());
       EXPECT_EQ(list->folder->folder, bucket.Name("d/"));
-      EXPECT_EQ(list->folder->files.size(), 5u);  // A folder is one of them.
+      EXPECT_EQ(list->folder->files.size(), 5u);  // Four files and a folder.
     }
     const absl::StatusOr<PatternList> list = ListStates(store, bucket.Name("d/shard-*"));
     ASSERT_EQ(list->files.size(), 2u);

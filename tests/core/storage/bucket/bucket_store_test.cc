@@ -66,7 +66,7 @@ TEST(BucketStoreTest, TheIdentityInCloudStorageIsTheGeneration) {
   EXPECT_THAT(ReadWhole(*source, 10), IsOkAndHolds("0123456789"));
   EXPECT_EQ(FindHeader(bucket.server().requests().back().headers, "x-goog-if-generation-match"),
             "1001");
-  bucket.Put("d/a", "0123456789");  // The same bytes, but the store cannot know.
+  bucket.Put("d/a", "0123456789");  // The same bytes, but a new generation.
   std::string out(4, '.');
   for (const absl::Status& status :
        {source->ReadAt(0, absl::MakeSpan(out)).status(), source->CheckUnchanged()}) {
@@ -124,7 +124,7 @@ TEST(BucketStoreTest, WhatTheRequesterPaysForIsSaidAndSigned) {
 TEST(BucketStoreTest, AnEmptyObjectIsOpenedAndRead) {
   StubBucket s3(Signed());
   EXPECT_THAT(ReadWhole(*MustOpen(S3StoreOf(s3), s3.Put("a", "")), 1), IsOkAndHolds(""));
-  // S3 itself does not name the size where there is no first byte.
+  // For a read of an empty object, S3 itself answers 416 without a size.
   s3.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
     if (request.method == "HEAD") return std::nullopt;
     return RefuseInXml(416, "InvalidRange");
@@ -153,7 +153,8 @@ TEST(BucketStoreTest, AnEmptyObjectThatIsReplacedWhileItIsLookedAtIsTheNewOne) {
   });
   EXPECT_THAT(GcsStoreOf(bucket, {}).Open(name),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("NoSuchKey")));
-  // Without an end it is an error, and not an empty object.
+  // The reads see an empty object, and each HEAD sees 4 bytes. After some attempts this is an
+  // error.
   bucket.Put("a", "abcd");
   bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
     if (request.method == "HEAD") return std::nullopt;
@@ -174,7 +175,7 @@ TEST(BucketStoreTest, OddKeysAreSignedAskedForAndListedAsTheyAre) {
                           "a\"<>\\^`{|}", "x//y", "/x", "x/./y", "x/../y", "d/odd[1]*?"}) {
     const std::string name = bucket.Put(key, key);
     EXPECT_THAT(ReadWhole(*MustOpen(store, name), 100), IsOkAndHolds(key));
-    if (absl::StrContains(key, '\\')) continue;  // A backslash means itself only after another one.
+    if (absl::StrContains(key, '\\')) continue;  // List() takes a backslash as an escape.
     EXPECT_THAT(store.List(name, [](absl::string_view) { return true; }),
                 IsOkAndHolds(testing::ElementsAre(name)))
         << key;

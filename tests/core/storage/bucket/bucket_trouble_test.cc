@@ -150,7 +150,7 @@ TEST(BucketTroubleTest, CredentialsThatAreNotAcceptedAreAnErrorWithoutThem) {
                        HasSubstr("AWS_PROFILE"), Not(HasSubstr("OFTEST")), Not(HasSubstr("WRONG")),
                        Not(HasSubstr("NEXT"))));
     EXPECT_THAT(store.Open(name), refused);
-    // The refusal does not look like that of a bucket that may not be listed.
+    // The refusal must not look like the refusal of a bucket that may not be listed.
     EXPECT_THAT(store.List(name, [](absl::string_view) { return true; }), refused);
     EXPECT_FALSE(IsAbsent(store.Open(name).status(), name));
   }
@@ -167,7 +167,7 @@ TEST(BucketTroubleTest, WhereCredentialsComeFromIsToldToOperatorsAndNotToClients
   });
   const auto shard = MustOpen(store, name);
   credentials.Fail(absl::PermissionDeniedError("/home/operator/.aws/credentials: no"));
-  // PermissionDenied would say that there may be no such object.
+  // PermissionDenied would mean that there may be no such object.
   EXPECT_THAT(store.Open(name), StatusIs(absl::StatusCode::kFailedPrecondition,
                                          AllOf(HasSubstr(name), HasSubstr("/home/operator"))));
   EXPECT_FALSE(IsAbsent(store.Open(name).status(), name));
@@ -178,7 +178,7 @@ TEST(BucketTroubleTest, WhereCredentialsComeFromIsToldToOperatorsAndNotToClients
                                  AllOf(HasSubstr("a: no request could be sent to its server"),
                                        Not(HasSubstr("operator")), Not(HasSubstr("d/")))));
   }
-  // A server of credentials that fails for a moment is asked again.
+  // After a failure, the next request asks for credentials again.
   credentials.Fail(absl::OkStatus());
   EXPECT_THAT(shard->CheckUnchanged(), IsOk());
 }

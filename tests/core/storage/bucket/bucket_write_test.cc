@@ -117,7 +117,7 @@ TEST(BucketWriteTest, CloudStorageTakesTheSameRequests) {
   }
 }
 
-// The stub checks each signature. There are no tokens, neither to read nor to write.
+// The stub checks each signature. The store has no tokens.
 TEST(BucketWriteTest, HmacKeysOfCloudStorageSignEachRequestOfAnUpload) {
   StubBucket bucket({.is_gcs = true, .sign = SignedByHmac(kStubHmacKeys), .min_part_bytes = 1000});
   const BucketStore store =
@@ -270,7 +270,7 @@ TEST(BucketWriteTest, AFailureThatStaysIsAnErrorAfterABoundedNumberOfTriesAndEnd
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr(bucket.Name("a")), HasSubstr("500 InternalError"),
                              HasSubstr("fewer writers"), Not(HasSubstr("SECRET")))));
-  EXPECT_EQ(Count(bucket, IsPart), 4);  // WebStoreOptions::retry.
+  EXPECT_EQ(Count(bucket, IsPart), 4);  // As many as WebStoreOptions::retry.
   EXPECT_EQ(Count(bucket, IsAbort), 1);
   EXPECT_EQ(bucket.uploads(), 0);
   EXPECT_EQ(bucket.Get("a"), std::nullopt);
@@ -307,7 +307,7 @@ TEST(BucketWriteTest, ALostAnswerToTheEndIsNoErrorIfTheObjectIsThere) {
   StubBucket bucket(Signed());
   bucket.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
     if (!IsEnd(request)) return std::nullopt;
-    StubAnswer lost = bucket.Usual(request);  // The next attempt is told: NoSuchUpload.
+    StubAnswer lost = bucket.Usual(request);  // The next answer is NoSuchUpload.
     if (absl::StrContains(lost.bytes, "NoSuchUpload")) return lost;
     return StubAnswer{.bytes = "", .closes = true};
   });

@@ -1,4 +1,5 @@
-// Credentials for tests. They are given one after the other, each after the one before was refused.
+// Credentials for tests. A source has a list of them, and gives the next ones when the server has
+// refused the last ones.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_BUCKET_FAKE_CREDENTIALS_H_
 #define SYSTOLE_TESTS_CORE_STORAGE_BUCKET_FAKE_CREDENTIALS_H_
 
@@ -19,7 +20,7 @@
 
 namespace systole {
 
-// Thread-safe. Without values, the process has no credentials.
+// Thread-safe. A source without values stands for a process that has no credentials.
 template <typename Source, typename Value>
 class FakeCredentials final : public Source {
  public:
