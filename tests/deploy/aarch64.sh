@@ -10,9 +10,9 @@
 #
 #   1. tests of the rooms in which values are computed, with NEON and with the portable loops
 #   2. the digests of every shipped spec, with the programs of aarch64 as server, as client and as both
-#   3. `make-flowers` and `pack` write the same files, two servers, one of each kind, serve one feed, and
+#   3. `make-flowers` and `pack` write the same files; two servers, one of each kind, serve one feed; and
 #      `train` prints the same losses
-#   4. the wheel trains and gives those digests, on Debian 12 and on Debian 11, which have only Python and the
+#   4. the wheel trains and gives the digests of x86-64, on Debian 12 and Debian 11 with only Python and the
 #      libraries that Python and NumPy need
 set -euo pipefail
 
@@ -60,9 +60,9 @@ cmake --preset aarch64
 folders_all=("${folders[@]/#/tests/}")
 cmake --build "$arm" -j "$jobs" --target systole systole-server "${folders_all[@]/%//all}"
 
-# The tests in these folders compare NEON with the portable loops. example_maker_test lets the kernel refuse
-# memory, and QEMU does not let a program ask for that (RLIMIT_AS). emulator_learning_test would take a quarter
-# of an hour. The training below compares what emulator_learning_test computes.
+# The tests in these folders compare NEON with the portable loops. Two tests are left out. example_maker_test
+# limits its memory (RLIMIT_AS), which QEMU does not support. emulator_learning_test would take a quarter of
+# an hour. Instead of it, the training below compares results.
 say "tests of values"
 for folder in "${folders[@]}"; do
   ctest --test-dir "$arm/tests/$folder" -j "$jobs" --output-on-failure --no-tests=error \
@@ -130,7 +130,7 @@ digests "$address_x86" | cmp - "$work/digests-both"
 echo "$(wc -l <"$work/digests-both") digests are the same"
 
 say "the same training"
-# train SYSTOLE NAME: what it prints, without rates and times.
+# train SYSTOLE NAME: prints the lines of `systole train` without rates and times.
 train() {
   "$1" train --server "$address_x86" --spec deploy/specs/flowers.textproto \
     --eval-spec deploy/specs/flowers-eval.textproto --model flowers-cnn --epochs 1 \
@@ -146,7 +146,7 @@ cmp "$work/training-x86" "$work/training-arm"
 cmp "$work/initial-x86" "$work/initial-arm"
 
 say "the wheel"
-# SYSTOLE_WERROR=ON is the preset's option, too. So ccache has compiled most of the wheel already.
+# The preset above also sets SYSTOLE_WERROR=ON. So ccache already has most of the wheel's objects.
 wheel=$(SKBUILD_CMAKE_DEFINE=SYSTOLE_WERROR=ON client/python/build_wheel.sh --aarch64)
 python3 -B tests/client/python/check_wheel.py --aarch64 "$SYSTOLE_AARCH64_ROOT" "$wheel" </dev/null
 # Installs the wheel as pip would on aarch64, with NumPy's wheels for it.
@@ -155,21 +155,22 @@ site=$work/site
 "$work/env/bin/python" -m pip --disable-pip-version-check install --quiet --target "$site" --python-version 3.11 \
   --only-binary=:all: --platform manylinux_2_31_aarch64 --platform manylinux_2_28_aarch64 \
   --platform manylinux2014_aarch64 "$wheel" </dev/null
-# write_program FILE ROOT VARIABLE=VALUE.. PROGRAM: makes FILE run PROGRAM under QEMU. PROGRAM takes FILE for
-# itself, so it can start itself again.
+# write_program FILE ROOT VARIABLE=VALUE.. PROGRAM: makes FILE run PROGRAM under QEMU. PROGRAM gets FILE as
+# its own name, so it can start itself again.
 write_program() {
   printf '#!/bin/sh\nexec env %s "$@"\n' "$(printf '%q ' "SYSTOLE_AARCH64_ROOT=$2" "QEMU_ARGV0=$1" \
     "${@:3:$#-3}" "$PWD/deploy/aarch64/run" "${!#}")" >"$1"
   chmod +x "$1"
 }
-# try_wheel NAME ROOT PYTHON SPEC..: trains, and compares the digests of these specs, with the wheel and the
-# libraries in ROOT. PYTHON is an interpreter in there.
-# LD_BIND_NOW makes the loader find every function that any of the libraries calls.
+# try_wheel NAME ROOT PYTHON SPEC..: trains with the wheel and the libraries in ROOT, and compares the digests
+# of these specs. PYTHON is an interpreter in ROOT. LD_BIND_NOW makes the loader find every function that any
+# of the libraries calls.
 try_wheel() {
   local root=$PWD/$2 folder=$work/$1 spec
   mkdir -p "$folder/bin" "$folder/data"
   cp -r "$site" "$folder/site"
-  # The package starts the server itself, and the kernel cannot start a program of aarch64.
+  # The package starts the server itself, but this kernel cannot start a program of aarch64. So a script
+  # stands in the server's place.
   mv "$folder/site/systole/bin" "$folder/site/systole/programs"
   mkdir "$folder/site/systole/bin"
   for program in systole systole-server; do
@@ -178,7 +179,7 @@ try_wheel() {
   done
   ln -s ../site/systole/bin/systole "$folder/bin/systole"
   write_program "$folder/bin/python" "$root" LD_BIND_NOW=1 "PYTHONPATH=$folder/site" "$root/$3"
-  # Python looks for its library beginning at its own folder.
+  # Python searches for its library from its own folder upwards.
   ln -s "$(dirname "$(dirname "$root/$3")")/lib" "$folder/lib"
   "$folder/bin/python" -c 'import platform; print(*platform.libc_ver(), platform.machine())'
   tests/client/python/wheel_training.sh "$folder/bin/python" "$folder/data" </dev/null
@@ -193,7 +194,7 @@ say "the wheel on Debian 12"
 deploy/aarch64/make_root.sh --python build/aarch64-python-root
 try_wheel debian12 build/aarch64-python-root usr/bin/python3 \
   flowers flowers-eval record-ids mixture resnet50 resnet50-eval resnet50-mix resnet50-tpu
-# As tests/client/python/wheel_systems.sh does for x86-64.
+# tests/client/python/wheel_systems.sh does the same for x86-64.
 say "the wheel on Debian 11, with a copy of Debian 12's Python"
 deploy/aarch64/make_root.sh --oldest build/aarch64-oldest-root
 client/python/wheel/compile_newer_glibc.sh tests/client/python/older_python.c "$work/libsystole-glibc.so" \

@@ -25,8 +25,8 @@ from manifests import (
 # The oldest Kubernetes that has all that the manifests use (preStop's sleep), and a current one.
 _KUBERNETES = ("1.30", "1.37")
 
-# Kinds that a cluster has only with an operator. PyPI has no schemas of them. By kind, the fields
-# of `spec` that we use and where they stand in the operator's documentation.
+# Kinds that a cluster has only with an operator, for which PyPI has no schemas. Each kind has the
+# fields of its `spec` that we use. They are from the operator's documentation.
 _CUSTOM = {
     ("cert-manager.io/v1", "Issuer"): {"selfSigned", "ca"},
     ("cert-manager.io/v1", "Certificate"): {
@@ -62,7 +62,7 @@ def _need(holds, text):
 
 
 def _render(options):
-    """Renders each combination into the folder of work, and the two that README.md shows."""
+    """Renders each combination, and the two examples of README.md, into options.work."""
     tree = options.work / "kubernetes"
     shutil.copytree("deploy/kubernetes", tree)
     page = (tree / "README.md").read_text()
@@ -185,7 +185,7 @@ def _check_ports(rendered):
 
 
 def _check_selectors(rendered, trainer):
-    """Service, policy and budget choose the server's pods, and no job's."""
+    """Service, policy and budget choose the server's pods, and no pods of jobs."""
     labels = rendered.one("Deployment")["spec"]["template"]["metadata"]["labels"]
     chosen = [
         rendered.one("Service")["spec"]["selector"],
@@ -216,7 +216,7 @@ def _check_selectors(rendered, trainer):
 
 
 def _check_monitored(monitoring, trainer, rule):
-    """A Prometheus chooses monitors and rules by one label; the monitor of trainers finds them."""
+    """Monitors and rules have the label that Prometheus looks for; PodMonitor fits the trainers."""
     monitors = [*monitoring.all("ServiceMonitor"), *monitoring.all("PodMonitor")]
     chosen = {
         tuple(o["metadata"]["labels"].items()) for o in [*monitors, rule.one("PrometheusRule")]
@@ -253,9 +253,9 @@ def _check_room(rendered):
     drain = int(config_field(config, "drain_timeout").removesuffix("s"))
     pause = server["lifecycle"]["preStop"]["sleep"]["seconds"]
     grace = pod["terminationGracePeriodSeconds"]
-    _need(grace >= pause + drain + 5, f"{where}: {grace} s for {pause} s and {drain} s")
+    _need(grace >= pause + drain + 5, f"{where}: grace {grace} s, pause {pause} s, drain {drain} s")
     # A feed looks a name up every 5 s.
-    _need(pause >= 10, f"{where}: {pause} s until the addresses are known to be gone")
+    _need(pause >= 10, f"{where}: preStop waits {pause} s, want 10: clients see old addresses")
 
 
 def _check_certificates(rendered):

@@ -29,7 +29,7 @@ def _check_by_systemd(options):
         if not drop_ins:
             shutil.rmtree(folder / f"{_SERVICE}.d")
         service = folder / _SERVICE
-        # systemd looks for programs in folders of its own.
+        # systemd looks for programs only in folders of the system, so the unit gets the full path.
         text = service.read_text().replace("=systole-server ", f"={options.build}/systole-server ")
         service.write_text(text)
         environment = os.environ | {"SYSTEMD_LOG_LEVEL": "info", "SYSTEMD_UNIT_PATH": f"{folder}:"}
@@ -77,7 +77,7 @@ def _check_places(service):
         need(f"--{field}=0.0.0.0:{port}\n" in deployment, f"Kubernetes has another port: {field}")
     address = f"unix:{Unit(_FOLDER / _SOCKET).one('ListenStream')}"
     need(f'listen: "{address}"' in page, f"README.md does not name {address}")
-    # The page of each file that the unit and its drop-ins name.
+    # README.md explains each file of /etc/systole that the unit names.
     for path in re.findall(r"(?<=[=:])/etc/systole/[\w./-]+", (_FOLDER / _SERVICE).read_text()):
         need(path in page, f"README.md does not say what {path} is")
 

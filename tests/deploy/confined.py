@@ -4,7 +4,7 @@
 
 A call that the unit does not allow ends the program, so that no such call goes unseen. Memory
 cannot be made executable, as with MemoryDenyWriteExecute=. If PASSED_SOCKET names a descriptor, it
-becomes the one that a service manager passes.
+becomes the first descriptor that a service manager passes (3).
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def _deny_executable_memory():
 def _allow_only(names):
     allowed = pyseccomp.SyscallFilter(pyseccomp.KILL_PROCESS)
     for name in names:
-        # systemd also names calls of other processors, and newer ones than libseccomp knows.
+        # systemd also names calls of other processors, and calls that are too new for libseccomp.
         with contextlib.suppress(OSError):
             allowed.add_rule(pyseccomp.ALLOW, name)
     allowed.load()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the images of deploy/Containerfile and starts them. No registry is asked: debootstrap makes the
-# image that they begin with.
+# Builds the images of deploy/Containerfile and starts them. Needs no registry: debootstrap makes the base
+# image.
 #
 #   tests/deploy/container.sh BUILD_DIR   such as build/release: where the client `systole` is
 #
@@ -25,7 +25,7 @@ for program in buildah podman crun debootstrap ccache; do
   echo "$0: there is no $program; install Debian's packages buildah, podman, crun, debootstrap and ccache" >&2
   exit 3
 done
-# In a mount namespace of its own, so that nothing that is mounted here outlives the script.
+# Starts the script again in a mount namespace of its own, so that no mount outlives the script.
 if [[ ${SYSTOLE_OWN_MOUNTS:-} != yes ]]; then
   SYSTOLE_OWN_MOUNTS=yes exec unshare --mount "$self" "$build"
 fi
@@ -63,7 +63,8 @@ if ! "${podman[@]}" image exists "$base"; then
   tar --directory "$folder/base" --create . | "${podman[@]}" import --quiet - "$base" >/dev/null
   rm -rf "$folder/base"
 fi
-# Gives the image's ccache the user's own limit. With its default limit it would make the cache smaller.
+# Gives ccache in the image the user's own limit. Its default limit may be smaller, and then it would remove
+# objects from the user's cache.
 cache=$(ccache --get-config cache_dir)
 mkdir -p "$cache"
 echo "max_size = $(ccache --get-config max_size)" >"$folder/ccache.conf"
@@ -83,7 +84,7 @@ for target in server python; do
     "${volumes[@]}" . </dev/null >"$folder/$target.log"
 done
 
-# An environment that a stopped run has left is made anew.
+# An environment that an interrupted run has left incomplete is made anew.
 if [[ ! -e $folder/env/complete ]]; then
   python3 -m venv --clear "$folder/env"
   "$folder/env/bin/pip" install -q 'cyclonedx-python-lib[json-validation]==11.12.0' </dev/null

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks deploy/kubernetes: renders it, holds every object against the schemas of published Kubernetes, and
+# Checks deploy/kubernetes: renders it, compares every object with the published schemas of Kubernetes, and
 # runs what the manifests say, with real programs and without a cluster.
 #
 #   tests/deploy/kubernetes.sh BUILD_DIR   such as build/release: where systole and systole-server are
@@ -42,7 +42,7 @@ else
   fi
   readonly render=("$tools/kustomize" build)
 fi
-# An environment that a stopped run has left is made anew.
+# An environment that an interrupted run has left incomplete is made anew.
 if [[ ! -e $tools/env/complete ]]; then
   python3 -m venv --clear "$tools/env"
   "$tools/env/bin/pip" install -q kubernetes-validate==1.37.0 PyYAML==6.0.3 </dev/null
@@ -50,6 +50,6 @@ if [[ ! -e $tools/env/complete ]]; then
 fi
 readonly python=$tools/env/bin/python
 
-"$build/systole" feed --help >/dev/null  # The build is there.
+"$build/systole" feed --help >/dev/null  # Fails if there is no build.
 "$python" -B tests/deploy/check_manifests.py --render "${render[*]}" --work "$work" </dev/null
 "$python" -B tests/deploy/run_manifests.py --build "$build" --work "$work" </dev/null

@@ -14,7 +14,7 @@ def quantity(text):
 
 
 def size(text):
-    """A size of the server's, such as 512MB, in bytes: its KB has 1,024."""
+    """A size in the server's form, such as 512MB, in bytes. A KB has 1,024 bytes."""
     number, unit = re.fullmatch(r"(\d+)(KB|MB|GB|TB|)", text).groups()
     return int(number) << {"": 0, "KB": 10, "MB": 20, "GB": 30, "TB": 40}[unit]
 

@@ -3,7 +3,7 @@
 #
 #   tests/deploy/prometheus.sh BUILD_DIR   such as build/release: where systole and systole-server are
 #
-# If Prometheus is not installed, its package is unpacked under build/prometheus: to install it would
+# If Prometheus is not installed, its package is unpacked under build/prometheus. An installation would
 # start a Prometheus on this machine. Everything else lies in a temporary folder. That folder, the
 # server and Prometheus are gone when the script ends, however it ends. Exit code: 0 if every check
 # passed.
@@ -29,7 +29,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# The lists of packages may be older than the packages that the mirror has.
+# The lists of packages may be too old for the mirror. So if a download fails, the lists are updated first.
 download() {
   (cd "$work" && apt-get download prometheus >/dev/null) && return
   local as_root=()
@@ -52,6 +52,6 @@ fi
 "$promtool" check rules deploy/prometheus/alerts.yml
 "$promtool" test rules deploy/prometheus/alerts_test.yml
 "$promtool" check config deploy/prometheus/prometheus.yml
-"$build/systole" pack --help >/dev/null  # The build is there.
+"$build/systole" pack --help >/dev/null  # Fails if there is no build.
 python3 tests/deploy/scraped_server.py --build "$build" --prometheus "$prometheus" \
   --promtool "$promtool" --work "$work"

@@ -66,7 +66,7 @@ def _check_server_config(image):
 
 
 def _check_files(image, only=None):
-    """No compiler. If `only` is given: no file that gives rights, and exactly these programs."""
+    """No compiler is there. With `only`: no setuid or setgid files, and exactly these programs."""
     programs = set()
     for path in image.files():
         mode = path.lstat().st_mode
@@ -75,14 +75,14 @@ def _check_files(image, only=None):
         where = f"{image.name}: {path.relative_to(image.root)}"
         need(path.name not in _COMPILERS, f"{where} is a compiler's")
         gives_rights = mode & (stat.S_ISUID | stat.S_ISGID)
-        need(only is None or not gives_rights, f"{where} gives its user's rights")
+        need(only is None or not gives_rights, f"{where} is setuid or setgid")
         if mode & 0o111 and ".so" not in path.name:
             programs.add(path.name)
     need(only is None or programs == only, f"{image.name}: its programs are {sorted(programs)}")
 
 
 def _check_sbom(image, version):
-    """The list fits the schema, and has each package that the image has."""
+    """The SBOM fits its schema, and has each package that the image has."""
     sbom = image.sbom()
     problem = JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(sbom))
     need(problem is None, f"{image.name}: its SBOM does not fit CycloneDX 1.6: {problem}")
@@ -111,7 +111,7 @@ def _check_owners(image, debian):
         if path.is_symlink():
             continue
         at = "/" + str(path.relative_to(image.root))
-        # A package may say /lib for what lies in /usr/lib.
+        # A package may name a file of /usr/lib as /lib/..
         for known in (at, at.removeprefix("/usr")):
             done = subprocess.run(
                 ["dpkg-query", "-S", known], capture_output=True, text=True, check=False
@@ -123,7 +123,7 @@ def _check_owners(image, debian):
 
 
 def _check_dpkg(image, debian, options):
-    """dpkg in the image names the same packages."""
+    """dpkg in the image lists the same packages as the SBOM."""
     line = [*options.podman.split(), "run", "--rm", *_HERE, *_CONFINED, image.name]
     said = run([*line, "dpkg-query", "-W", "-f", "${Package} ${Version}\\n"])
     installed = dict(row.split(" ") for row in said.splitlines())
@@ -143,7 +143,7 @@ def _serve(options, image):
     line += [f"--volume={options.work / folder}:{at}" for folder, at in volumes]
     line += ["--tmpfs=/var/lib/systole", "--tmpfs=/var/cache/systole", image.name]
     line += ["--config=/etc/systole/server.textproto"]
-    # The machine's ports are not free here, and its network is the container's.
+    # The container shares the machine's network, where the usual ports may be taken.
     line += ["--listen=127.0.0.1:0", "--port-file=/run/systole/port"]
     run([*line, "--admin=127.0.0.1:0", "--admin-port-file=/run/systole/admin-port"])
     port = options.work / "run/port"
@@ -168,7 +168,7 @@ def _check_process(image):
 
 
 def _check_server(options, image):
-    """Clients outside read, the probe passes, and SIGTERM drains."""
+    """Clients outside the container read, the probe passes, and SIGTERM drains the server."""
     address = _serve(options, image)
     _check_process(image)
     inside = [*image.podman, "exec", "systole-server-test"]
@@ -210,7 +210,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    # The containers' user finds its way to the folders.
+    # The containers' user must reach the folders in it.
     options.work.chmod(0o755)
     data = options.work / "data"
     systole = options.build / "systole"

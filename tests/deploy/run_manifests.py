@@ -61,7 +61,7 @@ class Pod:
             path = folder / volume["name"]
             path.mkdir(parents=True, exist_ok=True)
             if "configMap" in volume:
-                # What the map is called, without the hash of what it holds.
+                # The map's name without the hash of its data.
                 name = volume["configMap"]["name"].rsplit("-", 1)[0]
                 for file, text in rendered.config(name).items():
                     (path / file).write_text(self._with_paths(text))
@@ -93,7 +93,7 @@ class Pod:
 
 @contextlib.contextmanager
 def _serving(pod, server, programs):
-    """Starts the server of a pod, and waits until it serves. Gives its process, its ports and its
+    """Starts the server of a pod, and waits until it serves. Yields its process, its ports and its
     log. Kills it at the end of the block.
     """
     ports = {name: pod.folder / "index" / f"{name}-port" for name in ("grpc", "admin")}
@@ -137,7 +137,7 @@ def _put_shards(data, folder):
 
 
 def _check_demo(options):
-    """From the init containers to a feed and its verdict."""
+    """Runs the demo, from the init containers to a feed and its verdict."""
     rendered = Rendered(options.work / "demo.yaml")
     pod = Pod(rendered, rendered.one("Deployment"), options.work / "demo")
     for container in pod.pod["initContainers"]:
@@ -166,7 +166,7 @@ def _check_demo(options):
 
 
 def _make_certificate(certificate, folder):
-    """What cert-manager would make of a Certificate: its names and usages, signed by a new CA."""
+    """Makes a certificate as cert-manager does, with its names and usages, signed by a new CA."""
     folder.mkdir()
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
     ca = ["-keyout", folder / "ca.key", "-out", folder / "ca.crt", "-subj", "/CN=ca"]
@@ -201,7 +201,7 @@ def _put_secret(folder, certificates, version, group):
 
 def _check_mtls(options, data):
     """The server reads a key that lies as kubelet mounts it, refuses a client without TLS, and
-    takes renewed files. The probe passes with both.
+    takes renewed files. The probe passes with the first files and with the renewed ones.
     """
     rendered = Rendered(options.work / "demo-mtls.yaml")
     pod = Pod(rendered, rendered.one("Deployment"), options.work / "mtls")
@@ -280,8 +280,8 @@ def _check_index_job(options, data):
 
 
 def _check_config_of_base(options, data):
-    """With all components, the server knows every flag, and its paths are mounted. The base alone
-    starts and ends.
+    """With all components, the server knows every flag, and its paths are mounted. With the base
+    alone, the server starts and ends.
     """
     rendered = Rendered(options.work / "all.yaml")
     server = rendered.server()

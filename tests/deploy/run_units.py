@@ -39,12 +39,12 @@ def _allowed_calls(unit):
     for value in unit.all("SystemCallFilter"):
         names = set().union(*(expand(name) for name in value.removeprefix("~").split()))
         allowed = allowed - names if value.startswith("~") else allowed | names
-    # systemd leaves these to every service.
+    # systemd allows every service this call.
     return allowed | {"execve"}
 
 
 class Manager:
-    """Starts the unit's command in a folder that stands for /, and hears what the server says."""
+    """Starts the unit's command with a folder in place of /, and receives the server's messages."""
 
     def __init__(self, options, name, config):
         self.options = options
@@ -60,17 +60,17 @@ class Manager:
         self.write_config(config)
         self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._notify.bind(str(self.root / "notify"))
-        # Everybody may write to systemd's own socket, too.
+        # As with systemd's own socket, everybody may write to it.
         (self.root / "notify").chmod(0o777)
         self._notify.settimeout(300)
         self.log = self.root / "log"
 
     def in_root(self, text):
-        """Puts paths of the machine into the folder."""
+        """Moves the absolute paths in `text` into the folder that stands for /."""
         return re.sub(r"(?<![\w.-])/(?=(etc|run|srv|var)/)", f"{self.root}/", text)
 
     def write_config(self, text):
-        # The node's ports are not free here.
+        # The ports of the config may be taken on this machine.
         text = re.sub(r'127\.0\.0\.1:\d+"', '127.0.0.1:0"', self.in_root(text))
         (self.root / "etc/systole/server.textproto").write_text(text)
 
@@ -130,7 +130,7 @@ class Manager:
 
 
 def _check_service(options):
-    """With the shipped config, all that the unit needs is said, in the right order."""
+    """With the shipped config, the server sends the messages that the unit needs, in order."""
     config = (_FOLDER / "server.textproto").read_text()
     manager = Manager(options, "service", config)
     with manager.started(watchdog_s=2) as process:
@@ -152,7 +152,7 @@ def _check_service(options):
 
 
 def _check_socket(options):
-    """A trainer whose group may connect does so, before the server is there and after."""
+    """A trainer whose group may connect can connect before the server runs, and afterwards."""
     unit = Unit(_FOLDER / "systole-server.socket")
     config = (_FOLDER / "server.textproto").read_text()
     path = unit.one("ListenStream")
@@ -160,7 +160,7 @@ def _check_socket(options):
         options, "socket", re.sub(r"(?m)^listen: .*$", f'listen: "unix:{path}"', config)
     )
     at = pathlib.Path(manager.in_root(path))
-    # Nothing of the folder is the server's, as nothing of /run is.
+    # The server owns nothing in the socket's folder, as in the real /run.
     with socket.socket(socket.AF_UNIX) as passed:
         passed.bind(str(at))
         at.chmod(int(unit.one("SocketMode"), 8))
@@ -190,7 +190,7 @@ def _put_credential(source, folder, name):
     path = folder / name
     path.write_bytes(source.read_bytes())
     path.chmod(0o400)
-    # An ACL: version, then (tag, permissions, id) of owner, user, group, mask and others.
+    # An ACL is a version and five entries (tag, permissions, id): owner, user, group, mask, others.
     none = 0xFFFFFFFF
     entries = [(1, 4, none), (2, 4, _USER), (4, 0, none), (16, 4, none), (32, 0, none)]
     acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
@@ -208,7 +208,7 @@ def _check_credentials(options):
     for credential in drop_in.all("LoadCredential"):
         name, path = credential.split(":")
         _put_credential(pathlib.Path(manager.in_root(path)), credentials, name)
-    # The address of the drop-in, without its port.
+    # The drop-in's address, with any free port.
     flags = drop_in.environment()["SYSTOLE_TLS_FLAGS"].replace("%d", str(credentials))
     flags = re.sub(r"--listen=(\S+):\d+", r"--listen=\1:0", flags)
     with manager.started(flags) as process:
@@ -227,7 +227,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    # Programs of another user find their way to the folders.
+    # Programs that run as another user must reach the folders in it.
     options.work.chmod(0o755)
     data = options.work / "data"
     systole = options.build / "systole"

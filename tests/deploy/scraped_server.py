@@ -1,4 +1,4 @@
-"""Lets Prometheus scrape a systole-server, and checks what alerts and dashboard ask of it.
+"""Lets Prometheus scrape a systole-server, and checks the queries of alerts and dashboard.
 
 Every check fails the program with a line that says what is wrong.
 """
@@ -60,7 +60,7 @@ def _free_port():
 
 
 def _names_of(text):
-    """The metrics that a text of the exposition format has, with the series of histograms."""
+    """The names of the metrics in a text of the exposition format, with histograms' series."""
     names = set()
     for kind in re.finditer(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
         names.add(kind[1])
@@ -86,13 +86,13 @@ def _check_names(scraped, folder):
     asked.update(name for query in queries for name in _METRIC.findall(query))
     if missing := sorted(asked - known):
         names = ", ".join(missing)
-        sys.exit(f"alerts.yml or systole.json asks for what nobody has: {names}")
+        sys.exit(f"alerts.yml or systole.json uses metrics that do not exist: {names}")
     print(f"{len(asked)} metrics of the alerts and the dashboard are there")
     return queries
 
 
 def _check_paragraphs(folder):
-    """Each alert's address leads to a paragraph about it, and the guide has a row for it."""
+    """Each alert's link leads to a paragraph about the alert, and the guide has a row for it."""
     alerts = (folder / "prometheus/alerts.yml").read_text()
     page = (folder / "prometheus/README.md").read_text()
     guide = (folder / "README.md").read_text()
@@ -127,11 +127,11 @@ def _serve(options, work):
 
 @contextlib.contextmanager
 def _prometheus(options):
-    """Runs Prometheus with the config of the folder of work, and gives its address."""
+    """Runs Prometheus with the config in options.work, and gives its address."""
     log = options.work / "prometheus.log"
     for _ in range(20):
-        # Prometheus does not say which port it chose. Another program may take this one first;
-        # then Prometheus ends.
+        # Prometheus does not report a port that it chose, so the port is chosen here. If another
+        # program takes the port first, Prometheus ends, and the next port is tried.
         address = f"127.0.0.1:{_free_port()}"
         arguments = [
             options.prometheus,
@@ -197,7 +197,7 @@ def main():
             return port.exists() and port.read_text().strip()
 
         admin = f"127.0.0.1:{_wait_for('the server', admin_port)}"
-        # The port answers before the server serves, and says so with an error.
+        # Before the server serves, this port answers with an error.
         scraped = _wait_for("the metrics", lambda: _get(f"http://{admin}/metrics"))
         checked = subprocess.run(
             [options.promtool, "check", "metrics"],

@@ -67,8 +67,8 @@ kill "$alone"
 wait "$alone" || fail "the server alone ended with $?"
 lines=$(wc -l <"$work/wanted")
 
-# A trainer of the job: its core of every step. It tells that it has begun, and waits in the middle
-# until the test lets it go on.
+# A trainer of the job, which reads its core of every step. After 30 lines it makes the file begun-RANK, and
+# waits until the test makes the file `go`.
 cat >"$work/trainer.sh" <<'TRAINER'
 #!/bin/bash
 set -euo pipefail
@@ -78,7 +78,7 @@ feed() {
     --tls-key "$SYSTOLE_TLS/client.key" --prefetch-bytes 1 "$@"
 }
 [[ $WORLD_SIZE == 2 ]]
-# A reader that stops keeps the feed from going on: a pipe has room for a third of its lines.
+# While the trainer waits, the feed stops, because the pipe has room for only a third of the feed's lines.
 feed --steps 0 | {
   for ((i = 0; i < 30; i++)); do
     read -r line
@@ -153,7 +153,7 @@ echo "nobody reads without the job's certificates"
 rm "$work/go" "$work"/begun-*
 start_job 4 "$work/trainer.sh"
 wait_for "both trainers read" test -e "$work/begun-0" -a -e "$work/begun-1"
-# The authority is known, but this client has no certificate.
+# This client has the certificate of the authority, but no certificate of its own.
 if systole feed --server "file:$work/jobs/4/servers" --spec "$work/spec.textproto" --steps 1 --connect-timeout 3s \
   --tls --tls-ca "$work/jobs/4/tls/ca.pem" >"$work/stranger.log" 2>&1; then
   fail "a stranger has read the datasets"

@@ -38,7 +38,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# An environment that a stopped run has left is made anew.
+# An environment that an interrupted run has left incomplete is made anew.
 if [[ ! -e $tools/env/complete ]]; then
   python3 -m venv --clear "$tools/env"
   "$tools/env/bin/pip" install -q pyseccomp==0.1.2 PyYAML==6.0.3 </dev/null
@@ -46,6 +46,6 @@ if [[ ! -e $tools/env/complete ]]; then
 fi
 readonly python=$tools/env/bin/python
 
-"$build/systole" feed --help >/dev/null  # The build is there.
+"$build/systole" feed --help >/dev/null  # Fails if there is no build.
 "$python" -B tests/deploy/check_units.py --build "$build" --work "$work" </dev/null
 "$python" -B tests/deploy/run_units.py --build "$build" --work "$work" </dev/null

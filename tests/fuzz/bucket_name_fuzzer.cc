@@ -1,5 +1,6 @@
-// Reads any bytes as the name of an object in a bucket. An accepted name is the same text again.
-// Its address is one that can be asked for, at a server whose host and path stay as they are.
+// Reads any bytes as the name of an object in a bucket. The text of an accepted name is the name
+// itself. A name has two addresses, and both are valid URLs. One has the server's host and base
+// path, the other has the bucket's name before the host.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 // Reads any bytes as a gzip, zlib or zstd file. The first byte chooses the format. If a scan
-// accepts the file, each restart point is tried: a read from there, without the bytes behind the
+// accepts the file, each restart point is tried. A read from the point, without the bytes after the
 // next point, must equal a read from the beginning.
 #include <cstddef>
 #include <cstdint>

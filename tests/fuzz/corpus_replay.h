@@ -1,5 +1,5 @@
-// Runs a fuzzer's entry point over its corpus. So every input that was kept is tried by the
-// ordinary tests, too.
+// Runs a fuzzer's entry point over its corpus. So the ordinary tests, too, try every input of the
+// corpus.
 //
 // Not thread-safe.
 #ifndef SYSTOLE_TESTS_FUZZ_CORPUS_REPLAY_H_

@@ -62,7 +62,7 @@ TEST(WebAddressTest, APasswordIsNotShownThoughItEndsTheHost) {
   }
   EXPECT_EQ(ShownAddress("https://user:sec/ret@host/a"), "https://...@host/a");
   EXPECT_EQ(ShownAddress("https://user:sec?ret@host/a"), "https://...");
-  // This address cannot be told from the addresses above.
+  // This address has no password, but the same form as the addresses above.
   EXPECT_EQ(ShownAddress("https://host/a@b.tfrecord"), "https://...@b.tfrecord");
 }
 
@@ -77,8 +77,8 @@ TEST(WebAddressTest, TheBaseNameIsTheLastPartOfThePathOrTheHost) {
   EXPECT_EQ(AddressBaseName("https://"), "");
   const absl::string_view hidden = "https://user:secret?x@host/a";
   EXPECT_EQ(AddressBaseName(hidden), "");
-  // Even an empty name is a view into the address, because what stands before the view is the
-  // folder.
+  // Even an empty name must be a view into the address: callers take the text before the view as
+  // the folder.
   EXPECT_GE(AddressBaseName(hidden).data(), hidden.data());
   EXPECT_LE(AddressBaseName(hidden).data(), hidden.data() + hidden.size());
 }

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What is read, each as "PATH=TEXT".
+// All elements that are read, each as "PATH=TEXT". After an error, its code comes last.
 std::vector<std::string> ReadAll(absl::string_view xml, const XmlBounds& bounds = {}) {
   std::vector<std::string> all;
   const absl::Status status = ReadXml(

@@ -114,7 +114,7 @@ TEST(SymmetricBetaTest, TheValuesAreThese) {
   for (const float alpha : {0.1f, 0.2f, 0.5f, 1.0f, 2.0f, 50.0f}) {
     CounterRng rng(/*seed=*/1, /*epoch=*/2, /*record=*/3, /*purpose=*/4);
     draws.push_back(absl::StrFormat("%a", SymmetricBeta(alpha, rng)));
-    EXPECT_EQ(rng.NextU32(), 3942351853u);  // A draw takes two words.
+    EXPECT_EQ(rng.NextU32(), 3942351853u);  // Each draw takes two words.
   }
   EXPECT_THAT(draws, ElementsAre("0x0p+0", "0x1.4a9fp-37", "0x1.6c7bb4p-16", "0x1.78227p-9",
                                  "0x1.0ba896p-5", "0x1.7f377p-2"));

@@ -1,5 +1,5 @@
-// Credentials for tests. A source has a list of them, and gives the next ones when the server has
-// refused the last ones.
+// Credentials for tests. A source has a list of values. When the server has refused a value, the
+// source gives the next one.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_BUCKET_FAKE_CREDENTIALS_H_
 #define SYSTOLE_TESTS_CORE_STORAGE_BUCKET_FAKE_CREDENTIALS_H_
 
@@ -48,12 +48,12 @@ class FakeCredentials final : public Source {
     MutexLock lock(mu_);
     error_ = std::move(error);
   }
-  // Get() fails once a value was refused.
+  // After the next refusal, Get() fails with `error`.
   void FailAfterRefusal(absl::Status error) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     error_after_refusal_ = std::move(error);
   }
-  // These values exist once a request without credentials was refused.
+  // After a request without credentials was refused, the source has these values.
   void SetLateValues(std::vector<Value> values) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     late_values_ = std::move(values);

@@ -1,5 +1,4 @@
-// Compares lists in ranges with the keys that are there, whatever they are called and however the
-// server lists them.
+// Compares lists in ranges with the keys of the bucket, for many kinds of keys and of servers.
 #include "core/storage/bucket/ranged_list.h"
 
 #include <algorithm>
@@ -88,7 +87,7 @@ struct FakeServer {
                                    : key.substr(0, slash + (slash == std::string::npos ? 0 : 1));
   }
 
-  // What a list has.
+  // The entries of a whole list.
   std::vector<std::string> Entries() const {
     std::set<std::string> entries;
     for (const std::string& key : keys) entries.insert(EntryOf(key));
@@ -114,7 +113,7 @@ Listed ListRest(FakeServer& server, const ListPage& first, const BucketListOptio
     EXPECT_TRUE(absl::StartsWith(name, root));
     entries.push_back(name.substr(root.size()));
     const auto state = (*contents)->states.find(name);
-    if (name.back() == '/') continue;  // An object, or a folder without a state.
+    if (name.back() == '/') continue;  // May be a folder, which has no state.
     const bool has_state = state != (*contents)->states.end();
     EXPECT_TRUE(has_state && state->second.size_bytes == entries.back().size()) << name;
   }
@@ -203,7 +202,7 @@ TEST(RangedListTest, ShardsAndWhatLiesBesideThemAreListed) {
   EXPECT_LE(server.pages, 2 * PagesOf(server) + 1);
 }
 
-// Requests wait here until there are several at a time.
+// A gate at which requests wait until `wanted` of them wait at a time.
 class Gate {
  public:
   explicit Gate(int wanted) : wanted_(wanted) {}
@@ -247,7 +246,7 @@ std::vector<std::set<std::string>> ManyKinds(int count) {
 TEST(RangedListTest, SeveralPagesAreAskedForAtATime) {
   for (const std::set<std::string>& keys : ManyKinds(10'000)) {
     FakeServer server(keys, /*page_keys=*/50);
-    // After the first page there are two ranges, and only a page of a range makes more.
+    // The first page makes two ranges. More ranges are made only after a page of one of these.
     Gate gate(2);
     server.before = [&](const ListPlace&) {
       if (server.pages > 0) gate.Pass();
@@ -315,7 +314,7 @@ TEST(RangedListTest, AServerThatRefusesToBeginAfterAKeyIsReadPageByPage) {
   }
 }
 
-// Each range but the first lacks its first key, or has a key that a page before did not show.
+// Each range after the first one lacks its first key, or has a key that the page before lacked.
 TEST(RangedListTest, AServerThatLeavesOutKeysIsReadPageByPage) {
   for (const bool leaves_out : {true, false}) {
     FakeServer server(Counted(1000));
@@ -365,7 +364,7 @@ TEST(RangedListTest, EmptyPagesAreFollowed) {
   std::atomic<int> reads = 0;
   server.change = [&reads](const ListPlace& place, ListPage& page) {
     if (place.token.empty() || ++reads % 3 != 0 || absl::EndsWith(place.token, "~")) return;
-    // The list goes on right after the place.
+    // An empty page. The next page goes on right after this place.
     page = {.next_token = place.token + "~"};
   };
   EXPECT_THAT(List(server), IsOkAndHolds(Optional(server.Entries())));

@@ -48,7 +48,7 @@ TEST(S3DialectTest, TheBucketStandsInTheHostAtAwsAndInThePathElsewhere) {
             "https://data.s3.cn-north-1.amazonaws.com.cn/a");
   EXPECT_EQ(url({.bucket_in_host = false}, "s3://data/a"),
             "https://s3.us-east-1.amazonaws.com/data/a");
-  // The certificate is for one name before the region.
+  // S3's certificate covers only one label before "s3.", so a bucket with a '.' stands in the path.
   EXPECT_EQ(url({}, "s3://my.data/a"), "https://s3.us-east-1.amazonaws.com/my.data/a");
   const std::string own = "http://host:9000";
   EXPECT_EQ(url({.endpoint = own}, "s3://data/d/a"), "http://host:9000/data/d/a");
@@ -105,7 +105,7 @@ TEST(S3DialectTest, AMalformedOptionIsRefusedByItsVariable) {
   EXPECT_THAT(refused({.region = "evil.example/"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("AWS_REGION"), HasSubstr("the profile's region"))));
-  // The servers of this region are in a domain of their own.
+  // The servers of this region are in a domain of their own, which the dialect does not support.
   EXPECT_THAT(refused({.region = "us-iso-east-1"}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("AWS_ENDPOINT_URL_S3")));
 }
@@ -123,8 +123,9 @@ TEST(S3DialectTest, ABucketElsewhereIsAskedThereFromThenOn) {
     EXPECT_EQ(next.url, "https://data.s3.eu-west-1.amazonaws.com/b");
     EXPECT_EQ(next.sign->region, "eu-west-1");
     EXPECT_EQ(Prepared(*dialect, "s3://other/b").sign->region, "us-east-1");
-    // The same answer again teaches nothing, so no request goes in circles. A late answer to a
-    // request that was sent before may be asked again.
+    // If the request already used the new region, the same answer gives no reason to send it again.
+    // Otherwise requests would go in circles. A request that was sent with the old region is sent
+    // again, even if its answer is late.
     EXPECT_FALSE(dialect->LearnsFrom("s3://data/b", next, Redirect(status, "eu-west-1")));
     EXPECT_TRUE(dialect->LearnsFrom("s3://data/a", sent, Redirect(status, "eu-west-1")));
   }
@@ -246,7 +247,8 @@ TEST(S3DialectTest, ARefusalSaysWhatToDoAndShowsNoWordsOfTheServer) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("AWS_REGION")));
   EXPECT_THAT(says(418, "Teapot"),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("want 200 or 206")));
-  // versitygw answers so if it does not know the key. It must not look like a missing index.
+  // versitygw gives this answer if it does not know the access key. The answer must not count as a
+  // missing index.
   EXPECT_THAT(says(404, "XAdminUserNotFound"),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("does not accept"), HasSubstr("AWS_PROFILE"))));
@@ -266,8 +268,8 @@ TEST(S3DialectTest, WithoutCredentialsARefusalSaysSo) {
   EXPECT_THAT(dialect->RefusalOf("it", Refusal(403, "AccessDenied")),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        AllOf(HasSubstr("had no credentials"), HasSubstr("AWS_PROFILE"))));
-  // versitygw says InvalidArgument. The others are answers of servers that show nobody what they
-  // have.
+  // versitygw answers with InvalidArgument. The other answers are those of servers that hide from
+  // strangers what they have.
   const struct {
     int status;
     const char* code;

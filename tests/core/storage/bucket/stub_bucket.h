@@ -74,7 +74,7 @@ class StubBucket {
   struct Upload {
     std::string key;
     HttpHeaders metadata;
-    std::map<int, std::string> parts;  // By number.
+    std::map<int, std::string> parts;  // The key is the part's number.
   };
 
   // Why the request is refused; nullopt if it is not.
@@ -102,11 +102,11 @@ class StubBucket {
   mutable Mutex mu_;
   std::optional<AwsSigning> sign_ ABSL_GUARDED_BY(mu_);
   std::string token_ ABSL_GUARDED_BY(mu_);
-  std::set<std::string> expired_ ABSL_GUARDED_BY(mu_);  // Ids of keys.
+  std::set<std::string> expired_ ABSL_GUARDED_BY(mu_);  // Access key IDs.
   std::map<std::string, Object> objects_ ABSL_GUARDED_BY(mu_);
-  std::map<std::string, Upload> uploads_ ABSL_GUARDED_BY(mu_);  // By ID.
+  std::map<std::string, Upload> uploads_ ABSL_GUARDED_BY(mu_);  // The key is the ID.
   int puts_ ABSL_GUARDED_BY(mu_) = 0;
-  FaultyHttpServer server_;  // Last: its threads use what is above.
+  FaultyHttpServer server_;  // Last: its threads use the members above.
 };
 
 // A refusal with a code in XML.
@@ -117,7 +117,8 @@ StubAnswer RefuseInXml(int status, absl::string_view code, absl::string_view mor
 // process' environment names this bucket. All tests of the process share it, because a store keeps
 // its first server. Call this function before the store of s3:// is used.
 StubBucket& UnsignedBucketOfProcess();
-// The same, but the environment has credentials, too, because a store writes only with them.
+// Like UnsignedBucketOfProcess(), but the environment also has credentials. A store that writes
+// needs them.
 StubBucket& SignedBucketOfProcess();
 
 }  // namespace systole

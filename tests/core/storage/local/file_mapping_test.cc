@@ -74,7 +74,7 @@ TEST(FileMappingTest, WhatCannotBeMappedHasNoBytes) {
   ASSERT_EQ(::pipe(ends), 0);
   FileMapping of_pipe(ends[0], 10);
   EXPECT_EQ(MappedRead(&of_pipe).bytes(), "");
-  EXPECT_EQ(MappedRead(&of_pipe).bytes(), "");  // The second try gives the same.
+  EXPECT_EQ(MappedRead(&of_pipe).bytes(), "");  // A second try fails, too.
   EXPECT_FALSE(MappedRead(&of_pipe).failed());
   ::close(ends[0]);
   ::close(ends[1]);
@@ -98,7 +98,7 @@ TEST(FileMappingTest, PrefetchMapsNothingAndReadsNothing) {
   const MappedRead mapped(&mapping);
   prefetch();
   ASSERT_EQ(::truncate((folder / "a").c_str(), 0), 0);
-  prefetch();  // The pages are gone, but no reader saw zeros.
+  prefetch();  // The pages are gone, but none was read.
   EXPECT_FALSE(mapped.failed());
   EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));
   prefetch();
@@ -123,7 +123,7 @@ TEST(FileMappingTest, FileCutWhileItIsReadIsZerosAndMarked) {
   EXPECT_EQ(FirstOfEachPage(mapped.bytes()), "abc");
   file.Cut(kPage);
   EXPECT_FALSE(mapped.failed());
-  EXPECT_EQ(*static_cast<const volatile char*>(mapped.bytes().data()), 'a');  // Not cut.
+  EXPECT_EQ(*static_cast<const volatile char*>(mapped.bytes().data()), 'a');  // This page is left.
   EXPECT_EQ(*static_cast<const volatile char*>(mapped.bytes().data() + 3 * kPage - 1), '\0');
   EXPECT_TRUE(mapped.failed());
   EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));  // Now all pages are zeros.

@@ -141,7 +141,7 @@ TEST(WebAnswerTest, AnotherRangeIsDataLossWithBoth) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("status 416")));
   EXPECT_THAT(Checked(Answer(200, {}, 100)),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("the bytes 10-19")));
-  // Without an ETag only the size tells that it is the same object.
+  // Without an ETag, an answer must give the size, to show that the object is the same.
   EXPECT_THAT(Checked(Answer(206, {{"content-range", "bytes 10-19/*"}}, 10), {.size_bytes = 100}),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes 10-19/*")));
 }

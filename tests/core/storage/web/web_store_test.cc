@@ -441,7 +441,8 @@ TEST(WebStoreDeathTest, TheStoreOfTheProcessHasEndedBeforeOlderHandlersOfTheExit
   asked_at_exit = &name;
   EXPECT_EXIT(
       {
-        // This handler is older than the store. OpenSSL's handler may be as old.
+        // This handler is registered before the store is made, so it runs after the store's end.
+        // OpenSSL may register its handler as early.
         std::atexit([] {
           const absl::Status ended = WebStore::OfProcess().Stat(*asked_at_exit + "b").status();
           ::_exit(absl::IsCancelled(ended) ? 7 : 8);
