@@ -100,7 +100,7 @@ TEST(LoweredProgramTest, WhatCannotBeFusedIsLeftToTheReferences) {
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kBrightness + kFlip + kNormalize), 3);
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kWindow), 1);  // The resizer makes whole images.
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kResize), 1);  // A resize takes only stored pixels.
-  EXPECT_EQ(rest(std::string(kRaw) + kFlip + kResize), 1);   // Mirrored, it rounds otherwise.
+  EXPECT_EQ(rest(std::string(kRaw) + kFlip + kResize), 1);   // Mirrored resizes round differently.
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kRound), 1);
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kNormalize), 1);
 }
