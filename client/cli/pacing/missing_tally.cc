@@ -27,8 +27,7 @@ std::string MissingTally::MaskedText() const {
   std::string text =
       absl::StrCat(masked_, masked_ == 1 ? " example is masked" : " examples are masked",
                    ": zeros stand in the place of damaged records, because the spec says "
-                   "on_corrupt: MASK. Each damaged stretch counts as one example, but may have "
-                   "held several");
+                   "on_corrupt: MASK");
   size_t named = 0;
   for (const int64_t record : records_) {
     if (named == kMostNamed) {
@@ -40,7 +39,8 @@ std::string MissingTally::MaskedText() const {
   }
   if (named > 0) text += ")";
   return absl::StrCat(text,
-                      "; `systole status` and the server's log say where the damage is and "
+                      ". Each damaged stretch counts as one example, but may have held several "
+                      "records; `systole status` and the server's log say where the damage is and "
                       "what it is");
 }
 

@@ -69,7 +69,7 @@ TEST(ConditionOfTest, WhatIsWrongNamesTheField) {
   refused("less: 1", "select[0].where.feature names no feature");
   refused("feature: 'a' less: 1 all { feature: 'a' less: 1 }",
           "has more than one of: tests of a feature");
-  refused("all { feature: 'a' less: 1 } any { feature: 'a' less: 1 }", "mixes");
+  refused("all { feature: 'a' less: 1 } any { feature: 'a' less: 1 }", "has more than one of");
   refused("any { feature: 'a' less: nan }", "select[0].where.any[0].less is not a number");
   refused("feature: 'a' in: [1, nan]", "select[0].where.in[1] is not a number");
   refused("feature: 'a' min_length: -1", ".min_length is -1");

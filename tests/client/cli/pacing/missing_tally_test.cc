@@ -17,7 +17,7 @@ TEST(MissingTallyTest, SaysHowManyWhichAndWhereToLook) {
   EXPECT_THAT(
       tally.MaskedText(),
       AllOf(StartsWith("3 examples are masked: zeros stand in the place of damaged records"),
-            HasSubstr("may have been several records"), HasSubstr("(record_id 17, 40)"),
+            HasSubstr("may have held several records"), HasSubstr("(record_id 17, 40)"),
             HasSubstr("`systole status`"), HasSubstr("server's log")));
   JsonWriter json;
   json.BeginObject();

@@ -323,11 +323,11 @@ StubAnswer Page(absl::string_view inside, absl::string_view next) {
                         next, "</NextContinuationToken></ListBucketResult>"));
 }
 
-TEST(BucketListTest, AListThatDoesNotGoOnIsDataLoss) {
+TEST(BucketListTest, AListThatDoesNotEndIsDataLoss) {
   StubBucket bucket;
   const BucketStore store = S3StoreOf(bucket);
   const auto stuck = StatusIs(absl::StatusCode::kDataLoss,
-                              AllOf(HasSubstr("does not go on"), HasSubstr(bucket.Name("d/*"))));
+                              AllOf(HasSubstr("does not end"), HasSubstr(bucket.Name("d/*"))));
   const std::string key = "<Contents><Key>d/a</Key></Contents>";
   bucket.SetFault([&](const StubRequest&) { return Page(key, "the same"); });
   EXPECT_THAT(List(store, bucket.Name("d/*")), stuck);
