@@ -203,7 +203,7 @@ TEST(MatrixUnitTest, PatchesGatheredInPlaceEqualPatchesCopiedOut) {
 }
 
 // A bf16 product is exact in f32, so a fused and an unfused step agree while the product is a
-// normal number. Below that range they differ, so targets without FMA check for such products.
+// normal number. For smaller products they differ, so targets without FMA check for these products.
 TEST(MatrixUnitTest, UnfusedStepEqualsFusedStepWhileTheProductIsNormal) {
   const FlushScope flush;
   std::mt19937 random(7);
@@ -219,8 +219,8 @@ TEST(MatrixUnitTest, UnfusedStepEqualsFusedStepWhileTheProductIsNormal) {
   EXPECT_GT(std::fma(tiny, tiny, smallest_normal), smallest_normal);
 }
 
-// The first products outside the normal numbers: 2^-127 is added to 2^-126, and 2.25 * 2^127 to
-// -2^127. An unfused step would lose the first product and make the second infinite.
+// The two products are just outside the normal numbers. 2^-127 is added to 2^-126. 2.25 * 2^127 is
+// added to -2^127. An unfused step would lose the small product and make the large one infinite.
 TEST(MatrixUnitTest, ProductsJustOutsideTheNormalNumbersEqualTheDefinition) {
   const struct {
     float a[2], b[2], want;

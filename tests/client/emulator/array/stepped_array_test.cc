@@ -56,13 +56,14 @@ TEST(SteppedArrayTest, InputAndOutputStationaryMultiplyTheSame) {
   }
 }
 
-// Counts as SCALE-Sim does: the index of the last cycle, without the cycles that drain stationary
-// sums.
+// The cycles as SCALE-Sim counts them. SCALE-Sim gives the index of the last cycle, and leaves out
+// the cycles that drain stationary sums.
 int64_t ScaleSimCycles(const SteppedArray::Cycles& cycles) {
   return cycles.load + cycles.stream - 1;
 }
 
-// The last example takes minutes, and the larger ones take a minute under a sanitizer.
+// Examples with more rows are skipped. The last example takes minutes, and under a sanitizer the
+// larger examples take a minute.
 constexpr int64_t kMaxRows = kSanitized ? 1'000 : 100'000;
 
 TEST(SteppedArrayTest, TakesTheCyclesOfTheWorkedExamples) {

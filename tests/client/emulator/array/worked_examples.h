@@ -16,8 +16,8 @@ struct WorkedExample {
   // {256, 256, 128}, and ws of {3025, 363, 96}.
   int64_t os, ws, is;
   int64_t ws_folds;
-  // The count of the ISPASS 2020 paper. It adds R cycles a fold for shifting results out, and
-  // counts from 1.
+  // The cycles for os by the formula of the ISPASS 2020 paper. The formula counts from 1, and adds
+  // R cycles a fold for shifting results out.
   int64_t os_paper;
   int64_t ws_db;
   double ws_db_percent;  // The utilisation, to one digit.

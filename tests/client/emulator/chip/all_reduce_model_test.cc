@@ -43,8 +43,8 @@ TEST(AllReduceModelTest, WorkedExamplesComeOut) {
 }
 
 // 8 bytes at 1 byte/s a link, 4 x 2 chips, no latency. A ring uses both of its links, so its rate b
-// is 2 bytes/s. kOneOrder: 3/4 * 8/2 = 3 s along x, then 1/2 * 2/2 = 0.5 s along y; the sum counts
-// twice. kAllAxes: max(1.5, 1) + max(0.25, 0.75) = 2.25 s, twice.
+// is 2 bytes/s. An all-reduce takes twice the following sums. kOneOrder: 3/4 * 8/2 = 3 s along x,
+// then 1/2 * 2/2 = 0.5 s along y. kAllAxes: max(1.5, 1) + max(0.25, 0.75) = 2.25 s.
 TEST(AllReduceModelTest, AxesNeedNotBeEqual) {
   AllReduceShape shape = {.axes = {{4}, {2}}, .bytes = 8, .link_bytes_per_s = 1, .hop_s = 0};
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 4500);
@@ -56,8 +56,8 @@ TEST(AllReduceModelTest, AxesNeedNotBeEqual) {
 
 // 24 bytes at 1 byte/s a link, 2 x 2 x 2 chips, no latency. The rate b of a ring is 2 bytes/s.
 // kAllAxes cuts the buffer into three parts of 8 bytes, and all axes are alike: 1/2 * 8/2 = 2 s,
-// then 1 s, then 0.5 s; the sum of 3.5 s counts twice. With kOneOrder every phase takes three times
-// as long.
+// then 1 s, then 0.5 s. An all-reduce takes twice this sum of 3.5 s. kOneOrder has one part of 24
+// bytes, so every phase takes three times as long.
 TEST(AllReduceModelTest, AThirdAxisContinuesTheRotation) {
   AllReduceShape shape = {.axes = {{2}, {2}, {2}}, .bytes = 24, .link_bytes_per_s = 1, .hop_s = 0};
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 7000);

@@ -111,11 +111,11 @@ TEST(CompilerTest, AnMlpCostsWhatTheFormulasSay) {
     int64_t tiles, cycles;
     double bytes, vector_us;
   } cases[] = {
-      // [5,6]*[6,8]: 4 + 3 * 5 + 5 + 6 cycles; 60 + 80 + 96 bytes; cast, bias and relu of 40.
+      // [5,6]*[6,8]: 4 + 3 * 5 + 5 + 6 cycles; 60 + 80 + 96 bytes; cast, bias, relu of 40 values.
       {"hidden forward", 4, 30, 236, 7.5},
       {"classes forward", 2, 20, 158, 2},
       {"loss", 0, 0, 120, 6},
-      // [8,5]*[5,3] would take 26; its transpose takes 4 + 3 * 4 + 3 + 6.
+      // [8,5]*[5,3] would take 26 cycles. Its transpose takes 4 + 3 * 4 + 3 + 6 cycles.
       {"classes weight gradient", 4, 25, 206, 2},
       {"classes input gradient", 2, 20, 158, 0},
       {"hidden weight gradient", 4, 34, 332, 7.5},
@@ -215,14 +215,15 @@ TEST(CompilerTest, BatchNormReadsAndWritesItsActivations) {
   const ChipProgram program = Compiled(ConvNet(), ToyChip(), {.per_core_batch = 2});
   EXPECT_DOUBLE_EQ(Find(program, "norm forward").bytes, 2 * 256);
   EXPECT_DOUBLE_EQ(Find(program, "norm backward").bytes, 5 * 256);
-  // 128 elements are 16 rows of lanes. The convolution takes the statistics, beside its cast.
+  // 128 elements are 16 rows of lanes. The convolution casts each element (1 operation), and adds
+  // it to the norm's statistics (2 operations).
   EXPECT_NEAR(Find(program, "conv forward").vector_s * 1e6, 16 * (1 + 2) / 2., 1e-9);
   EXPECT_NEAR(Find(program, "norm forward").vector_s * 1e6, 16 * 2 / 2., 1e-9);
   EXPECT_NEAR(Find(program, "norm backward").vector_s * 1e6, 16 * 8 / 2., 1e-9);
 }
 
-// No layer is before the first norm, so this norm takes its own statistics. Its pass moves 3y,
-// where y is 256 bytes. The same pass takes the statistics of the second norm, too. 128 elements
+// No layer is before the first norm, so the first norm computes its own statistics. Its pass moves
+// 3y, where y is 256 bytes. This pass also computes the statistics of the second norm. 128 elements
 // are 16 rows of lanes.
 TEST(CompilerTest, ABatchNormThatBeginsARowTakesItsOwnStatistics) {
   const ChipProgram program =
@@ -350,7 +351,8 @@ TEST(CompilerTest, SeveralMacsInOnePlaceShortenTheMatrixTime) {
 TEST(CompilerTest, ScaleSimsDataflowsPriceChipsOfOneUnit) {
   const ChipProgram program =
       Compiled(Mlp(), ToyChip(), {.per_core_batch = 5, .dataflow = Dataflow::kScaleSimWs});
-  // 4 folds take 2 * 4 + 4 + 5 - 2 cycles each, less 1.
+  // 4 folds take 2 * 4 + 4 + 5 - 2 = 15 cycles each. The product takes one cycle less than their
+  // sum.
   EXPECT_EQ(Find(program, "hidden forward").cycles, 59);
   EXPECT_THAT(CompileProgram(Mlp(), ShippedChip("v3"), {.dataflow = Dataflow::kScaleSimWs}),
               StatusIs(absl::StatusCode::kInvalidArgument,

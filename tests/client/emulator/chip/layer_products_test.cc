@@ -44,8 +44,8 @@ TEST(LayerProductsTest, AConvolutionOfStrideOneHasThree) {
   EXPECT_THAT(NumbersOf(products.input_gradient), ElementsAre(Numbers(360, 63, 5, 1)));
 }
 
-// With 3x3 and stride 2 a row of the input meets 2 or 1 of the 3 rows of weights. The same is true
-// of columns.
+// With a 3x3 kernel and stride 2, a row of the input meets 2 or 1 of the 3 rows of weights. The
+// same is true of columns.
 TEST(LayerProductsTest, TheInputGradientOfAStrideFallsIntoPhases) {
   const LayerProducts products =
       ProductsOf(FirstLayer("8, 8, 5", "layers { conv2d { filters: 7 kernel: 3 stride: 2 } }"), 3);
@@ -74,7 +74,8 @@ TEST(LayerProductsTest, APointwiseStrideHasOnePhaseWithWeights) {
   EXPECT_THAT(NumbersOf(products.input_gradient), ElementsAre(Numbers(120, 4, 5, 1)));
 }
 
-// There is one output. SAME pads none before it, so weights 0 and 1 of each direction meet a place.
+// The output has one place. SAME pads nothing before the input, so in each direction weights 0 and
+// 1 meet a place of the input, and weight 2 meets padding.
 TEST(LayerProductsTest, PhasesAlikeAreRepeats) {
   const LayerProducts products =
       ProductsOf(FirstLayer("2, 2, 1", "layers { conv2d { filters: 1 kernel: 3 stride: 3 } }"), 1);

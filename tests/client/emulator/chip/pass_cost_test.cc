@@ -9,8 +9,8 @@
 namespace systole::emulator {
 namespace {
 
-// The costs of the model's first row with 2 examples. So 4 x 4 x 4 values take 256 bytes, and 16
-// rows of the vector unit's 8 lanes. A lane does 2 operations in a microsecond.
+// The costs of the model's first row with 2 examples of 4 x 4 x 4 values. These values take 256
+// bytes, and fill 16 rows of the vector unit's 8 lanes. A lane does 2 operations in a microsecond.
 PassCosts FirstPass(const std::string& layers, bool training = true,
                     const std::string& input = "4, 4, 4") {
   const Model model =
@@ -19,7 +19,8 @@ PassCosts FirstPass(const std::string& layers, bool training = true,
   return CostOf(model, rows.front(), /*pass=*/0, /*batch=*/2, training, ToyChip());
 }
 
-// The pool makes 2 x 2 x 4 values of windows of 4: 64 bytes, 4 rows.
+// A pool makes 2 x 2 x 4 values of an example, each from a window of 4 values. Those of 2 examples
+// take 64 bytes, and fill 4 rows.
 TEST(PassCostTest, APassCostsWhatTheTableSaysOfTheLayerThatOpensIt) {
   const struct {
     const char* layer;
@@ -59,8 +60,8 @@ TEST(PassCostTest, AnEpilogueHasNoBytesOfItsOwn) {
 }
 
 // 4 positions, 2 heads, 6 channels: there are 4 * 2 / 6 scores for each of 48 results. The results
-// take 6 rows. Forward there are a cast and 6 operations a score; backward the casts of three
-// gradients and 4 operations a score.
+// take 6 rows. The forward pass has a cast and 6 operations a score. The backward pass has the
+// casts of three gradients and 4 operations a score.
 TEST(PassCostTest, AnAttentionHasItsSoftmaxInTheEpilogue) {
   const PassCosts costs =
       FirstPass("layers { attention { heads: 2 } }", /*training=*/true, /*input=*/"4, 18");

@@ -41,7 +41,7 @@ TEST(ProductPriceTest, ScaleSimsAreSerial) {
   EXPECT_EQ(op->cycles, 290);
 }
 
-// Two units share 20 tiles: 4 + 9 * 5 + 5 + 6.
+// Two units share 20 tiles, so the 10 tiles of each take 4 + 9 * 5 + 5 + 6 cycles.
 TEST(ProductPriceTest, AllUnitsOfACoreWorkOnIt) {
   v1::Chip chip = ToyChip();
   chip.set_matrix_units_per_core(2);

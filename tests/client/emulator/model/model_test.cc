@@ -277,7 +277,8 @@ TEST(ModelTest, NamesThatCouldNotStandInAReportAreRefused) {
               IsInvalid(HasSubstr(absl::StrCat("name is '", longest, "'"))));
 }
 
-// An attention may have few parameters and many multiply-accumulates: here 2^41.4 each.
+// An attention may have few parameters and many multiply-accumulates. Each one here has 2^41.4
+// multiply-accumulates.
 TEST(ModelTest, SumOfMultiplyAccumulatesIsBounded) {
   const auto heads = [](int count) {
     std::string layers, names;

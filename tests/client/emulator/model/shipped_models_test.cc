@@ -81,7 +81,7 @@ TEST(ShippedModelsTest, Resnet50HasTheProductsOfVersion15) {
 TEST(ShippedModelsTest, TransformerBlockIsOneOfVitBase) {
   const Model model = Shipped("transformer-block");
   const int64_t d = 768, norms = 2 * 2 * d;
-  // 7,087,872 parameters for each block in ViT-Base, and the classes.
+  // ViT-Base has 7,087,872 parameters in each block. The layer of the classes has 769,000.
   EXPECT_EQ(model.parameters, norms + d * 3 * d + 3 * d + d * d + d + d * 4 * d + 4 * d +
                                   4 * d * d + d + d * 1000 + 1000);
   EXPECT_EQ(model.parameters, 7087872 + 769000);

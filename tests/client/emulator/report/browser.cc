@@ -49,8 +49,8 @@ OpenedPage OpenAddress(const std::string& url, ColorScheme scheme, int width, in
   const char* path = std::getenv("PATH");
   // The name's ending makes the browser write a JPEG, which this repository can read.
   const std::string picture = folder / "page.jpeg";
-  // The browser gets an environment of its own: it must not get what a sanitizer's build sets, and
-  // its launcher writes to HOME.
+  // The browser gets an environment of its own. It must not inherit the variables of a sanitizer's
+  // build. Its launcher writes to HOME, so HOME is the temporary folder.
   const Finished finished =
       Process(
           {"/usr/bin/env", "-i", absl::StrCat("PATH=", path == nullptr ? "/usr/bin:/bin" : path),

@@ -38,7 +38,8 @@ struct OpenedPage {
 OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int height,
                     int pixel_ratio);
 
-// The same for the page at an address. The browser waits until all that the page loads is there.
+// Opens the page at an address in the same way. The browser waits until everything that the page
+// loads has arrived.
 OpenedPage OpenAddress(const std::string& url, ColorScheme scheme, int width, int height,
                        int pixel_ratio);
 

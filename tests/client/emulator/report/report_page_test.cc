@@ -250,8 +250,8 @@ void ExpectScheme(const Picture& picture, ColorScheme scheme) {
   }
 }
 
-// Expects that the JSON inside the page is what `--json` prints, and that the page shows its
-// numbers.
+// Expects that the JSON inside the page is what `--json` prints, and that the page shows the
+// numbers of this JSON.
 void ExpectJsonOf(const RunReport& report, const std::string& dom) {
   const Struct embedded =
       ParseJson(Between(dom, "<script type=\"application/json\" id=\"report\">", "</script>"));
@@ -399,7 +399,7 @@ TEST(ReportPageTest, APageFitsEveryWidthAndCutsNoPlot) {
       EXPECT_EQ(all[i].cut, " cut:");
       EXPECT_EQ(all[i].plots, modes[i] == RunMode::kFunctional ? 5 : 3);
       EXPECT_GE(all[i].smallest_text, 9);
-      EXPECT_GE(all[i].contrast, 4.5);  // WCAG AA asks for this.
+      EXPECT_GE(all[i].contrast, 4.5);  // The least contrast that WCAG AA allows.
     }
   }
 }

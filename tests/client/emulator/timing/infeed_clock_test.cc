@@ -138,8 +138,9 @@ TEST(InfeedClockTest, Bursts) {
   }
 }
 
-// Two cores on one link, with transfers of 6 one after the other: 12 for steps of 10. Core 1 is
-// second, and is ready 2 after the step before has ended. Core 0 waits for it.
+// Two cores share one link. Their transfers of 6 follow each other, so both take 12, and steps take
+// 10. Core 1's transfer is the second, so core 1 is ready 2 after the step before has ended. Core 0
+// waits for core 1.
 //   ready 6 12 | start 12 end 22 | 18 24 | start 24 ..   AU = 20 / 24.
 TEST(InfeedClockTest, CoresOfAChipShareItsLink) {
   for (const int depth : {1, 2}) {
@@ -207,7 +208,7 @@ TEST(InfeedClockTest, TheStepAfterAFullQueueWaitsForRoom) {
   EXPECT_THAT(books.barriers_ms[1], ElementsAre(0, 0));
 }
 
-// The clock is moved on by 4 at 10. Step 1 begins at 14. Its slice came at 12, so it is in time.
+// At 10 the clock is moved on by 4, so step 1 begins at 14. Its slice came at 12, which is in time.
 TEST(InfeedClockTest, ASlipIsOverheadAndNotAStall) {
   absl::StatusOr<InfeedClock> clock = InfeedClock::Create({.step_time = Ms(10)});
   ASSERT_THAT(clock, IsOk());

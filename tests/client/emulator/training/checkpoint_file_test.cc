@@ -125,7 +125,7 @@ TEST(CheckpointFileTest, EveryFieldIsReadBack) {
   EXPECT_EQ(BytesOf(*read), bytes);  // This also compares fields not named above.
 }
 
-// The epochs of a run whose batch changed have any number of steps.
+// If the batch of a run has changed, its epochs may have any number of steps.
 TEST(CheckpointFileTest, TheStepInTheEpochIsWrittenIfTheBatchHasChanged) {
   const auto is_written = [](const Checkpoint& checkpoint) {
     v1::Checkpoint message;
@@ -146,8 +146,8 @@ TEST(CheckpointFileTest, TheStepInTheEpochIsWrittenIfTheBatchHasChanged) {
   EXPECT_EQ(read->loop.step_in_epoch, 2);
 }
 
-// Checks what checkpoint.proto says to programs in other languages, with TFRecord and protobuf
-// alone.
+// Reads the file with TFRecord and protobuf alone, as programs in other languages do. The file must
+// be as checkpoint.proto says.
 TEST(CheckpointFileTest, TheFileIsTfRecordsOfTheMessagesThatTheProtoSays) {
   const std::vector<std::string> messages = MessagesOf(BytesOf(FullCheckpoint()));
   ASSERT_EQ(messages.size(), 5u);

@@ -27,8 +27,8 @@ Model ModelOf(const std::string& input, const std::string& layers) {
   return *model;
 }
 
-// Follows the plan with names in place of numbers. Every slot must hold exactly what the step that
-// reads it needs.
+// Follows the plan with names in place of numbers. Whenever a step reads a slot, the slot must hold
+// exactly what the step needs.
 void ExpectPlanIsSound(const Model& model) {
   const GradientPlan plan = PlanGradients(model);
   ASSERT_EQ(plan.steps.size(), model.layers.size());
@@ -128,8 +128,8 @@ TEST(GradientPlanTest, EveryGradientIsWholeWhenItIsReadInRandomGraphs) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const int n = 3 + static_cast<int>(random() % 12);
-    // Inputs are random earlier layers. Every layer whose output is not taken goes into the last
-    // layer.
+    // Inputs are random earlier layers. If no layer takes a layer's output, it is an input of the
+    // last layer.
     std::string layers = "layers { name: 'l0' dense { units: 4 } } ";
     std::vector<bool> taken(static_cast<size_t>(n));
     for (int i = 1; i < n; ++i) {

@@ -64,7 +64,8 @@ void ExpectGradientsEqualDifferences(const std::string& text) {
   }
 }
 
-// A dense or conv2d layer below the tested layer makes its input gradient visible.
+// The tests put a dense or conv2d layer below the tested layer. Its parameters have right gradients
+// only if the tested layer's input gradient is right.
 TEST(GradientTest, DenseEqualsCentralDifferences) {
   ExpectGradientsEqualDifferences(ModelText(
       "[7]", "layers { dense { units: 6 } } layers { dense { units: 4 no_bias: true } }"));
@@ -155,7 +156,7 @@ TEST(GradientTest, AddEqualsCentralDifferences) {
 }
 
 // Two blocks as in ResNet v1.5. The first has a stride, so its input passes a 1x1 convolution
-// before it is added. The second adds its input unchanged.
+// before the addition. The second adds its input unchanged.
 TEST(GradientTest, ResidualBlocksEqualCentralDifferences) {
   ExpectGradientsEqualDifferences(ModelText(
       "[6, 6, 2]",

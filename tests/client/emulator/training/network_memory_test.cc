@@ -18,7 +18,7 @@ namespace {
 
 std::atomic<int64_t> held_bytes = 0;
 
-// How many bytes before the block that is handed out hold the block's size.
+// The number of bytes in front of a block. They hold the block's size.
 size_t Header(std::align_val_t alignment) {
   return std::max(static_cast<size_t>(alignment), sizeof(size_t));
 }

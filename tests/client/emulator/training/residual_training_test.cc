@@ -122,11 +122,12 @@ TEST(ResidualTrainingTest, InstructionSetChangesNoBit) {
   }
 }
 
-// One shard of 16 sums its gradients and statistics in one go, eight shards of 2 in a tree. So f32
-// sums are in another order and differ by some 2^-24 each. Now and then such a difference makes
-// bf16 round an activation to the neighbouring value, which changes it by 2^-8 of itself. The
-// tolerance is 2^-9 of the gradient's norm, as if half of all activations were rounded differently;
-// the difference seen is 2e-5. Without rounding to bf16 only f64's own rounding is left.
+// One shard of 16 examples sums its gradients and statistics in one go. Eight shards of 2 examples
+// sum them in a tree. So the f32 sums are in another order, and differ by some 2^-24 each. Now and
+// then such a difference makes bf16 round an activation to the neighbouring value, which changes it
+// by 2^-8 of itself. The tolerance is 2^-9 of the gradient's norm, as if half of all activations
+// were rounded differently. The difference seen is 2e-5. The f64 network does not round to bf16, so
+// it differs only by f64's own rounding.
 TEST(ResidualTrainingTest, PlainSingleCoreFollowsEightCoresWithinTheRounding) {
   const Model model = ModelWith(kMomentum);
   const auto gradients = [&model](auto zero, int64_t cores, int64_t images) {
@@ -219,8 +220,8 @@ TEST(ResidualTrainingTest, LocalStatisticsAreThoseOfACoresShards) {
   EXPECT_EQ(RunOf(local, one), RunOf(global, one));
 }
 
-// Channel 0 of core 0 has the values 1, 3; core 1 has 5 and one that does not count; core 2 has
-// none.
+// In channel 0, core 0 has the values 1 and 3. Core 1 has the value 5, and a value that does not
+// count. Core 2 has no value that counts.
 TEST(ResidualTrainingTest, RunningStatisticsAreMeansOverTheCoresThatHadExamples) {
   const absl::StatusOr<Model> model = ParseModel(
       "input: [2] layers { batch_norm { momentum: 0.5 local: true } }"
@@ -237,8 +238,9 @@ TEST(ResidualTrainingTest, RunningStatisticsAreMeansOverTheCoresThatHadExamples)
   EXPECT_TRUE(std::isfinite(result.loss));
   network.Backward();
   network.Update(1e-9f);
-  // The batch means are 2 and 5, 15 and 60; the variances 1 and 0, 25 and 0. The running means
-  // start at 0, the running variances at 1.
+  // In channel 0, the batch means of cores 0 and 1 are 2 and 5, and the variances 1 and 0. In
+  // channel 1, the means are 15 and 60, and the variances 25 and 0. The running means start at 0,
+  // and the running variances at 1.
   for (int64_t core = 0; core < 3; ++core) {
     EXPECT_THAT(network.statistics(core),
                 testing::ElementsAre(1.75f, 18.75f, 0.5f + 0.25f, 0.5f + 6.25f));

@@ -113,7 +113,8 @@ TEST(TrainingLoopTest, BooksEpochsWaitsAndBytes) {
   EXPECT_EQ(report->bytes_received(), 10 * 2001);
 }
 
-// As after a change of the global batch: the epoch has had two steps that count as one.
+// The state is as after a change of the global batch: the epoch has had two steps, which count as
+// one step.
 TEST(TrainingLoopTest, AnEpochGoesOnAtItsNextStepHoweverManyItHasHad) {
   absl::Duration now;
   Trainer trainer = MakeTrainer();

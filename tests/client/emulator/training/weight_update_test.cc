@@ -17,7 +17,7 @@ namespace {
 
 using testing::Each;
 
-// The 33,000 weights of the first dense layer are five pieces.
+// The 33,000 weights of the first dense layer are updated in five pieces.
 Model ModelWith(const std::string& optimizer) {
   const absl::StatusOr<Model> model =
       ParseModel(absl::StrCat("input: [330] layers { dense { units: 100 } }"
@@ -37,7 +37,7 @@ DeviceArray<float> RandomNumbers(int64_t size, uint32_t seed, float deviation) {
   return out;
 }
 
-// Which parameters decay and, under LARS, have a rate of their own.
+// For each parameter, whether it decays. Under LARS these parameters also have a rate of their own.
 std::vector<bool> WeightsOf(const Model& model) {
   std::vector<bool> is_weight(static_cast<size_t>(model.parameters));
   for (const LayerPlan& layer : model.layers) {
