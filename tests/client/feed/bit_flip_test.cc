@@ -1,5 +1,6 @@
-// A real server and a real client, with one bit flipped between them: each bit of each message in
-// turn. The trainer must get the right bytes, and the client must count the damage.
+// A real server and a real client. In each feed one bit of one message is flipped between them. The
+// tests do this with every bit of every message. The trainer must get the right bytes, and the
+// client must count the damage.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

@@ -171,7 +171,7 @@ TEST(FeedClientFinishTest, AServerThatDescribesAnotherFormIsRefused) {
   for (const FakeFeed& wrong : {other, none}) {
     const FakeServer first(feed), second(wrong);
     FeedClientOptions options = Quick({first.address(), second.address()});
-    // Either server may answer first, and the other one is refused.
+    // The server that answers first is taken, and the other server is refused.
     absl::StatusOr<std::unique_ptr<FeedClient>> client = FeedClient::Create(SpecOf(feed), options);
     absl::Status status = client.status();
     if (client.ok()) status = Drain(**client).end;

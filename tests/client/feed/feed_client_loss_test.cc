@@ -60,7 +60,7 @@ TEST(FeedClientLossTest, AStreamThatBreaksAnywhereIsTakenUpAgain) {
 
 TEST(FeedClientLossTest, AServerWhoseStreamBrokeAfterItsLastStepIsAskedBeforeItGetsOthers) {
   // The first server has the even steps, and loses its connection after the last of them. Then the
-  // other server fails, and its last step goes to the first server.
+  // second server fails at its last step, and this step goes to the first server.
   const FakeFeed feed;
   std::atomic<bool> first_broke = false;
   FakeFeed first = feed, second = feed;
@@ -313,8 +313,8 @@ TEST(FeedClientLossTest, AFeedThatIsOverdueWhenTheTrainerAsksEndsAtOnce) {
     ASSERT_NE(client, nullptr);
     ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received == 1; }));
     ASSERT_THAT(client->Next(), IsOk());
-    // The trainer wants the next step. When it asks again, the client itself says that the step is
-    // overdue.
+    // This call begins the trainer's wait for the next step. In the call after it, the client finds
+    // that the step is overdue.
     client->WaitForNext(absl::ZeroDuration());
     if (polls) {
       EXPECT_TRUE(client->WaitForNext(absl::InfiniteDuration()));

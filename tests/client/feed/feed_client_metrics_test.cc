@@ -92,7 +92,7 @@ TEST(FeedClientMetricsTest, ATrainerThatWaitsIsSeenMeanwhile) {
   ASSERT_TRUE(WaitUntil([&] { return MetricOf(client->Metrics(), "waiting_seconds") == 0; }));
 }
 
-// Nothing that a peer says makes a series.
+// No value that a peer sends makes a new series.
 TEST(FeedClientMetricsTest, AllFeedsHaveTheSameSeries) {
   const FakeFeed small;
   const FakeFeed other = {.num_cores = 4, .pixels = true, .content_version = "fake-\"2\\"};

@@ -73,7 +73,8 @@ TEST(FeedClientServersTest, ALateStepComesFromAnotherServer) {
 }
 
 TEST(FeedClientServersTest, AServerThatDripsIsGivenUpAfterRetryFor) {
-  // A step has hundreds of chunks, so from step 3 on a step takes half a minute.
+  // A step has hundreds of chunks. From step 3 on, the server pauses 50 ms before each chunk, so a
+  // step takes half a minute.
   FakeFeed feed = {.per_core_batch = 400, .spoil = [](int, int, FakeChunk& piece) {
                      if (piece.header.step >= 3) Pause(absl::Milliseconds(50));
                    }};
@@ -150,7 +151,7 @@ TEST(FeedClientServersTest, AServerAddedToTheFileIsUsedAndOneRemovedIsLeft) {
     take_one();
     return client->stats().membership_changes == 2;
   }));
-  // Steps that the first server has sent may still come. After that it gets no more requests.
+  // Steps that the first server has sent may still come, but this server gets no more requests.
   const size_t asked = a.requests().size();
   for (int i = 0; i < 200; ++i) take_one();
   EXPECT_EQ(a.requests().size(), asked);
@@ -238,7 +239,7 @@ TEST(FeedClientServersTest, SixtyFourServersTakeNoMoreMemoryThanFour) {
     size_t used = 0;
     for (const auto& server : servers) used += server->requests().empty() ? 0 : 1;
     EXPECT_GE(used, 4u);
-    EXPECT_LE(used, 17u);  // One of them was used above.
+    EXPECT_LE(used, 17u);  // The first client used one of them.
     // Each server was asked before it was used. If a server does not say how busy it is, it is not
     // asked again, and no other server is asked.
     EXPECT_LE(answers, 2 + 2 * 16);

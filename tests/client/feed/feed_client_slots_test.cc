@@ -126,8 +126,8 @@ TEST_F(FeedClientSlotsTest, ASlotAndPiecesInOneStepAreOneStep) {
     }
     ASSERT_THAT(socket.Send(EncodeSlotOffer({1, SliceBytes()}), memory->fd()), IsOk());
   });
-  // FakeServer would also send the slice in the slot as chunks. So the first stream leaves these
-  // chunks out.
+  // The slice is in the slot, but FakeServer would send its bytes as chunks, too. So the first
+  // stream leaves these chunks out.
   FakeFeed stopping = feed;
   stopping.spoil = [spoil = feed.spoil](int stream, int chunk, FakeChunk& piece) {
     spoil(stream, chunk, piece);

@@ -216,7 +216,7 @@ TEST_F(FinishDigestTest, TensorsOfAllCoresInOneBlockHoldTheSameBytesHoweverTheyC
       EXPECT_EQ(client->stats().compact_steps > 0, !near && finish != std::string("server"));
     }
   }
-  // By the socket the tensors come in the form that the client asked for.
+  // Through the socket, the tensors come in the form that the client asked for.
   const auto by_socket =
       Open("client", {.servers = {neighbour->address()}, .share_memory = false}, spec);
   EXPECT_EQ(DrainToDigests(*by_socket), finished);
@@ -247,7 +247,7 @@ TEST_F(FinishDigestTest, CompactTravelsWithFewerBytes) {
   EXPECT_EQ(compact->info().bytes_per_step(), finished->info().bytes_per_step());
 }
 
-// The server's engine has made slices of one form when the other form is asked for.
+// The server's engine has already made slices of one form when a stream asks for the other form.
 TEST_F(FinishDigestTest, StreamsOfBothFormsAtATimeAreNotMixedUp) {
   const Digests finished = DigestsOf("server");
   std::vector<std::unique_ptr<FeedClient>> clients;

@@ -25,7 +25,7 @@ struct FlippingProxy::Parser {
   struct Call {
     size_t prefix_bytes = 0;  // How much of the next message's prefix was read.
     uint32_t message_left = 0;
-    int64_t number = -1;  // Number of the current message since Arm(); -1: leave it alone.
+    int64_t number = -1;  // Number of the current message since Arm(); -1: it stays unchanged.
     int64_t offset = 0;   // Offset in that message.
   };
 

@@ -18,9 +18,9 @@ struct Mutation {
   std::function<void(google::protobuf::Message&)> apply;
 };
 
-// For each field of `example` and of the messages in it, and for each element of their lists, all
-// values that are hostile for the type. For each list also: no element, and 5,000 more elements
-// like the last one.
+// Takes each field of `example` and of the messages in it, and each element of their lists. Returns
+// for each of them all values that are hostile for its type. Also returns, for each list, the list
+// without an element, and the list with 5,000 more elements like the last one.
 std::vector<Mutation> MutationsOf(const google::protobuf::Message& example);
 
 // Sets every field. Each list gets one element. Numbers become 1, texts "name" and booleans true.
