@@ -52,7 +52,7 @@ TEST_F(TrainerReportsTest, EachServerThatSendsStepsIsToldEvery10Seconds) {
 
 TEST_F(TrainerReportsTest, WithoutAStreamNobodyIsTold) {
   EXPECT_THAT(TellAt(10, {}), IsEmpty());
-  // Otherwise the client's keeper thread would look again and again.
+  // A time in the past would make the client's keeper thread look again and again.
   EXPECT_EQ(reports_.due_at(), kBegin + absl::Seconds(20));
 }
 

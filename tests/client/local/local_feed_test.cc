@@ -359,8 +359,9 @@ TEST(LocalFeedTest, ATokenFitsAFeedWhoseWeightsChangeOtherwiseOnlyLater) {
   EXPECT_THAT(refusal(""), HasSubstr("changed more often (1) than those of the spec (0)"));
 }
 
-// Steps of 32 and of 64 examples. The change at example 31990 is in the middle of a step of either.
-// The one at example 1001 * 32 begins a step of 32, in the middle of a step of 64.
+// Steps have 32 or 64 examples. The change at example 31990 is in the middle of a step, whichever
+// size steps have. The change at example 1001 * 32 is at the beginning of a step of 32 examples,
+// but in the middle of a step of 64.
 TEST(LocalFeedTest, APastByExamplesGoesOnUnderAnotherBatch) {
   const std::shared_ptr<const Dataset> one = OpenTestDataset(TestShards({37}));
   const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = Dataset::Join({one, one});
@@ -530,7 +531,7 @@ TEST(LocalFeedTest, MaskedExamplesAreToldTheLog) {
 TEST(LocalFeedTest, EveryStepThatIsTakenMovesTheMetrics) {
   const auto dataset = OpenTestDataset(TestShards({40}));
   const v1::FeedSpec spec = SpecOf("global_batch: 8 num_cores: 4 epochs: 2 ");
-  // One slice a step, and two of them.
+  // One feed has all four cores, and the other feed has two of them.
   for (const auto& [begin, end] : std::vector<std::pair<int, int>>{{0, 4}, {1, 3}}) {
     const auto feed = MustCreate(
         spec, dataset, {.wanted = {.first_step = 1}, .core_begin = begin, .core_end = end});

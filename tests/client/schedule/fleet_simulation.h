@@ -101,7 +101,7 @@ class FleetSimulation {
     bool drains = false;
     double slow = 1;
     int64_t streams = 0;
-    absl::Duration free_at = absl::ZeroDuration();  // When it has made all steps asked for.
+    absl::Duration free_at = absl::ZeroDuration();  // When the server has made all wanted steps.
     BusyShare share;
     bool works = false;
     absl::Duration busy = absl::ZeroDuration();  // Since the last BusiestToAverage().

@@ -59,7 +59,8 @@ TEST(FleetSimulationTest, ARollingRestartOfAllServersIsHardlySeen) {
   }
   // No trainer waited longer than for one step and one reconnect.
   EXPECT_LE(fleet.TakeLongestWait(), fleet.TakeLongestStep() + 2 * FleetSimulation::kRoundTrip);
-  // The servers restarted last have no clients at first. They are found.
+  // The servers that restarted last have no clients at first. In the next minutes clients
+  // find them.
   fleet.Run(absl::Minutes(3));
   fleet.BusiestToAverage();
   fleet.Run(absl::Minutes(1));
@@ -70,7 +71,7 @@ TEST(FleetSimulationTest, ARollingRestartOfAllServersIsHardlySeen) {
   ASSERT_EQ(fleet.wrong(), "");
 }
 
-// Without this, the tests above would pass for any way to choose servers.
+// This test shows that the tests above do not pass for every way to choose servers.
 TEST(FleetSimulationTest, WithoutTheServersAnswersSomeOfThemHaveMuchMoreToDo) {
   FleetSimulation fleet({.seed = 3, .servers = 100, .jobs = 20, .hosts = 20, .tells_load = false});
   fleet.Run(absl::Minutes(1));
@@ -91,8 +92,8 @@ TEST(FleetSimulationTest, AFastServerGetsMoreSteps) {
   fleet.Run(absl::Minutes(1));
   const int64_t before = fleet.steps();
   fleet.Run(absl::Minutes(1));
-  // Alone, one makes 600 steps a minute and the other 200. If each had every second step, both
-  // together would make 400.
+  // The fast server can make 600 steps a minute, and the slow one 200. If each had every second
+  // step, both together would make only 400.
   EXPECT_GT(fleet.steps() - before, 700);
   ASSERT_EQ(fleet.wrong(), "");
 }
