@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Reads shards from two servers that others wrote, versitygw (S3) and fake-gcs-server (Cloud Storage), and
-# packs shards into the first.
+# Reads shards from two servers of other projects: versitygw (S3) and fake-gcs-server (Cloud Storage).
+# Also packs shards into versitygw.
 #
 #   tests/client/python/bucket_servers.sh [PYTEST ARGUMENT..]
 #

@@ -4,9 +4,9 @@ usage: check_wheel.py WHEEL..                  (it needs Debian's package databa
        check_wheel.py --aarch64 ROOT WHEEL..   (ROOT: the folder of deploy/aarch64/make_root.sh)
 
 * A wheel is for glibc 2.31 and newer, and for the Pythons that its name says.
-* No file in it asks for a newer version of glibc, or for the system's libstdc++. No symbol of its
-  own is unique in the process, so no other library's symbol can take its place.
-* The licence of every library is in it, with all texts that the licence names.
+* No file in the wheel needs a newer version of glibc, or the system's libstdc++. No file defines a
+  symbol that is unique in the process, so no other library's symbol can take such a symbol's place.
+* The wheel has the licence of every library, with all texts that the licence names.
 """
 
 from __future__ import annotations

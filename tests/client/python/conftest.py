@@ -31,10 +31,11 @@ from systole import _base_feed, _programs
 ROOT = Path(__file__).resolve().parents[3]
 RECORDS = 96
 # The time limit in seconds for what must happen. It is long enough for a machine ten times slower,
-# and is reached only by failures.
+# so only a test that fails reaches it.
 LONGEST_WAIT = 1200
 
-# Tests that a shell starts in the background ignore Ctrl-C, and their children would inherit that.
+# Tests that a shell starts in the background ignore Ctrl-C. Without this line, the processes that
+# they start would ignore it, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -62,7 +63,7 @@ def python(
 @pytest.fixture(scope="module", autouse=True)
 def close_feeds() -> Iterator[None]:
     """Closes the feeds that a module's tests have left. Models and trainers keep feeds alive in
-    cycles, and an open LocalFeed decides the number of threads of all later ones."""
+    cycles, and an open LocalFeed decides the number of threads of all later feeds."""
     yield
     _base_feed._close_feeds()
 

@@ -42,7 +42,8 @@ if [[ $(cat "$folder/made-of" 2>/dev/null) != "$wanted" ]]; then
   rm -rf "$folder"
   echo "making $folder/env"
   "$python" -m venv ${options[@]+"${options[@]}"} "$folder/env"
-  # The tests import a small part of these packages. Python compiles that part when it is imported.
+  # --no-compile, because the tests import only a small part of these packages. Python compiles that
+  # part when it is imported.
   pip install --quiet --no-compile -r "$here/requirements-build.txt"
   pip install --quiet --no-compile -r "$requirements"
   [[ -f $alone ]] && pip install --quiet --no-compile --no-deps --ignore-requires-python -r "$alone"

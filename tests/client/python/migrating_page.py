@@ -38,7 +38,7 @@ JOBS = dict(_PARTS[1:])
 
 
 def run(job: str, library: str) -> dict[str, Any]:
-    """Runs the block of that library, or ours; returns the names that the block defines."""
+    """Runs the job's block for `library` ("" is ours); returns the names that the block defines."""
     (code,) = [code for kind, code in JOBS[job] if kind == library]
     names: dict[str, Any] = {"images": ICONS, "labels": np.arange(len(ICONS))}
     imports = _IMPORTS["imports"] + (_IMPORTS[f"{library}-imports"] if library else "")
@@ -77,10 +77,10 @@ def place(folder: Path) -> Iterator[None]:
     """Enters a folder with the files that the page mentions:
 
     data/images/CLASS/*.jpg       600 flowers of 5 classes
-    data/flowers-train-*          480 of them, in 4 shards
-    data/flowers-0.tar, -1.tar    60 of them each, `jpg` and `cls`
+    data/flowers-train-*          480 of these flowers, in 4 shards
+    data/flowers-0.tar, -1.tar    60 of these flowers each, as `jpg` and `cls`
     data/icons/*                  ICONS, of 2 classes, as raw values
-    data/scenes-0.tar, -1.tar     60 of ICONS each, `png` and `mask.png`, the red channel
+    data/scenes-0.tar, -1.tar     60 of ICONS each, as `png`, and `mask.png` with the red channel
     """
     before = os.getcwd()
     os.chdir(folder)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from conftest import LONGEST_WAIT
 
-# Before anything imports Ray. Its workers import the tests' modules.
+# These variables are set before anything imports Ray. Ray's workers import the tests' modules.
 os.environ["PYTHONPATH"] = str(Path(__file__).parent)
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-# Otherwise Ray's workers wait for everything else that runs on this machine.
+# With Ray's own niceness, its workers would wait for everything else that runs on this machine.
 os.environ["RAY_worker_niceness"] = "0"
 # How often in a row, 3 s apart, a living node may miss a health check on a busy machine.
 os.environ["RAY_health_check_failure_threshold"] = "10"

@@ -20,7 +20,7 @@ python3 -B "$here/check_wheel.py" "$wheel" </dev/null
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# A program that needs a function of a newer glibc ends the making of a wheel.
+# If a program needs a function of a newer glibc, the making of a wheel must fail.
 cc -xc - -o "$work/program" <<<'void closefrom(int); int main(void) { closefrom(3); }'
 client/python/wheel/compile_newer_glibc.sh client/python/wheel/newer_glibc.c "$work/replacement.so"
 python=${SYSTOLE_PYTHON_EXECUTABLE:-/usr/bin/python3}

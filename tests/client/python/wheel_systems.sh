@@ -8,8 +8,8 @@
 #
 # The other Debians are root folders in build/roots, made once by debootstrap. Their glibc is 2.31 and 2.41.
 # Debian 13 has Python 3.13, which installs the wheel by pip. Debian 11 has Python 3.9, which is too old. It
-# gets a copy of Debian 12's Python, changed as the libraries of the wheel are (older_python.py). There,
-# LD_BIND_NOW makes the loader find every function that any of the libraries calls.
+# gets a copy of Debian 12's Python, changed as the libraries of the wheel are (older_python.py). On
+# Debian 11, LD_BIND_NOW makes the loader find every function that any of the libraries calls.
 #
 # Needs root, Debian 12, debootstrap, and PyPI.
 set -euo pipefail
@@ -88,7 +88,7 @@ PATH=$PWD/build/python/wheel-env/$version/bin:$PATH python -B "$here/older_pytho
   "$work/libsystole-glibc.so" "$roots/bullseye" </dev/null
 /usr/bin/python3 -m venv --clear "$work/env"
 pip install --target "$roots/bullseye/opt/packages" build/wheels/systole-*-"cp${version/./}"-*.whl
-# As pip writes it for an environment.
+# The program is as pip would write it into an environment.
 cat >"$roots/bullseye/opt/python/bin/systole" <<'END'
 #!/opt/python/bin/python
 from systole._programs import run_systole

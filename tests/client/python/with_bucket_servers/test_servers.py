@@ -1,6 +1,6 @@
 """LocalFeed reads shards from versitygw, a server of S3, and from fake-gcs-server.
 
-The programs also write into versitygw. fake-gcs-server knows no uploads of the XML API.
+The programs also write into versitygw. fake-gcs-server does not have the XML API's uploads.
 """
 
 from __future__ import annotations

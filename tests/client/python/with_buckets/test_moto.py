@@ -35,7 +35,7 @@ def policy_of(*actions: str) -> dict[str, Any]:
 
 
 MAY_READ = policy_of("s3:GetObject", "s3:ListBucket")
-# What the README of core/storage/bucket says that a writer needs.
+# The permissions that a writer needs, as the README of core/storage/bucket says.
 MAY_WRITE = policy_of(
     *("s3:GetObject", "s3:ListBucket"),
     *("s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject"),
@@ -47,10 +47,10 @@ class Bucket:
     endpoint: str
     spec: Path
     reader: dict[str, str]  # Variables with the key of a user who may read.
-    writer: dict[str, str]  # The same of a user who may read and write.
-    stranger: dict[str, str]  # The same of a user who may do nothing.
-    shards: str  # The same shards as files.
-    digests: list[str]  # Of the same feed from these files.
+    writer: dict[str, str]  # Variables with the key of a user who may read and write.
+    stranger: dict[str, str]  # Variables with the key of a user who may do nothing.
+    shards: str  # A glob of the same shards as files.
+    digests: list[str]  # The digests of the same feed from these files.
 
     @property
     def pattern(self) -> str:
@@ -156,8 +156,8 @@ def test_credentials_come_from_the_shared_files(bucket, tmp_path):
 
 
 def test_a_web_identity_gets_credentials_of_its_role(bucket, tmp_path, monkeypatch):
-    # STS takes this call without a signature, and moto does not know that. So the next call is
-    # served without a check.
+    # STS takes this call without a signature, but moto would refuse it. So the test makes moto
+    # serve the next call without a check.
     monkeypatch.setattr(ActionAuthenticatorMixin, "request_count", 0)
     monkeypatch.setattr(moto.settings, "INITIAL_NO_AUTH_ACTION_COUNT", 1)
     (tmp_path / "token").write_text("a.web.token")
@@ -197,7 +197,7 @@ def names_in(bucket: Bucket, folder: str) -> set[str]:
     return {Path(one["Key"]).name for one in listed}
 
 
-# A folder of 16 shards or more gets an index of its own, from which they are opened.
+# A folder of 16 shards or more gets an index of its own, from which the shards are opened.
 @pytest.mark.parametrize("count", [3, 16])
 def test_what_is_packed_and_indexed_in_a_bucket_is_fed_as_from_files(bucket, shards, count):
     program = _programs.path_of("systole")
@@ -219,8 +219,8 @@ def test_what_is_packed_and_indexed_in_a_bucket_is_fed_as_from_files(bucket, sha
 
 
 def test_images_in_a_bucket_are_packed_into_it(bucket, shards, monkeypatch):
-    # The same, with the calls for Cloud Storage. Its emulators get no token, so moto now checks
-    # none.
+    # The calls here are those for Cloud Storage. An emulator of Cloud Storage gets no token, so
+    # moto checks no call here.
     program = _programs.path_of("systole")
     monkeypatch.setattr(moto.settings, "INITIAL_NO_AUTH_ACTION_COUNT", float("inf"))
     s3 = client("s3", bucket.endpoint)

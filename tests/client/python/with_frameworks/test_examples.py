@@ -1,5 +1,5 @@
-"""The examples of moving from tf.data, Grain and DataLoader do the same job before and after. The
-others do what they say."""
+"""The examples of moving from tf.data, Grain and DataLoader do the same job before and after the
+move. The other examples do what they say."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def whole_flowers(tmp_path_factory) -> Path:
 
 
 def found_by(name, data, *arguments) -> dict[str, object]:
-    """What an example's main() returns. Each runs in a process of its own, as Keras has one backend
-    and torch one seed in a process."""
+    """What an example's main() returns. Each example runs in a process of its own, because in a
+    process Keras has one backend and torch one seed."""
     done = python(
         """
         import json, runpy, sys

@@ -42,7 +42,7 @@ def test_imported(package, order, server, shards, write_spec):
     imports = ["import systole", f"import {package}"]
     if order == "before":
         imports.reverse()
-    # Both run twice, so that each runs after the other.
+    # USE and the other package's code run twice in turns, so that each runs after the other, too.
     code = "\n".join(["import sys", *imports, USE, OTHERS[package], USE, OTHERS[package]])
     done = python(code, server.address, write_spec(), shards)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"

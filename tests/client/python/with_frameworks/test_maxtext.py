@@ -57,7 +57,7 @@ def assert_same(batches, wanted) -> None:
 
 
 def left(iterator):
-    """The rest. A loop over MaxText's iterator itself begins anew."""
+    """The batches that are left. A loop over MaxText's iterator itself would begin anew."""
     while (batch := next(iterator, None)) is not None:
         yield batch
 
@@ -79,7 +79,7 @@ def test_its_iterator_spreads_the_batches_over_all_devices(dataset, mesh, wanted
 @pytest.mark.parametrize("taken", [1, 4, 6, 9])
 def test_its_checkpoints_hold_the_position(taken, dataset, mesh, wanted, tmp_path):
     # The calls of save_checkpoint() and load_state_if_possible() in maxtext.common.checkpointing.
-    # That module itself needs all that MaxText's models need.
+    # The test does not import this module, which needs all that MaxText's models need.
     model = {"weights": np.arange(8.0)}
     iterator = multihost_dataloading.MultiHostDataLoadIterator(dataset, mesh)
     assert_same(itertools.islice(left(iterator), taken), wanted[:taken])
@@ -114,7 +114,7 @@ def test_its_checkpoints_written_in_the_background_hold_the_step_of_their_call(
 def test_its_iterator_beside_the_devices_saves_and_restores_the_position(
     dataset, mesh, wanted, tmp_path
 ):
-    # MaxText has one shape for all arrays of such an iterator, so that images are left out.
+    # MaxText has one shape for all arrays of such an iterator, so images are left out.
     def only_ids(dataset):
         return dataset.map(lambda batch: {"id": batch["id"]})
 
@@ -126,7 +126,8 @@ def test_its_iterator_beside_the_devices_saves_and_restores_the_position(
             tmp_path,
         )
 
-    # It deals the parts of a batch out to a set of devices, in the order of that set.
+    # The iterator deals the parts of a batch out to a set of devices, in the order of that set. So
+    # the ids of a batch are compared in sorted order.
     def ids(batches):
         return [sorted(np.asarray(batch["id"]).tolist()) for batch in batches]
 

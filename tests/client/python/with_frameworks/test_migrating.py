@@ -1,6 +1,6 @@
-"""Both sides of client/python/MIGRATING.md: the other library's code runs, and where both sides
-have a fixed order and no draws, the values are equal. Where the other side draws, its shares are
-near ours."""
+"""Both sides of client/python/MIGRATING.md. The other library's code runs. If both sides have a
+fixed order and draw nothing, the values are equal. If the other side draws, its shares are near
+ours."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def arrays(job, got):
 
 
 def packed(job, got):
-    # 3 and 5 tokens share a row of 8, and 2 and 6.
+    # Lists of 3 and 5 tokens share one row of 8, and lists of 2 and 6 tokens share the other row.
     rows_of_tokens = sorted(row.tolist() for row in got[0])
     assert rows_of_tokens == [[0, 1, 0, 1, 2, 3, 4, 5], [0, 1, 2, 0, 1, 2, 3, 4]]
 
@@ -123,7 +123,7 @@ def by_length(job, got):
 def alike(job, got):
     images, masks = (one.transpose(0, 2, 3, 1) for one in got)
     found = ours(job)
-    # webdataset decodes the mask to three channels, too.
+    # webdataset decodes the mask to three channels, as it does the image.
     assert images.shape == found[0].shape and masks[..., :1].shape == found[1].shape
     assert (images[..., :1] == masks).all()
 
@@ -132,8 +132,8 @@ def weighted(job, got):
     members = labels_of("flowers-train-*.tfrecord"), labels_of("icons/*.tfrecord")
 
     def shares(labels, before=(0, 0)) -> list[tuple[int, int]]:
-        """All pairs of numbers of examples of the two members that could make up `labels`, if each
-        member goes on in order after its `before` examples."""
+        """How many examples of each of the two members `labels` may hold: all pairs of numbers that
+        are possible. Each member goes on in its order, after the `before` examples taken of it."""
         found = []
         for flowers in range(len(labels) + 1):
             turns = flowers, len(labels) - flowers

@@ -114,7 +114,7 @@ def test_distributed_checkpoint_saves_and_loads_a_dataset(shards, spec, epochs, 
     for _ in range(4):
         next(iter(dataset))
     dcp.save({"feed": dataset}, checkpoint_id=tmp_path / "checkpoint")
-    # load() asks the new object for its state before it gives it the saved state.
+    # load() first takes the state of the new object, and then gives this object the saved state.
     again = systole.torch.FeedDataset(None, spec, datasets=shards, threads=1)
     dcp.load({"feed": again}, checkpoint_id=tmp_path / "checkpoint")
     assert again.state_dict() == dataset.state_dict()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 # isort: off
-# Tests of PyTorch run in this process too. Its Triton and TensorFlow each bring LLVM, which ends
-# the process if Triton comes second.
+# Tests of PyTorch run in this process too. PyTorch's Triton and TensorFlow each bring LLVM. If
+# Triton is loaded after TensorFlow, LLVM ends the process.
 import triton._C.libtriton  # noqa: F401
 import tensorflow as tf
 
@@ -79,8 +79,8 @@ def test_tensors_outlive_batch_and_feed(open_feed):
 
 
 def test_kernels_take_parts_of_single_cores(open_feed):
-    # The labels of a core take 16 bytes, so those of most cores do not begin at a multiple of 64
-    # bytes. TensorFlow would end the process if a tensor began there.
+    # The labels of a core take 16 bytes, so the labels of most cores do not begin at a multiple of
+    # 64 bytes. TensorFlow would end the process if a tensor began at such a place.
     for part in next(open_feed()).per_core():
         for array in part.values():
             tensor = systole.tensorflow.to_tensor(array)

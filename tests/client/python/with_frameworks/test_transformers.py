@@ -11,7 +11,7 @@ import torch
 import transformers
 from conftest import RECORDS
 
-STEPS = 5  # Of 20 examples each; the last one has 4 examples of padding.
+STEPS = 5  # A step has 20 examples. In the last step 4 of them are padding.
 
 
 def spec(**options):

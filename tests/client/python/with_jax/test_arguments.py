@@ -1,4 +1,5 @@
-"""Arguments as users of other libraries give them: accepted, or refused with what is wanted."""
+"""Arguments as users of other libraries give them. They are accepted, or refused with an error that
+says what is wanted."""
 
 from __future__ import annotations
 

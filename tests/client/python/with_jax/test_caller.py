@@ -1,4 +1,5 @@
-"""Tests whether a DataLoader that makes batches is found, with a copy of PyTorch's fetcher."""
+"""Tests that a dataset finds out whether a DataLoader makes batches, with copies of PyTorch's
+fetchers."""
 
 from __future__ import annotations
 

@@ -651,7 +651,7 @@ def test_a_state_of_chosen_records_passes_between_feeds_whose_weights_change(ser
             with feed:
                 feed.load_state_dict(here)
                 assert next(feed).step == 5
-        for feed in feeds(2, *past, (5, (0, 1))):  # As many records, but others.
+        for feed in feeds(2, *past, (5, (0, 1))):  # Leaves out another label.
             with feed, pytest.raises(systole.FailedPrecondition, match="select"):
                 feed.load_state_dict(here)
 

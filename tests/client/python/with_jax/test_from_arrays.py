@@ -143,7 +143,7 @@ def test_a_state_goes_on_with_another_batch_and_other_cores(shard, order, caplog
     with systole.LocalFeed(shard, spec(8, 2)) as feed:
         want = examples(feed.steps())
     with systole.serve({"data": data}) as server:
-        # Each life takes some steps, or all up to the end of its epoch.
+        # Each feed takes the given number of steps. None: all steps up to the end of the epoch.
         lives = [
             (systole.LocalFeed(data, spec(16, 4)), 2),
             (systole.Feed(server, spec(4, 1)), 1),
@@ -175,7 +175,7 @@ def test_a_feed_goes_on_when_one_of_its_servers_is_killed(shard):
             for batch in feed.steps():
                 got.append((batch.step, feed.digest(batch)))
                 if batch.step == 20:
-                    one._process._guard.kill()  # The server ends with it.
+                    one._process._guard.kill()  # The server ends with its guard.
                     one._process._guard.wait()
             assert got == want
 
@@ -371,7 +371,7 @@ def test_a_feed_keeps_its_arrays_alive_and_nothing_longer():
             break
         time.sleep(0.01)
     assert gone() is None
-    # In use, an array cannot be resized.
+    # An array that is in use cannot be resized.
     held = ARRAYS["tokens"].copy()
     data = systole.from_arrays({"tokens": held})
     with pytest.raises(ValueError, match="resize"):

@@ -51,7 +51,7 @@ def test_a_folder_has_the_examples_of_its_packed_shards(flowers):
     assert [label for label, _, _ in of_images] == sorted(label for label, _, _ in of_images)
     # `pack` shuffles.
     assert sorted(of_images) == sorted(of_shards)
-    # The same again, now from the index.
+    # The first feed has written an index. The next feed opens the folder from the index.
     assert (flowers / "flowers/images.idx").exists()
     assert examples(glob, spec()) == of_images
 

@@ -83,7 +83,8 @@ def test_every_batch_moves_what_it_is_about(open_feed):
         }
         assert len(limits) == 7 and sum(limits.values()) == 1
         assert limits[stats["recent_limit"]] == 1
-    assert numbers(feed)["examples_taken_total"] == now["examples_taken_total"]  # Closed.
+    # The closed feed still gives its numbers.
+    assert numbers(feed)["examples_taken_total"] == now["examples_taken_total"]
 
 
 def test_every_number_of_stats_is_a_metric(open_feed):
@@ -139,7 +140,7 @@ def test_labels_tell_feeds_apart(shards, write_spec, registry):
             systole.prometheus.register(other, registry, {"feed": "a"})
         with pytest.raises(systole.InvalidSpec, match="another feed of this registry has"):
             systole.prometheus.register(other, registry)
-        systole.prometheus.register(one, registry, {"feed": "b"})  # In place of a.
+        systole.prometheus.register(one, registry, {"feed": "b"})  # This replaces the label "a".
         systole.prometheus.register(other, registry, {"feed": "a"})
         one.close()
         with opened() as third:

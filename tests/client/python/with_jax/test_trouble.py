@@ -81,7 +81,7 @@ def test_errors_are_of_one_kind_and_of_pythons_kinds():
 
 @pytest.fixture
 def damaged(shards, tmp_path):
-    """The shards, with a bit of the first one's second record changed."""
+    """The shards. One bit is changed in the second record of the first shard."""
     folder = tmp_path / "damaged"
     folder.mkdir()
     for path in sorted(Path(shards).parent.glob(Path(shards).name)):
@@ -453,7 +453,7 @@ def test_nothing_stays_open(server, shards, write_spec):
         with systole.LocalFeed(shards, write_spec()) as feed:
             next(feed)
 
-    use()  # gRPC keeps what it starts once.
+    use()  # gRPC opens some files at its first use, and keeps them.
     before = open_files()
     for _ in range(5):
         use()

@@ -64,7 +64,7 @@ WRONG = {
 
 @pytest.fixture(scope="module", autouse=True)
 def mypy_cache(tmp_path_factory):
-    """All tests here share it, because reading NumPy and JAX takes mypy most of its time."""
+    """All tests here share mypy's cache, as mypy takes most of its time to read NumPy and JAX."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MYPY_CACHE_DIR", str(tmp_path_factory.mktemp("mypy")))
         yield

@@ -46,7 +46,8 @@ def test_a_loop_that_waits_for_a_costly_output_is_told_so(open_feed):
                 pass
             stats = feed.stats()
             shown = repr(feed)
-        # On a busy machine this loop may have had no processor for longer than it waited.
+        # On a busy machine this loop may wait longer for a processor than for data. Then the feed
+        # runs again.
         if stats["limit"] != "trainer":
             break
     assert (stats["limit"], stats["limit_output"]) == ("decode", "picture"), stats
@@ -182,7 +183,7 @@ def test_a_loop_that_waits_for_storage_is_told_so(slow_files):
         outputs={"label": Output("label", dtype="INT64")},
     )
     with systole.LocalFeed({"flowers": addresses}, spec, threads=1) as feed:
-        handler.pause = 0.2  # From here on.
+        handler.pause = 0.2  # From here on, each read of a file takes 0.2 s.
         for _ in feed:
             pass
         stats = feed.stats()

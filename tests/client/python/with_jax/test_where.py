@@ -97,7 +97,7 @@ def test_a_move_reads_no_columns(shards):
         assert np.array_equal(next(feed)["record"], batches[3])
         feed.skip_to(5)
         assert np.array_equal(next(feed)["record"], batches[5])
-        # A read of the columns would make them anew.
+        # If the feed had read the columns, it would have made these files anew.
         assert columns_beside(shards) == []
 
 

@@ -1,4 +1,4 @@
-"""What serve() refuses, in which words; and the package without Ray."""
+"""The arguments that serve() refuses and the words of its errors, and the package without Ray."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_which_nodes_are_chosen():
     assert ids(alive, None, (), ()) == ["a", "b", "c"]
     assert ids(alive, "feeder", (), ()) == ["c", "d"]
     assert ids(alive, ["d", "a", "gone"], (), ()) == ["a", "d"]
-    # Nodes without accelerators come first. Among equals, nodes with more CPUs do.
+    # Nodes without accelerators come first. Of two such nodes, the node with more CPUs comes first.
     assert ids(alive, 1, (), ()) == ["c"]
     assert ids(alive, 2, (), ()) == ["b", "c"]
     # A node that has a server keeps it, unless the node was given up.

@@ -57,7 +57,8 @@ def test_a_feed_with_tls_and_a_token_and_nothing_of_them_in_ray(
                     assert local.digest(batch) == feed.digest(next(feed.steps()))
         with pytest.raises(systole.PermissionDenied):
             systole.ray.Feed(servers, spec, **tls)
-        # The watch over each server asks it, too, and finds it alive: no server was restarted.
+        # The watch over each server also sends it requests. They are answered, so no server was
+        # restarted.
         assert [one["restarts"] for one in servers.state()] == [0, 0]
         texts = [
             Path(f"/proc/{process}/{what}").read_bytes()
@@ -87,7 +88,7 @@ def test_a_server_that_says_nothing_counts_as_dead(tmp_path, shards, mark, monke
     assert actor.watch() == "" and actor.watch() == ""
     assert "gave no answer" in actor.watch()
     os.kill(server, signal.SIGCONT)
-    assert actor.watch() == ""  # It is asked again, because nobody has ended it.
+    assert actor.watch() == ""  # The server runs and answers again, because nobody has ended it.
     actor.stop()
     assert actor.watch() == "it was stopped"
     assert server_processes(mark) == {}

@@ -84,9 +84,9 @@ def test_a_node_is_killed_under_a_feed_and_another_takes_its_place(nodes, serve,
             nodes.kill(victim)
             found += digests(feed, 20)
             wait_until(lambda v=victim: v not in serving(servers) and len(serving(servers)) == 2)
-            # The feed follows the list, too.
+            # The feed takes over the new list of servers.
             wait_until(lambda: sorted(feed._list.addresses) == sorted(servers.addresses()))
-        # Its first servers are all gone.
+        # None of the feed's first servers is left.
         assert not set(before) & set(serving(servers))
         assert found + digests(feed) == wanted
 

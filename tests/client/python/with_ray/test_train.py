@@ -88,7 +88,7 @@ def test_workers_share_each_batch_and_go_on_after_a_failure(
         assert steps[begun:] == list(range(4, STEPS))
         for step, cores, ids, digests in lines:
             assert cores == [2 * rank, 2 * rank + 2]
-            # What a worker gets again is the same.
+            # If a worker gets a step again, the examples are the same.
             assert found[step].setdefault(rank, (ids, digests)) == (ids, digests)
     with systole.LocalFeed(shards, spec) as feed:
         for batch in feed.steps():

@@ -92,8 +92,9 @@ def refused(kind: type[Exception], match: str, batches: DataLoader) -> None:
     for worker in iterator._workers:
         worker.kill()
         worker.join()
-    # Without this the iterator's destructor would tell the workers to end. For that it takes a lock
-    # of all these processes, and a worker may have held it when it was killed.
+    # Without this line the iterator's destructor would send the workers a message to end. To send
+    # it, the destructor takes a lock that the workers share. A worker that was killed may still
+    # hold this lock.
     iterator._shutdown = True
 
 

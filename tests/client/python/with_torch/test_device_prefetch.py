@@ -80,12 +80,12 @@ def test_a_library_can_make_a_batch_of_a_batchs_items(shards, spec):
 
 
 class Gpu:
-    """Stands for CUDA with four GPUs. The GPU reads pinned memory as late as it may: only when
-    somebody waits for it. Work of the trainer is done when `idle` is set.
+    """Stands for CUDA with four GPUs. The GPU reads pinned memory as late as it may, which is when
+    a thread waits for the copy. The trainer's work on the GPU is done when `idle` is set.
     """
 
     def __init__(self, monkeypatch):
-        self.asked = threading.Event()  # Somebody waits for work of the trainer.
+        self.asked = threading.Event()  # Set when a thread waits for the trainer's work.
         self.idle = threading.Event()
         self.copies = 0  # Arrays that were copied into pinned memory and sent.
         gpu = self
