@@ -247,7 +247,7 @@ class FakeServer::Service : public v1::Systole::Service {
     return identity;
   }
 
-  // Returns a status if the stream is to end with it.
+  // Returns the status with which the stream must end, or nullopt if the stream goes on.
   std::optional<grpc::Status> WriteTensor(const SliceLayout& layout, const ChunkHeader& tensor,
                                           int stream, int& chunk, grpc::ServerContext& context,
                                           grpc::ServerWriter<v1::Chunk>& writer) {

@@ -60,7 +60,7 @@ struct FakeFeed {
   // The function that makes the bytes.
   std::function<uint8_t(int64_t step, int core, int tensor, int64_t place)> byte = FakeByte;
   // Called for each chunk, with the number of the stream (from 0, over all streams of this server)
-  // and the chunk's number in it. The calls of a stream come from one thread.
+  // and the chunk's number in its stream. The calls of a stream come from one thread.
   std::function<void(int stream, int chunk, FakeChunk& piece)> spoil;
   // Changes the answer to ResolveFeed, or refuses the call.
   std::function<absl::Status(v1::ResolveFeedResponse& answer)> resolve;

@@ -24,7 +24,7 @@ FeedClientOptions Reporting(std::vector<std::string> servers,
                             absl::Duration every = absl::Milliseconds(1)) {
   FeedClientOptions options = Quick(std::move(servers));
   options.report_every = every;
-  options.prefetch_bytes = 0;  // Room for two steps: a stream stays open until they are taken.
+  options.prefetch_bytes = 0;  // Room for two steps. A stream is open until the trainer takes them.
   return options;
 }
 

@@ -1,5 +1,5 @@
-// A FeedClient whose server shares memory wrongly. The feed must go on with its bytes sent by the
-// stream.
+// A FeedClient whose server shares memory wrongly. The feed must go on, and then the stream must
+// send its bytes.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

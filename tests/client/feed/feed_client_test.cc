@@ -280,7 +280,7 @@ TEST(FeedClientTest, ATrainerThatStopsStopsTheServer) {
   ExpectAllSteps(Drain(*other), 0, 12);
   EXPECT_EQ(client->stats().steps_received, 3);
   EXPECT_LT(server.steps_written(), 12 + 3 + 8);
-  // Each step that is taken lets one more in.
+  // For each step that the trainer takes, the client receives one more.
   ASSERT_THAT(client->Next(), IsOk());
   ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received >= 4; }));
   ExpectAllSteps(Drain(*client), 1, 12);

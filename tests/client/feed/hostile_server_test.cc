@@ -155,7 +155,7 @@ TEST(HostileServerTest, NoValueInAChunkDoesHarm) {
   EXPECT_GT(refused, 50);
 }
 
-// Asks a server that fills its answer with each hostile value in turn.
+// Calls a server that fills its answer with each hostile value in turn.
 template <typename Response, typename Ask>
 void ExpectHarmless(std::function<absl::Status(Response&)> FakeFeed::*answers, Ask ask) {
   Response example;

@@ -44,7 +44,7 @@ TEST_F(TrainerEndTest, StepsComeInOrderAndThenTheEnd) {
   EXPECT_EQ(Take(trainer), "nothing yet");
   EXPECT_FALSE(trainer.Put(6, Buffer()));
   EXPECT_EQ(Take(trainer), "nothing yet");
-  EXPECT_TRUE(trainer.Put(5, Buffer()));  // The trainer has waited for it.
+  EXPECT_TRUE(trainer.Put(5, Buffer()));  // The trainer has waited for this step.
   EXPECT_EQ(Take(trainer), "5");
   EXPECT_EQ(trainer.next_step(), 6);
   EXPECT_EQ(Take(trainer), "6");
@@ -139,7 +139,7 @@ TEST_F(TrainerEndTest, AWaitCountsForWhatTheStepDidMeanwhile) {
   TrainerEnd trainer;
   trainer.Start(/*first_step=*/0, /*end_step=*/20, /*window_steps=*/2);
   for (int64_t step = 0; step < 5; ++step) {
-    // The step arrives 2 ms before the trainer gets it, and was made just before.
+    // The step is made in the 3 ms before it arrives. The trainer gets it 2 ms after that.
     const absl::Duration arrived = now_ + absl::Milliseconds(8);
     StepSpans spans;
     spans.BeginSlice(StageTimes{.make = absl::Milliseconds(3)}, arrived, arrived);

@@ -438,7 +438,7 @@ class SlowSource final : public ByteSource {
 };
 
 TEST(LocalFeedTest, ATrainerThatWaitsForStorageIsToldSo) {
-  // Threads that compute wait for reads of files. Other shards are read ahead.
+  // If shards are local files, threads that compute wait for reads. Other shards are read ahead.
   for (const bool is_local : {true, false}) {
     SCOPED_TRACE(is_local);
     if (is_local && !TimesOf(OwnThreadId()).has_value()) continue;  // This kernel counts no times.

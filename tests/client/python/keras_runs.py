@@ -1,5 +1,5 @@
-"""Trainings with Keras whose models remember the records that they saw. Each runs in a process of
-its own, because a process has one backend:
+"""Trainings with Keras whose models remember the records that they saw. Each training runs in a
+process of its own, because a process has one backend:
 
     KERAS_BACKEND=jax python keras_runs.py RUN SHARDS FOLDER    prints what the run found, as JSON
 """

@@ -60,7 +60,7 @@ class FleetSimulation {
   int64_t RandomServer() { return rng_.UniformInt(0, num_servers()); }
 
   // How long the busiest server was busy since the last call, relative to the average server.
-  // Servers that were disturbed since the last call but one do not count.
+  // A server does not count if it was disturbed since the call before the last one.
   double BusiestToAverage();
   double average_busy() const { return average_busy_; }
   // The longest time that a trainer waited for a step since the last call.
@@ -76,8 +76,8 @@ class FleetSimulation {
   int64_t steps() const { return steps_; }
   // The first thing that was wrong: a step that came twice, or that came out of its window.
   const std::string& wrong() const { return wrong_; }
-  // The network's round trip. An answer takes a whole one, and the end of a stream half of one. A
-  // step arrives as soon as it is made.
+  // The network's round trip. An answer takes a whole round trip, and the end of a stream takes
+  // half of it. A step arrives as soon as it is made.
   static constexpr absl::Duration kRoundTrip = absl::Milliseconds(20);
 
  private:

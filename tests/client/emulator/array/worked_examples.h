@@ -12,8 +12,8 @@ namespace systole::emulator {
 struct WorkedExample {
   ArrayShape array;
   GemmShape gemm;
-  // The cycles that SCALE-Sim prints. Its own golden files contain all three numbers of {32, 32},
-  // {256, 256, 128}, and ws of {3025, 363, 96}.
+  // The cycles that SCALE-Sim prints. Its own golden files contain all three numbers for the
+  // example {32, 32}, {256, 256, 128}, and `ws` for the example with {3025, 363, 96}.
   int64_t os, ws, is;
   int64_t ws_folds;
   // The cycles for os by the formula of the ISPASS 2020 paper. The formula counts from 1, and adds

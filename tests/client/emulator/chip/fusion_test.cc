@@ -63,8 +63,8 @@ TEST(FusionTest, APoolAfterAnEpilogueIsAPassOfItsOwn) {
               ElementsAre("*conv|pool", "*classes"));
 }
 
-// "relu" is used twice, so the layer after it cannot be fused with it. The sum is fused with the
-// branch that is computed last.
+// Two layers use the output of "relu", so neither can be fused with "relu". The sum is fused with
+// the branch that is computed last.
 TEST(FusionTest, AResidualSumRidesOnItsBranch) {
   const Model model = ToyModel("8, 8, 3", absl::StrCat(R"(
       layers { name: "a" conv2d { filters: 4 } }

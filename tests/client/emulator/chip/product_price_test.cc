@@ -20,7 +20,7 @@ TEST(ProductPriceTest, OneProductCostsWhatTheCycleModelSays) {
   EXPECT_DOUBLE_EQ(op->matrix_s, 30e-6);
 }
 
-// 10 products of 2 tiles are 20 tiles of 5 rows without a gap: 4 + 19 * 5 + 5 + 6.
+// 10 products of 2 tiles are 20 tiles of 5 rows without a gap. They take 4 + 19 * 5 + 5 + 6 cycles.
 TEST(ProductPriceTest, RepeatedProductsFollowWithoutAGap) {
   const absl::StatusOr<Op> op =
       PriceProduct({.gemm = {5, 3, 8}, .repeats = 10}, ToyChip(), Dataflow::kWsDb);

@@ -277,8 +277,8 @@ TEST(ModelTest, NamesThatCouldNotStandInAReportAreRefused) {
               IsInvalid(HasSubstr(absl::StrCat("name is '", longest, "'"))));
 }
 
-// An attention may have few parameters and many multiply-accumulates. Each one here has 2^41.4
-// multiply-accumulates.
+// An attention may have few parameters and many multiply-accumulates. In this test each attention
+// has 2^41.4 multiply-accumulates.
 TEST(ModelTest, SumOfMultiplyAccumulatesIsBounded) {
   const auto heads = [](int count) {
     std::string layers, names;

@@ -1,4 +1,4 @@
-// Compares the models in deploy/models with what their sources say of them.
+// Compares the models in deploy/models with the numbers that the models' sources give.
 #include <map>
 #include <string>
 #include <tuple>

@@ -27,7 +27,7 @@ struct Picture {
 
 // How the browser shows a page.
 struct OpenedPage {
-  std::string error;    // The browser's own error; if there is one, all else is empty.
+  std::string error;    // The browser's own error. After an error the other fields are empty.
   std::string dom;      // The page as HTML, after its scripts have run.
   std::string console;  // Lines that the page wrote to the console, errors included.
   Picture picture;

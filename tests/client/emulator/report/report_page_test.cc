@@ -212,7 +212,7 @@ double MeanBrightness(const Picture& picture) {
   return sum / static_cast<double>(picture.pixels.size());
 }
 
-// For each "PLOT SERIES", the share of its spots that are drawn in its colour.
+// For each "PLOT SERIES", the share of its spots that are drawn in the spot's colour.
 std::map<std::string, double> InkShares(const Picture& picture, const std::vector<InkSpot>& spots) {
   std::map<std::string, std::pair<int, int>> counts;
   for (const InkSpot& spot : spots) {

@@ -59,8 +59,8 @@ inline RunReport SampleTraining(const std::string& model, int64_t epochs, int64_
                    {"dataset", "Dataset", std::string("flowers")}});
 }
 
-// A paced run of `steps` steps of ResNet-50 on `cores` cores of a v3, which now and then wait for
-// data.
+// A paced run of `steps` steps of ResNet-50 on `cores` cores of a v3. Now and then the cores wait
+// for data.
 inline RunReport SamplePaced(int64_t cores, int64_t steps) {
   RunReport report = {
       .mode = RunMode::kPaced,

@@ -100,7 +100,8 @@ TEST(StepHistoryTest, StepsWithoutAFiniteLossHaveNoWeightHoweverRowsAreMerged) {
     finite += is_finite ? 1 : 0;
   }
   EXPECT_EQ(history.steps_per_row(), 4);
-  // Of steps 4 to 7 only step 7 has a finite loss. Of steps 8 to 11 only 8 and 9 have one.
+  // Of steps 4 to 7 only step 7 has a finite loss. Of steps 8 to 11 only steps 8 and 9
+  // have a finite loss.
   EXPECT_EQ(history.rows()[1].loss.mean, 7);
   EXPECT_EQ(history.rows()[2].loss.mean, 8.5);
   EXPECT_EQ(history.Total().loss.values, finite);

@@ -112,7 +112,7 @@ TEST(InfeedClockTest, OneLateCore) {
 // own slice, and a step waits as long as its latest core. The first step ends at 10. Core 0 is
 // ready at 13, core 1 at 17: step 1 starts at 17 and ends at 27. Core 0 is ready at 34, core 1 at
 // 30: step 2 starts at 34.
-//   AU = 20 / (17 + 17), infeed 7/17 in both; core 0: stall 3 + 7, barrier 4 + 0.
+//   AU = 20 / (17 + 17), infeed 7/17 in both steps; core 0: stall 3 + 7, barrier 4 + 0.
 TEST(InfeedClockTest, BothLateEachPaysItsOwn) {
   const Books books = Simulate({.num_cores = 2, .step_time = Ms(10)}, {{0, 0}, {13, 17}, {34, 30}});
   EXPECT_THAT(books.starts_ms, ElementsAre(0, 17, 34));
@@ -125,7 +125,7 @@ TEST(InfeedClockTest, BothLateEachPaysItsOwn) {
 
 // Three slices come at once every 45, for steps of 10. The steps start at 0 10 20, then 45 55 65,
 // then 90.
-//   AU = 60 / (100 - 10) = 2/3; two of six steps wait 15 of 25: infeed 0, 0, .6, 0, 0, .6 = .2.
+//   AU = 60 / (100 - 10) = 2/3; two of six steps wait 15 of 25: infeed 0, 0, .6, 0, 0, .6; mean .2.
 TEST(InfeedClockTest, Bursts) {
   for (const int depth : {1, 2, 3}) {
     const Books books = Simulate({.queue_depth = depth, .step_time = Ms(10)},
@@ -161,9 +161,9 @@ TEST(InfeedClockTest, CoresOfAChipShareItsLink) {
   }
 }
 
-// Within a step the slice that arrived first is transferred first: core 1's at 0, ready at 6. Core
-// 0's arrives at 3, finds the link taken until 6, and is ready at 12. The last chip may be half
-// empty: core 2 is alone on it.
+// Within a step the slice that arrived first is transferred first. Core 1's slice arrives at 0 and
+// is ready at 6. Core 0's slice arrives at 3, waits for the link until 6, and is ready at 12. The
+// last chip may have one core only: core 2 is alone on its chip.
 TEST(InfeedClockTest, TheLinkTakesWhatCameFirst) {
   const Books books =
       Simulate({.num_cores = 3, .cores_per_chip = 2, .step_time = Ms(10), .transfer_time = Ms(6)},

@@ -1,5 +1,5 @@
-// The pacing loop on a clock turned by hand. Sleeping turns the clock. So does everything for which
-// a test sets a duration.
+// Tests the pacing loop with a clock that only the test moves on. Sleeping moves the clock on, and
+// so does everything for which a test sets a duration.
 #include "client/emulator/timing/paced_run.h"
 
 #include <algorithm>
@@ -128,7 +128,8 @@ TEST(PacedRunTest, AStallIsBookedOnTheCoreThatWasLate) {
   }
 }
 
-// Popping takes 3 for steps of 1, so the loop cannot keep this pace. No core is charged for it.
+// Popping takes 3 for steps of 1, so the loop cannot keep this pace. The delay counts as a stall of
+// no core.
 TEST(PacedRunTest, TheEmulatorsOwnSlownessIsOverheadAndNeverAStall) {
   World world;
   world.pop_time = Ms(3);

@@ -46,7 +46,8 @@ TEST(UtilisationTest, OverheadIsApart) {
   EXPECT_EQ(meter.result().au, 1.0);
 }
 
-// 10 of compute, then 30 without a step. The 30 count in the total, but in no core's books.
+// The run has 10 ms of compute, and 30 ms of waits for steps that never come. The 30 ms count in
+// the total, but in no core's books.
 TEST(UtilisationTest, AWaitThatTheEndBreaksOffCounts) {
   UtilisationMeter meter;
   meter.AddOpenWait(absl::Milliseconds(400));  // Nothing has come yet, so this does not count.

@@ -37,7 +37,7 @@ void ExpectPlanIsSound(const Model& model) {
   for (const LayerPlan& layer : model.layers) {
     for (const int64_t input : layer.inputs) ++wanted[input];
   }
-  wanted[layers - 1] = 1;  // The loss takes it.
+  wanted[layers - 1] = 1;  // The loss takes the last layer's output.
   struct Content {
     int64_t layer = 0;
     int contributions = 0;
@@ -128,8 +128,8 @@ TEST(GradientPlanTest, EveryGradientIsWholeWhenItIsReadInRandomGraphs) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const int n = 3 + static_cast<int>(random() % 12);
-    // Inputs are random earlier layers. If no layer takes a layer's output, it is an input of the
-    // last layer.
+    // Inputs are random earlier layers. An output that no other layer takes is an input of the last
+    // layer.
     std::string layers = "layers { name: 'l0' dense { units: 4 } } ";
     std::vector<bool> taken(static_cast<size_t>(n));
     for (int i = 1; i < n; ++i) {

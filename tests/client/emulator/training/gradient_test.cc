@@ -64,8 +64,8 @@ void ExpectGradientsEqualDifferences(const std::string& text) {
   }
 }
 
-// The tests put a dense or conv2d layer below the tested layer. Its parameters have right gradients
-// only if the tested layer's input gradient is right.
+// Below the tested layer is a dense or conv2d layer. This lower layer's parameters have right
+// gradients only if the tested layer's input gradient is right.
 TEST(GradientTest, DenseEqualsCentralDifferences) {
   ExpectGradientsEqualDifferences(ModelText(
       "[7]", "layers { dense { units: 6 } } layers { dense { units: 4 no_bias: true } }"));

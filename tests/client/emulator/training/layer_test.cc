@@ -145,7 +145,7 @@ std::vector<double> ForwardAndBackward(const LayerPlan& plan, int64_t images) {
 }
 
 // gradient_test.cc compares the gradients of the f64 layers with numerical differences of the loss.
-// This test shows that the f32 layers equal the f64 ones. So their gradients are right, too.
+// This test shows that the f32 layers equal the f64 layers. So the f32 gradients are right, too.
 TEST(LayerTest, ExactLayersEqualTheRealOnesWhereNothingIsRounded) {
   for (const std::string shape : {"[7, 6, 3]", "[5, 9, 17]"}) {
     for (const std::string layer :

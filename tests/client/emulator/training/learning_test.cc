@@ -45,8 +45,8 @@ Pixels PaintDigit(int64_t digit, std::mt19937& random) {
   return image;
 }
 
-// Paints 32 x 32 x 3 pixels with a flower near the middle, turned by any angle, of any bright
-// colour on any dark one. The kind is the number of petals (2 to 6).
+// Paints 32 x 32 x 3 pixels with a flower near the middle. The flower is turned by any angle. It
+// has any bright colour, and the ground any dark colour. The number of petals is kind + 2 (2 to 6).
 Pixels PaintFlower(int64_t kind, std::mt19937& random) {
   const auto uniform = [&random](float from, float to) {
     return from + (to - from) * static_cast<float>(random() % 1024) / 1024.0f;
@@ -135,7 +135,7 @@ void ExpectLearnsAlike(const Task& task) {
     ASSERT_THAT(exact->Step(InputsOf(examples)), IsOk());
     ASSERT_THAT(fast->Step(InputsOf(examples)), IsOk());
   }
-  if (kSanitized) return;  // After so few steps the two may differ.
+  if (kSanitized) return;  // After so few steps the two numerics may differ.
   int64_t exact_correct = 0, fast_correct = 0, all = 0;
   for (int64_t i = 0; i < 8; ++i, all += kCores * kPerCore) {
     const auto examples = batch(1000 + i);

@@ -106,7 +106,7 @@ TEST(NetworkMemoryTest, BytesAreThoseOfManySmallLayers) {
   ExpectBytesAreHeld(ModelOf("[2]", layers));
 }
 
-// oneDNN allocates little beside what is copied for it.
+// Beside the copies that are made for oneDNN, it allocates little memory.
 TEST(NetworkMemoryTest, BytesCoverNumericsFastForAWideLayer) {
   const Model model = ModelOf("[6, 6, 2000]", "layers { conv2d { filters: 4 } }");
   const NetworkOptions options = {

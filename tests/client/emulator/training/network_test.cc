@@ -171,8 +171,8 @@ TEST(NetworkTest, UpdateIsMomentumWithDecayOfWeightsOnly) {
 }
 
 // The gradients of five shards are summed as ((g0 + g1) + (g2 + g3)) + g4. A shard has one example.
-// The softmax divides by the number of all examples, so also the network that gives the gradient of
-// a single shard has five shards.
+// The softmax divides by the number of all examples. Therefore the networks that give the gradients
+// of the single shards have five shards, too.
 TEST(NetworkTest, SumWithoutAPartnerMovesUpTheTreeAlone) {
   const absl::StatusOr<Model> model = ParseModel(
       "input: [4] layers { dense { units: 3 } } loss { softmax_cross_entropy {} }"

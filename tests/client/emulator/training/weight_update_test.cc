@@ -37,7 +37,8 @@ DeviceArray<float> RandomNumbers(int64_t size, uint32_t seed, float deviation) {
   return out;
 }
 
-// For each parameter, whether it decays. Under LARS these parameters also have a rate of their own.
+// For each parameter, whether it decays. Under LARS the parameters that decay also have a rate of
+// their own.
 std::vector<bool> WeightsOf(const Model& model) {
   std::vector<bool> is_weight(static_cast<size_t>(model.parameters));
   for (const LayerPlan& layer : model.layers) {

@@ -1,5 +1,6 @@
 """The package is imported beside others that bring their own protobuf, gRPC or JPEG libraries, in
-either order. TensorFlow makes its protobuf visible to the whole process; specs must not use it.
+either order. TensorFlow makes its protobuf visible to the whole process. systole's specs must not
+use this protobuf.
 A module for a framework that is not installed says what to install.
 """
 

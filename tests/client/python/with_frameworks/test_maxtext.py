@@ -1,4 +1,4 @@
-"""Grain datasets in MaxText's iterators and checkpoints. Its package is imported as PyPI has it."""
+"""Grain datasets in MaxText's iterators and checkpoints. MaxText is imported as PyPI has it."""
 
 from __future__ import annotations
 

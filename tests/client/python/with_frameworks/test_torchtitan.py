@@ -1,7 +1,7 @@
-"""Feeds in torchtitan's loaders and checkpoints. Its package is imported as PyPI has it.
+"""Feeds in torchtitan's loaders and checkpoints. torchtitan is imported as PyPI has it.
 
-torchtitan 0.3.0 has no loader for Grain. So the loader below is one that its users write: a
-BaseDataLoader with a dataset of Grain inside.
+torchtitan 0.3.0 has no loader for Grain. So the loader below is like those that torchtitan's users
+write: a BaseDataLoader with a dataset of Grain inside.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""systole.serve: a server that runs while it is wanted, and leaves nothing behind."""
+"""systole.serve: a server that ends with its block or its parent, and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""stats() and print(feed) say what limits a feed. Each limit is far above everything else."""
+"""stats() and print(feed) say what limits a feed. In each test, one thing takes far longer than
+everything else."""
 
 from __future__ import annotations
 

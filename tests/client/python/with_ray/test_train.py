@@ -1,4 +1,4 @@
-"""systole.ray.dataset: a feed for the workers of Ray Train, in both of its APIs."""
+"""systole.ray.dataset: a feed for the workers of Ray Train, in both APIs of Ray Train."""
 
 from __future__ import annotations
 
