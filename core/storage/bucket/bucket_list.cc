@@ -111,7 +111,7 @@ absl::StatusOr<BucketContents> ListBucket(WebConnection& connection, const WebDi
           "the server's list does not end: a page names itself as the next page");
     }
     if (idle_pages > options.max_idle_pages) {
-      return absl::DataLossError(absl::StrCat("the server's list does not go on: ", idle_pages,
+      return absl::DataLossError(absl::StrCat("the server's list does not end: ", idle_pages,
                                               " pages in a row have no new name"));
     }
     place.token = page.next_token;

@@ -240,8 +240,8 @@ TEST(FeedClientServersTest, SixtyFourServersTakeNoMoreMemoryThanFour) {
     for (const auto& server : servers) used += server->requests().empty() ? 0 : 1;
     EXPECT_GE(used, 4u);
     EXPECT_LE(used, 17u);  // The first client used one of them.
-    // Each server was asked before it was used. If a server does not say how busy it is, it is not
-    // asked again, and no other server is asked.
+    // The client asks each server before it uses it. These servers do not say how busy they are, so
+    // the client asks none of them again, and no other server in its place.
     EXPECT_LE(answers, 2 + 2 * 16);
     // The steps in the window, two that come twice, and the one that the trainer has.
     EXPECT_LE(memory.most(), kWindow + 2 + 1) << listed << " servers";
