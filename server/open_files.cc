@@ -9,8 +9,8 @@
 namespace systole {
 namespace {
 
-// Room for standard streams, listeners, gRPC's pollers and wake-ups (some 20 were seen), and for
-// index and configuration files while they are read.
+// Descriptors for standard streams, listeners, gRPC's pollers and wake-ups (about 20 in all), and
+// for index and configuration files while they are read.
 constexpr int64_t kOwn = 64;
 
 constexpr int64_t kMinConnections = 8;
@@ -39,14 +39,14 @@ absl::Status CheckOpenFiles(const OpenFilesNeed& need, uint64_t limit) {
   const int64_t slots = need.shares ? MaxSlotsFor(limit) : 0;
   const int64_t sum = Fixed(need) + connections + slots;
   if (limit >= static_cast<uint64_t>(sum)) return absl::OkStatus();
-  // With a higher limit there are more slots, too.
+  // A higher limit also brings more slots, kMaxSlots at most.
   const int64_t enough = sum - slots + (need.shares ? kMaxSlots : 0);
   return absl::ResourceExhaustedError(absl::StrCat(
       "this process may open ", limit, " files and could need ", sum, ": ", need.shards,
       " shards, ", connections, " for ", need.connections, " connections, ", slots,
       " slots of shared memory and ", Fixed(need) - need.shards,
-      " of its own. A server that runs out of them turns new clients away; raise the hard limit, "
-      "`ulimit -Hn`, to ",
+      " of its own. A server that has no file left to open turns new clients away; raise the hard "
+      "limit, `ulimit -Hn`, to ",
       enough));
 }
 

@@ -14,13 +14,14 @@ namespace systole {
 struct OpenFilesNeed {
   int64_t shards = 0;       // Each stays open.
   int64_t connections = 0;  // At once; each costs two descriptors (server/listener).
-  // Whether memory is shared. Sharing adds MaxSlotsFor(limit) slots, a second socket for each
-  // connection, and clients that wait for their stream.
+  // Whether memory is shared. Sharing needs descriptors for MaxSlotsFor(limit) slots, for a second
+  // socket of each connection, and for clients that wait for their stream.
   bool shares = false;
 };
 
 // How many connections `limit` has room for beside everything else in `need`; `need.connections` is
-// ignored. At least 8, because a server must accept some, and at most 4,096.
+// ignored. The result is at least 8, because a server must accept some connections, and at most
+// 4,096.
 int64_t MaxConnectionsFor(const OpenFilesNeed& need, uint64_t limit);
 
 // ResourceExhausted if `need` and the files that every server opens are more than `limit`. The

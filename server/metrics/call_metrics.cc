@@ -8,7 +8,8 @@
 namespace systole {
 namespace {
 
-// A66 sets these bounds for all programs, so that their numbers can be added up.
+// gRPC's proposal A66 sets these bounds. Histograms with the same bounds can be added up over
+// several programs.
 constexpr double kSecondsBounds[] = {
     0,     0.00001, 0.00005, 0.0001, 0.0003, 0.0006, 0.0008, 0.001, 0.002, 0.003, 0.004,
     0.005, 0.006,   0.008,   0.01,   0.013,  0.016,  0.02,   0.025, 0.03,  0.04,  0.05,
@@ -67,7 +68,7 @@ class TimedCall final : public grpc::experimental::Interceptor {
   const size_t method_;
   const absl::Duration begun_;
   int64_t sent_bytes_ = 0;
-  int status_ = grpc::StatusCode::CANCELLED;  // If the call ends before it has a status.
+  int status_ = grpc::StatusCode::CANCELLED;  // Stays so if no status is sent.
 };
 
 class Timer final : public grpc::experimental::ServerInterceptorFactoryInterface {

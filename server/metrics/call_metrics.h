@@ -28,7 +28,7 @@ namespace systole {
 
 class CallMetrics {
  public:
-  // The codes of gRPC, and one for any other number.
+  // gRPC has 17 codes. The last place counts calls with any other number.
   static constexpr size_t kStatuses = 18;
 
   // `methods` are the methods that are served, written "package.Service/Method". All others count
@@ -42,11 +42,11 @@ class CallMetrics {
   // `sent_bytes`: the messages that were sent, without the frames around them.
   void Ended(size_t method, int status, absl::Duration took, int64_t sent_bytes);
 
-  // The time since some moment.
+  // The time since a moment that never changes.
   absl::Duration Now() const { return clock_(); }
 
-  // Every method has a series of started calls. Each other series begins with the method's first
-  // call that ended with the series' status.
+  // Every method has a series of started calls. The other series have a status. A series appears
+  // when the first call of its method ends with its status.
   std::vector<MetricFamily> Read() const;
 
  private:
@@ -66,7 +66,7 @@ class CallMetrics {
   std::map<std::string, size_t, std::less<>> by_name_;
 };
 
-// For ServerBuilder: tells `metrics` of each call.
+// For ServerBuilder: counts each call in `metrics`.
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CallTimer(
     std::shared_ptr<CallMetrics> metrics);
 

@@ -1,5 +1,5 @@
-// Metrics of each dataset, and of the build. They have labels whose values the operator or the
-// build decides, so they are not lines of the table.
+// Metrics of each dataset, and of the build. They are not lines of the table in server_metrics.h,
+// because the values of their labels come from the config or from the build.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_METRICS_DATASET_METRICS_H_
@@ -26,8 +26,8 @@ struct DatasetNumbers {
   int64_t masked_examples = 0;
 };
 
-// `datasets` in an order that stays the same while the server runs: those that come first have
-// series of their own.
+// `datasets` must keep its order while the server runs, because only the first datasets have series
+// of their own.
 std::vector<MetricFamily> DatasetFamilies(const std::vector<DatasetNumbers>& datasets);
 
 // systole_server_build_info: always 1, with the versions as labels.

@@ -130,7 +130,8 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
                  {"not_permitted", Ended<EndCause::kNotPermitted, EndCause::kUnauthenticated>,
                   "its token or permission was withdrawn"},
                  {"removed", Ended<EndCause::kRemoved>, "its dataset was removed from the config"},
-                 // A stream may fail with a code that counts as a bad request.
+                 // kBadRequest counts here, too: the code of some errors that end a stream means a
+                 // bad request.
                  {"failed", Ended<EndCause::kFailed, EndCause::kBadRequest>,
                   "such as damaged records, storage that does not answer, shards that changed"}}},
       {.name = "requests_refused",

@@ -41,11 +41,12 @@ struct ServerNumbers {
 // The metrics of the server itself. The metrics of its cache are in core/cache.
 std::vector<MetricLine<ServerNumbers>> ServerMetrics();
 
-// All of a server's metrics, including those of its cache. Asks the kernel about this process, too.
+// All of a server's metrics, including those of its cache. The numbers of this process come from
+// the kernel.
 std::vector<MetricReading> ReadServerMetrics(const ServerNumbers& numbers);
 
-// systole_server_step_wait_seconds: a histogram, so it is no line of the table. `step_waits` is
-// that of StepEngine::Stats.
+// systole_server_step_wait_seconds: a histogram, so it is no line of the table. `step_waits` comes
+// from StepEngine::Stats.
 MetricFamily StepWaitFamily(const HistogramReading& step_waits);
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// The table of what trainers say about their waits. Its names have another prefix than a server's
-// own metrics, because the numbers come from clients, and several servers may report the same
+// The table of metrics of trainers' waits. Their names have another prefix than a server's own
+// metrics, because their numbers come from clients, and several servers may report the same
 // trainer.
 //
 // Thread-safe: no state.

@@ -49,8 +49,8 @@ absl::StatusOr<std::string> UrlUnder(absl::string_view source, absl::string_view
   if (!url.ok()) return Bad(source, url.status().message());
   if (url->target.find('?') != std::string::npos) {
     return Bad(source,
-               "want an address without a query, such as http://localhost:4318; a whole address "
-               "stands in OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, a secret in "
+               "want an address without a query, such as http://localhost:4318; put a whole "
+               "address into OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, and a secret into "
                "OTEL_EXPORTER_OTLP_HEADERS");
   }
   std::string text = url->Text();
@@ -58,7 +58,7 @@ absl::StatusOr<std::string> UrlUnder(absl::string_view source, absl::string_view
   return absl::StrCat(text, kTracesPath);
 }
 
-// Sets the address. Leaves it empty if nothing names one.
+// Sets the address. Leaves the address empty if neither the flag nor a variable names one.
 absl::Status SetUrl(absl::string_view endpoint, const Variables& variables, OtlpOptions& options) {
   if (!endpoint.empty()) {
     SYSTOLE_ASSIGN_OR_RETURN(options.url, UrlUnder("--otlp-endpoint", endpoint));
@@ -73,10 +73,10 @@ absl::Status SetUrl(absl::string_view endpoint, const Variables& variables, Otlp
   if (protocol.variable != nullptr && protocol.value != "http/json" &&
       protocol.value != "http/protobuf") {
     return Bad(protocol.variable,
-               absl::StrCat("it is '", ForeignName(protocol.value), "', and the endpoint of ",
+               absl::StrCat("it is '", ForeignName(protocol.value), "', so the endpoint of ",
                             found.variable,
-                            " is for that; spans are sent as http/json: name a collector's port "
-                            "for HTTP (usually 4318) by --otlp-endpoint"));
+                            " is for this protocol; this server sends spans as http/json: name a "
+                            "collector's port for HTTP (usually 4318) by --otlp-endpoint"));
   }
   if (found.variable == absl::string_view("OTEL_EXPORTER_OTLP_ENDPOINT")) {
     SYSTOLE_ASSIGN_OR_RETURN(options.url, UrlUnder(found.variable, found.value));

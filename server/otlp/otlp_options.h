@@ -1,5 +1,5 @@
-// Where spans are sent. A flag decides it, or the environment variables that OpenTelemetry's tools
-// read.
+// Where spans are sent. The flag --otlp-endpoint says it, or the environment variables that
+// OpenTelemetry's tools read.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_OTLP_OTLP_OPTIONS_H_
@@ -50,13 +50,14 @@ struct OtlpOptions {
 using Variables = std::function<std::string(const char* name)>;
 std::string VariableOfServer(const char* name);
 
-// `version` is this program's. `endpoint` is the flag's value, or empty. It takes precedence over
-// the variables. "/v1/traces" is added to it, as to OTEL_EXPORTER_OTLP_ENDPOINT. Nullopt if
-// there is no flag, and the variables name no endpoint or switch OpenTelemetry off.
+// `version` is this program's. `endpoint` is the flag's value, or empty. A flag takes precedence
+// over the variables. "/v1/traces" is added to the flag's value, as to the value of
+// OTEL_EXPORTER_OTLP_ENDPOINT. Without a flag, the result is nullopt if the variables name no
+// endpoint or switch OpenTelemetry off.
 //   InvalidArgument  the endpoint is no address; a variable that is used has no valid value; the
-//                    variables name the endpoint, and a protocol other than http/json and
-//                    http/protobuf. Messages name flag or variable, and show no value that may be a
-//                    secret.
+//                    endpoint comes from a variable, and the variables name a protocol other than
+//                    http/json and http/protobuf. Messages name the flag or the variable, and show
+//                    no value that may be a secret.
 absl::StatusOr<std::optional<OtlpOptions>> OtlpOptionsOf(absl::string_view endpoint,
                                                          absl::string_view version,
                                                          const Variables& variables);

@@ -24,17 +24,17 @@ struct SpanAttribute {
 struct Span {
   TraceId trace;
   uint64_t span = 0;
-  uint64_t parent = 0;  // 0: it is the first of its trace.
-  // Whether the parent is in another process, the caller's.
+  uint64_t parent = 0;  // 0: this span is the first of its trace.
+  // Whether the parent is a span of the caller, in another process.
   bool parent_is_remote = false;
   std::string trace_state = {};
   std::string name;
-  // Whether it is the server's side of a call. Otherwise it is a part of one.
+  // Whether the span is the server's side of a call. Otherwise it is a part of a call.
   bool is_call = false;
   absl::Time begin;
   absl::Time end;
   std::vector<SpanAttribute> attributes = {};
-  // Why the work failed. Empty: it did not.
+  // Why the work failed. Empty: the work did not fail.
   std::string error = {};
 };
 

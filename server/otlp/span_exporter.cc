@@ -21,7 +21,8 @@ constexpr uint32_t kPurpose = 0x6f746c70;
 // A collector's answer says little, and is not read.
 constexpr uint64_t kMaxAnswerBytes = 64 << 10;
 
-// How long a thread may take to see that its work is not wanted any more (kInterruptLook is 20 ms).
+// How long a thread may take to see that its work is not wanted any more. The thread looks every 20
+// ms (kInterruptLook).
 constexpr absl::Duration kEndGrace = absl::Milliseconds(200);
 
 // Whether OTLP allows another attempt. OTLP allows it for fewer answers than MayBeTriedAgain()
@@ -38,7 +39,8 @@ bool IsTaken(const absl::StatusOr<HttpResponse>& outcome) {
   return outcome.ok() && outcome->status >= 200 && outcome->status < 300;
 }
 
-// Why a batch is lost. The messages of errors begin with the collector, too.
+// Why a batch is lost. The message begins with `collector`. Messages of HttpClient already begin
+// with it.
 std::string ReasonOf(absl::string_view collector, const absl::StatusOr<HttpResponse>& outcome) {
   if (!outcome.ok()) return std::string(outcome.status().message());
   return absl::StrCat(collector, " answers with status ", outcome->status);
@@ -118,7 +120,7 @@ bool SpanExporter::HasBatch() const { return ending_ || waiting_.size() >= optio
 std::vector<Span> SpanExporter::NextBatch() {
   MutexLock lock(mu_);
   do {
-    // While nothing waits, this looks once in an interval, so that Add() need not wake anybody.
+    // The thread looks for spans once in an interval, so that Add() need not wake it for each span.
     const absl::Duration due = now_() + options_.interval;
     for (absl::Duration left = options_.interval; !HasBatch() && left > absl::ZeroDuration();
          left = due - now_()) {
@@ -161,7 +163,7 @@ void SpanExporter::Send(const std::vector<Span>& batch) {
       return;
     }
     if (!MayBeSentAgain(outcome)) {
-      // Cancelled: the server ends.
+      // Cancelled means that the server ends, and not that the collector refused.
       (absl::IsCancelled(outcome.status()) ? not_reached_ : refused_) += count;
       Tell(ReasonOf(collector_, outcome));
       return;
@@ -169,8 +171,8 @@ void SpanExporter::Send(const std::vector<Span>& batch) {
     const absl::Duration wait = absl::IsDeadlineExceeded(outcome.status())
                                     ? absl::ZeroDuration()
                                     : WaitBeforeRetry(options_.retry, attempt, outcome, draw_());
-    // While the server ends, there is no wait. After a wait that End() cut short, there is one more
-    // attempt.
+    // Once End() is called, the thread waits no more. If End() cuts a wait short, one more attempt
+    // follows.
     const bool may_wait =
         !ending_ && attempt < options_.retry.max_attempts && wait < DeadlineFrom(begin) - now_();
     if (!may_wait || !client_->SleepWhile([this] { return !ending_.load(); }, wait).ok()) {

@@ -40,9 +40,8 @@ struct SpanCounts {
 class SpanExporter {
  public:
   // Starts the thread. Does not contact the collector, which may come and go at any time.
-  // `events` gets a line when spans cannot be sent any more, and one when they can again. It
-  // must outlive the exporter. Null: no log.
-  // Errors of HttpClient::Create().
+  // `events` gets a line when spans cannot be sent any more, and a line when they can be sent
+  // again. `events` must outlive the exporter. Null: no log. Errors of HttpClient::Create().
   static absl::StatusOr<std::unique_ptr<SpanExporter>> Create(OtlpOptions options,
                                                               EventLog* events);
   // End(0), and waits for the thread.
@@ -56,8 +55,8 @@ class SpanExporter {
   void CountTooMany() { ++too_many_; }
 
   // Sends what waits, for at most `patience`, and drops the rest. Spans that are added later are
-  // dropped. Returns false if the thread has not ended a moment later. The destructor would then
-  // wait for it.
+  // dropped. Returns false if the thread still works 0.2 s after that; then the destructor would
+  // wait for the thread.
   bool End(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_);
 
   SpanCounts counts() const;
@@ -69,14 +68,14 @@ class SpanExporter {
                std::unique_ptr<HttpClient> client);
 
   void Run() ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits for the next batch. Empty: no further one will come.
+  // Waits for the next batch. Empty: no further batch will come.
   std::vector<Span> NextBatch() ABSL_LOCKS_EXCLUDED(mu_);
   bool HasBatch() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Send(const std::vector<Span>& batch) ABSL_LOCKS_EXCLUDED(mu_);
-  // When a batch that begins at `begin` must be done. End() may bring this forward.
+  // When a batch that begins at `begin` must be done. End() may bring this moment forward.
   absl::Duration DeadlineFrom(absl::Duration begin) const ABSL_LOCKS_EXCLUDED(mu_);
-  // Logs `failure` if spans were sent before. An empty `failure` means that spans were sent: logs
-  // this if they were lost before.
+  // Logs only changes. `failure` says why spans were lost; it is logged if the batch before was
+  // sent. If `failure` is empty, spans were sent; this is logged if the batch before was lost.
   void Tell(const std::string& failure);
 
   const OtlpOptions options_;
@@ -100,7 +99,7 @@ class SpanExporter {
   std::deque<Span> waiting_ ABSL_GUARDED_BY(mu_);
   absl::Duration end_at_ ABSL_GUARDED_BY(mu_) = absl::InfiniteDuration();
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
-  std::unique_ptr<WorkerPool> thread_;  // Last: it uses what is above.
+  std::unique_ptr<WorkerPool> thread_;  // Last: it uses the fields above.
 };
 
 }  // namespace systole
