@@ -30,7 +30,8 @@ absl::Status ReadRequest(const CallMetadata& metadata, const grpc::ByteBuffer& b
                          google::protobuf::MessageLite& request) {
   const absl::Status status = DecodeGuarded(bytes, metadata, request);
   if (!absl::IsDataLoss(status)) return status;
-  // DATA_LOSS would mean a damaged record. A damaged request is worth another attempt.
+  // Not DATA_LOSS, which would mean a damaged record. If the request was damaged on the way,
+  // another attempt may succeed.
   return absl::AbortedError(
       absl::StrCat("the request cannot be used: ", status.message(), "; send it again"));
 }

@@ -20,7 +20,7 @@ std::optional<TraceContext> TraceContextOf(const CallMetadata& metadata);
 
 // Parses a client's request.
 //   Aborted          the request was damaged on the way.
-//   InvalidArgument  the bytes are not such a message.
+//   InvalidArgument  the bytes are no message of this type.
 absl::Status ReadRequest(const CallMetadata& metadata, const grpc::ByteBuffer& bytes,
                          google::protobuf::MessageLite& request);
 

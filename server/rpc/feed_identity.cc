@@ -35,7 +35,7 @@ absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdent
                            "anew for every server: ",
                            NoteAnewCommand(spec))));
   }
-  // The expected version is empty if the client was told to accept any.
+  // The expected version is empty if the client accepts any version.
   if (!expected.content_version().empty() && expected.content_version() != own.content_version()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the content version is ", own.content_version(), " here, ",

@@ -1,4 +1,5 @@
-// Says whether a client that began a feed elsewhere can go on with the same feed here.
+// Says whether a client that began a feed at another server can go on with the same feed at this
+// one.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_RPC_FEED_IDENTITY_H_
@@ -10,7 +11,7 @@
 namespace systole {
 
 // Returns FailedPrecondition unless a client that began with `expected` can go on with `own`, the
-// identity of the feed of `spec` here. The message says what differs, and what to do.
+// identity of the feed of `spec` at this server. The message says what differs, and what to do.
 absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdentity& own,
                            const v1::FeedSpec& spec);
 

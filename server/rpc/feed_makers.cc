@@ -29,7 +29,7 @@ absl::Status FeedMakers::Enter(Work& work, Request& request) {
   if (own >= kMostWaiting - waiting) {
     return absl::UnavailableError(absl::StrCat(waiting, " requests wait for feeds with a `where`, ",
                                                own, " of them from you, and at most ", kMostWaiting,
-                                               " may; ask again when one of yours is answered"));
+                                               " may wait; ask again when one of yours is answered"));
   }
   if (pool_ == nullptr) {
     SYSTOLE_ASSIGN_OR_RETURN(pool_, WorkerPool::Create(kMakers + kMostSlow));
@@ -94,8 +94,9 @@ std::pair<std::shared_ptr<FeedMakers::Feed>, const FeedMakers::Waiting*> FeedMak
                          [&numbers](uint64_t number) { return numbers.contains(number); });
     };
     if (!reads_one_of(read)) return next;
-    // `next` has to wait. Feeds of later rounds must not overtake it for ever. But if it waits for
-    // a dataset that perhaps hangs, they may.
+    // `next` waits for a feed in making. Feeds of later rounds that share a dataset with `next`
+    // must wait, too, or they could overtake `next` for ever. But those feeds need not wait if
+    // `next` waits for a slow feed, whose storage perhaps hangs.
     if (!reads_one_of(slow)) read.insert(datasets.begin(), datasets.end());
   }
   return {};
@@ -108,7 +109,7 @@ std::shared_ptr<FeedMakers::Feed> FeedMakers::Begin() {
   next->in_making = true;
   next->peer = first->request.peer;
   round_ = std::max(round_, first->round);
-  // Several feeds may have waited for the feed that ended.
+  // Perhaps more feeds can begin now. Another thread looks for them.
   pool_->Submit([this] { MakeAll(); });
   return next;
 }
@@ -127,8 +128,8 @@ void FeedMakers::MakeAll() {
       feeds_.remove(feed);
       ended_.SignalAll();
     }
-    // Holds the feed no longer than the requests do, because a feed that nobody reads can make room
-    // for another one.
+    // The last request gets the feed by move. So this thread holds the feed no longer than the
+    // requests do. A feed that nobody holds can make room for another one.
     while (waiting.size() > 1) {
       waiting.back().request.done(made);
       waiting.pop_back();

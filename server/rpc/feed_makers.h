@@ -4,14 +4,15 @@
 //
 //   Add(work, request) --in line--> work.make() on a thread --> request.done(feed)
 //
-// Peers take turns in rounds. Of the feeds that one peer wants, each belongs to another round.
-// Feeds of the lowest round are made first. A peer has at most one feed in making. kMakers feeds
-// are made at once. Feeds that read a dataset in common are made one after the other.
+// Peers take turns in rounds. If a peer's requests wait for several feeds, each of these feeds
+// belongs to a different round. Feeds of the lowest round are made first. A peer has at most one
+// feed in making. kMakers feeds are made at once. Feeds that read a dataset in common are made one
+// after the other.
 //
 // A feed that has been in making for kSlowTicks is slow: perhaps its storage hangs. A slow feed
 // keeps its thread, but it no longer counts among the kMakers or as its peer's feed in making. So a
 // dataset that hangs delays only the feeds that read it. There are kMostSlow places for slow feeds.
-// Peers share them as they share the places of waiting requests.
+// A peer may take another of these places only while it holds fewer of them than are free.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_RPC_FEED_MAKERS_H_
@@ -52,12 +53,12 @@ class FeedMakers {
   // Work that makes a feed.
   struct Work {
     std::string key;                 // Requests for one key wait for one feed.
-    std::vector<uint64_t> datasets;  // The datasets that it reads, by Dataset::number().
+    std::vector<uint64_t> datasets;  // The datasets that the feed reads: Dataset::number().
     std::function<Made()> make;      // Heeds InterruptRequested().
   };
 
-  // The most feeds in making at once: those that are not slow, and those that are. With the first
-  // feed, kMakers + kMostSlow threads start.
+  // The most feeds in making at once: kMakers that are not slow, and kMostSlow that are slow.
+  // kMakers + kMostSlow threads start with the first feed.
   static constexpr int kMakers = 2;
   static constexpr int kMostSlow = 6;
   // A feed is slow once it has been in making for this many calls of Tick().
@@ -65,8 +66,9 @@ class FeedMakers {
   // The most requests that wait at once. A peer may add one only while fewer of its requests wait
   // than there are places left.
   static constexpr size_t kMostWaiting = 64;
-  // A feed for which no request waits any more is given up after this many calls of Tick(). Until
-  // then the client may come back, because its deadline may have been shorter than the work.
+  // A feed for which no request waits any more is given up after this many calls of Tick(). Before
+  // that a client may come back for the feed, because its deadline may have been shorter than the
+  // work.
   static constexpr int kUnwantedTicks = 10;
 
   FeedMakers() = default;
@@ -75,25 +77,27 @@ class FeedMakers {
   FeedMakers(const FeedMakers&) = delete;
   FeedMakers& operator=(const FeedMakers&) = delete;
 
-  // Lets `request` wait for the feed of `work`, which another thread makes. If the same feed is
-  // already in making or in line, `request` waits for that one. `request.done` is called once,
-  // without a lock, on any thread: with the result of `work.make`, or
+  // Lets `request` wait for the feed of `work`, which another thread makes. If a feed with the same
+  // key is already in making or in line, `request` waits for that feed. `request.done` is called
+  // once, without a lock, on any thread: with the result of `work.make`, or
   //   Unavailable        too many requests wait; may be tried again soon.
   //   Cancelled          Withdraw().
   //   ResourceExhausted  the system gives no thread.
   // or the error of Stop().
   void Add(Work work, Request request) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Calls `done` of the request, if it still waits.
+  // If the request `id` still waits, calls its `done` with Cancelled.
   void Withdraw(const void* id) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Gives up feeds that nobody wants, and marks feeds as slow. Call it about once a second.
+  // Gives up feeds for which no request waits any more, and marks feeds as slow. Call it about once
+  // a second.
   void Tick() ABSL_LOCKS_EXCLUDED(mu_);
 
   WhereCounts counts() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Ends all requests, and those that are added from now on, with the error `why`. Gives up all
-  // feeds. Waits for the feeds in making, for `patience` at most. Returns true if none is left.
+  // feeds. Waits for the feeds in making, for `patience` at most. Returns true if no feed is in
+  // making any more.
   bool Stop(const absl::Status& why, absl::Duration patience = absl::ZeroDuration())
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -105,7 +109,8 @@ class FeedMakers {
   struct Feed {
     Work work;
     std::vector<Waiting> waiting;
-    // While the feed is in making, `peer` is the peer whose turn it takes, unless it is slow.
+    // While the feed is in making, `peer` is the peer for which it is made. A slow feed does not
+    // take its peer's turn.
     bool in_making = false;
     std::string peer = "";
     int ticks_in_making = 0;
@@ -117,12 +122,13 @@ class FeedMakers {
   };
 
   absl::Status Enter(Work& work, Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Looks at the requests that wait for `feed` and whose peer's turn is not taken. Returns the one
-  // of the lowest round. Null: there is none.
+  // Looks at the requests that wait for `feed` and whose peer's turn is not taken. Returns the
+  // request of the lowest round. Null: there is no such request.
   const Waiting* FirstOf(const Feed& feed) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The feed whose turn it is, and the request whose turn it takes. Null: there is none.
+  // The feed to be made next, and the request by which it was chosen. Null: no feed can be made
+  // now.
   std::pair<std::shared_ptr<Feed>, const Waiting*> Next() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Begins to make the feed whose turn it is. Null: there is none.
+  // Marks the feed of Next() as in making, and returns it. Null: no feed can be made now.
   std::shared_ptr<Feed> Begin() ABSL_LOCKS_EXCLUDED(mu_);
   void MakeAll() ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -33,14 +33,14 @@ namespace systole {
 namespace {
 
 // Smaller slices travel as bytes, because to copy so few bytes is cheaper than a slot. A slot costs
-// a packet each way, a descriptor and two mappings. A process has only some thousands of these.
+// a packet each way, a descriptor and two mappings. A process has a few thousand descriptors.
 constexpr int64_t kMinSlotBytes = int64_t{256} << 10;
 
 // The most bytes that a client may hold in slots before it gives one back: a few slices of usual
-// size. HTTP/2's windows and the socket's buffers let a stream of bytes run ahead about as far.
+// size. Without slots, HTTP/2's windows and the socket's buffers hold about as many bytes.
 constexpr int64_t kSlotWindowBytes = int64_t{16} << 20;
 
-// gRPC's metadata for a client without a place: when to ask again. Streams come and go in seconds.
+// gRPC's metadata that says when a refused client may ask again. Places come free within seconds.
 constexpr const char* kPushbackKey = "grpc-retry-pushback-ms";
 constexpr const char* kPushbackMs = "1000";
 
@@ -111,7 +111,7 @@ void FeedService::StartDraining() {
 bool FeedService::StopWork(absl::Duration patience) {
   const MonotonicClock clock = SteadyClock();
   const absl::Duration deadline = clock() + patience;
-  feeds_.Stop(Draining());  // They end while the engine's threads do.
+  feeds_.Stop(Draining());  // So the feeds' threads end while the engine's threads end.
   const bool cancelled = engine_.CancelAll(patience);
   return feeds_.Stop(Draining(), deadline - clock()) && cancelled;
 }
@@ -142,7 +142,7 @@ absl::Status FeedService::CheckMayRead(const absl::StatusOr<Permissions>& permis
   for (const std::string& name : datasets) {
     if (permissions->MayRead(name)) continue;
     if (permissions->caller.anonymous()) return CredentialWanted();
-    // Only the log says why; the client must not learn it.
+    // Only the log says why. The client must not learn whether the dataset exists.
     events_.Add(LogCause::kRefused, LogLevel::kInfo,
                 absl::StrCat("identity '", permissions->caller.identity, "' may not read '",
                              ForeignName(name), "'"),
@@ -205,10 +205,10 @@ grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* 
     return found;
   };
   const absl::StatusOr<Permissions> permissions = prepare();
-  // May run on another thread, after this function.
+  // `end` may run on another thread, after this function has returned.
   const auto end = [=, this, admitted = permissions.ok(), compact = parsed.compact(),
                     datasets = DatasetsOf(parsed.spec())](FeedMakers::Made feed) {
-    // The permission may have been taken away while the call waited. An error tells of data, too.
+    // The permission may be gone since the call began to wait. Errors reveal data, too.
     if (admitted) {
       absl::Status status = CheckMayRead(PermissionsOf(options_.access.get(), *context), datasets);
       if (!status.ok()) feed = std::move(status);

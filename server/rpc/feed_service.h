@@ -107,9 +107,9 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // Adds the listener's connections to the metrics. `listener` must outlive all calls.
   void TellOfConnections(const Listener& listener) { listener_ = &listener; }
 
-  // All that this server itself counts, as it is now.
+  // The metrics that this server itself counts, as they are now.
   std::vector<MetricReading> ReadMetrics() const;
-  // These numbers for a monitor, with the metrics of trainers, of each dataset and of the build.
+  // ReadMetrics() for a monitor, with the metrics of trainers, of each dataset and of the build.
   std::vector<MetricFamily> ReadFamilies() const;
 
   // The streams that run now, with what their clients say about their trainers (RunningStreams).
@@ -153,7 +153,7 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // OK if the caller may read all of `datasets`.
   //   Unauthenticated  the caller is anonymous and may not read one of them, existing or not.
   //   NotFound         one of them does not exist, or the caller may not read it.
-  // Also the error of `permissions`, and those of Catalogue::Find.
+  // Also the error of `permissions`, and the errors of Catalogue::Find.
   absl::Status CheckMayRead(const absl::StatusOr<Permissions>& permissions,
                             const std::vector<std::string>& datasets) const;
 
@@ -177,7 +177,7 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   absl::Status Tell(const Permissions& permissions, v1::ServerStatusResponse& response) const;
   ServerNumbers Numbers() const;
 
-  // Writes a line for each record of these datasets that will be masked.
+  // From now on each record that is masked in a dataset of `catalogue` is logged.
   void ObserveDamage(const Catalogue& catalogue);
 
   const FeedServiceOptions options_;

@@ -36,7 +36,7 @@ void DescribeForms(const CompactFeed& feed, v1::ResolveFeedResponse& response) {
   }
 }
 
-// Whether each of the datasets `names` is the same one in both catalogues.
+// Whether each of the datasets `names` is the same dataset in both catalogues.
 bool HaveTheSame(absl::Span<const std::string> names, const Catalogue& a, const Catalogue& b) {
   return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
     const auto in_a = a.datasets().find(name);
@@ -75,8 +75,8 @@ void ServedFeeds::Keep(Kept kept) {
   for (const Kept& one : feeds_) {
     if (one.IsFresh(now)) most = std::max(most, ++fresh[one.peer]);
   }
-  // Of the feeds that `may_go`, the one that was not asked for the longest. If there is none, the
-  // new feed, which is the first.
+  // Returns, of the feeds for which `may_go` is true, the one that was asked for longest ago. If
+  // there is no such feed, returns the first feed, which is the new one.
   const auto last = [](std::list<Kept>& feeds, auto may_go) {
     auto it = std::prev(feeds.end());
     while (it != feeds.begin() && !may_go(*it)) --it;
@@ -184,7 +184,8 @@ absl::StatusOr<FeedMakers::Work> ServedFeeds::WorkFor(const v1::FeedSpec& spec,
   work.make = [this, spec, key, peer]() -> FeedMakers::Made {
     const std::vector<std::string> names = DatasetsOf(spec);
     SYSTOLE_RETURN_IF_ERROR(this->catalogue()->CheckServed(names));
-    // All callers that wait may read these datasets. Perhaps they may read no others.
+    // All callers that wait for this feed may read these datasets. Some callers perhaps may read no
+    // other dataset.
     return Make(spec, key, peer, [&names](absl::string_view name) {
       return std::find(names.begin(), names.end(), name) != names.end();
     });
@@ -201,7 +202,8 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Make(
       DatasetOf(spec, [&](const std::string& name) { return catalogue->Find(name, may_read); }));
   absl::StatusOr<std::shared_ptr<const FeedPlan>> made =
       FeedPlan::Create(spec, dataset, lists_, peer);
-  // The peer has as many lists as it may, and perhaps does not need all of them any more.
+  // The peer has the most lists of records that one peer may have. Perhaps it does not need all of
+  // these lists any more.
   if (absl::IsResourceExhausted(made.status()) && ForgetIdle(peer)) {
     made = FeedPlan::Create(spec, dataset, lists_, peer);
   }
@@ -214,7 +216,8 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Make(
     // Another call may have planned the same feed meanwhile.
     if (std::shared_ptr<const ServedFeed> known = Known(key); known != nullptr) return known;
     // A feed of an older catalogue may read a dataset that is gone by now. If its datasets are the
-    // same in the catalogue in force, it stays, because its list may have taken seconds.
+    // same in the catalogue in force, the feed is kept, because it may have taken seconds to make
+    // its list of records.
     if (HaveTheSame(DatasetsOf(spec), *catalogue, *catalogue_)) {
       Keep({.key = key, .feed = feed, .peer = peer, .asked_at = ticks_});
     }

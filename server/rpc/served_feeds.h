@@ -63,13 +63,13 @@ class ServedFeeds {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // The feed of `spec`. Its plans are made once and kept, so a known spec costs only a look-up, and
-  // streams of one feed share its plans. If there are more than kMostKept feeds, forgets one:
-  // of those that are not fresh, the one that was not asked for the longest. If all others are
-  // fresh, it is a feed of the peer that has the most fresh feeds.
+  // streams of one feed share its plans. If there are more than kMostKept feeds, forgets one. Of
+  // the feeds that are not fresh, this is the one that was asked for longest ago. If all other
+  // feeds are fresh, this is a feed of the peer that has the most fresh feeds.
   //   Unavailable  the spec has a `where` and is not known. Resolve() makes its feed.
-  // Also the errors of DatasetOf() and FeedPlan::Create(). They name no dataset of the server for
-  // which `may_read` is false. REQUIRES: the caller may read all datasets of `spec`. One of them
-  // may have been removed since that was checked.
+  // Also the errors of DatasetOf() and FeedPlan::Create(). Messages name no dataset of the server
+  // for which `may_read` is false. REQUIRES: the caller may read all datasets of `spec`. A dataset
+  // may have been removed since the caller's permission was checked.
   absl::StatusOr<std::shared_ptr<const ServedFeed>> Find(const v1::FeedSpec& spec,
                                                          Catalogue::IsPermitted may_read)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -77,7 +77,7 @@ class ServedFeeds {
   // Like Find(), but makes the feed if it has to, and calls request.done with it: now or, for a
   // spec with a `where`, later and on another thread (FeedMakers::Add()). Lists of records that are
   // made for the feed count for request.peer. `may_read` is not called after this function.
-  //   NotFound  also: a dataset was removed while the request waited.
+  //   NotFound  as for Find(), and if a dataset was removed while the request waited.
   void Resolve(const v1::FeedSpec& spec, Catalogue::IsPermitted may_read,
                FeedMakers::Request request) ABSL_LOCKS_EXCLUDED(mu_);
   // FeedMakers' functions.
@@ -86,15 +86,15 @@ class ServedFeeds {
   bool Stop(const absl::Status& why, absl::Duration patience = absl::ZeroDuration()) {
     return makers_.Stop(why, patience);
   }
-  // FeedMakers::Tick(), and the tick of kFreshTicks. Call it about once a second.
+  // Calls FeedMakers::Tick(), and counts the ticks for kFreshTicks. Call it about once a second.
   void Tick() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   struct Kept {
     std::string key;  // The spec's serialised form.
     std::shared_ptr<const ServedFeed> feed;
-    std::string peer;  // For which it was made.
-    int64_t asked_at;  // The tick.
+    std::string peer;  // The peer for which the feed was made.
+    int64_t asked_at;  // The tick when somebody last asked for the feed.
 
     bool has_where() const { return !feed->plan->where_lists().empty(); }
     bool IsFresh(int64_t now) const { return has_where() && now - asked_at < kFreshTicks; }
@@ -103,8 +103,8 @@ class ServedFeeds {
   std::shared_ptr<const ServedFeed> Known(const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Keep(Kept kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Frees lists of records: forgets each feed with a `where` that nobody reads now, if it is not
-  // fresh or was made for `peer`. Returns whether there was one.
+  // Frees lists of records. Forgets each feed with a `where` that no stream reads now, if the feed
+  // is not fresh or was made for `peer`. Returns whether it forgot a feed.
   bool ForgetIdle(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
   // The work that makes the feed of `spec`, which has a `where`.
   absl::StatusOr<FeedMakers::Work> WorkFor(const v1::FeedSpec& spec, const std::string& peer,
@@ -120,7 +120,7 @@ class ServedFeeds {
 
   const ReadRoom room_;
   EventLog& events_;
-  // The lists of records of all feeds. They outlive a catalogue.
+  // The lists of records of all feeds. They stay when the catalogue changes.
   const std::shared_ptr<RecordLists> lists_ =
       std::make_shared<RecordLists>([this] { return ForgetIdle(""); });
   mutable Mutex mu_;

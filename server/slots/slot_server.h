@@ -54,9 +54,10 @@ class SlotServer {
   SlotServer(const SlotServer&) = delete;
   SlotServer& operator=(const SlotServer&) = delete;
 
-  // The session of the client that said hello as `session` and now asks for a stream. A session is
-  // returned once. A second request, a wrong guess, or a client for which there is no room gets no
-  // session. Never waits, because a client connects before it asks.
+  // The session of the client that said hello as `session` and now asks for a stream. Each session
+  // is returned once. There is no session for a second request, for a wrong guess, and for a client
+  // for which there is no room. Never waits, because a client connects before it asks for its
+  // stream.
   StreamSlots Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Accepts clients that have connected, and forgets clients that have gone. Claim() does so, too.
@@ -80,7 +81,8 @@ class SlotServer {
 
   SlotServer(SlotListener listener, std::unique_ptr<DescriptorPoller> poller,
              const SlotServerOptions& options);
-  // Accepts clients. False: one may still wait, because there was no descriptor for it.
+  // Accepts clients. False: a client may still wait, because there was no descriptor for its
+  // connection.
   bool LetInLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Reads the guest's hello, if it has come. False: the guest is gone, or is no client of ours.
   static bool Hear(Guest& guest);
@@ -92,7 +94,7 @@ class SlotServer {
   std::list<Guest> guests_ ABSL_GUARDED_BY(mu_);  // Longest waiting first.
   // Sessions that Claim() has returned; some may be over.
   std::list<std::weak_ptr<SlotSession>> claimed_ ABSL_GUARDED_BY(mu_);
-  // Declared last, because its handlers hold sessions and use what is above.
+  // Declared last, because its handlers hold sessions and use the fields above.
   std::unique_ptr<DescriptorPoller> poller_;
 };
 

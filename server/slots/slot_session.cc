@@ -99,8 +99,8 @@ void SlotSession::Close() {
   {
     MutexLock lock(mu_);
     closed_ = true;
-    // Shuts down before it takes the slots back. So a client that can still send a SlotReturn knows
-    // that the slot was its own until then.
+    // Shuts the socket down before the slots go back to the pool. So as long as a client can send a
+    // SlotReturn, its slots belong to no other client.
     socket_.Shutdown();
     lent.swap(lent_);
   }

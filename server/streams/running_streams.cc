@@ -13,7 +13,8 @@
 namespace systole {
 namespace {
 
-// The name of the output that costs `trainer` most. A client may name one that does not exist.
+// The name of the output that costs `trainer` most. A client may name an output that does not
+// exist.
 std::string OutputName(const TrainerReport& trainer, const FeedPlan& plan) {
   const auto& tensors = plan.layout().tensors();
   if (trainer.output < 0 || static_cast<size_t>(trainer.output) >= tensors.size()) return "";
@@ -82,7 +83,7 @@ void RunningStreams::StopStalled(absl::Duration timeout) {
     return MarkedAs(EndCause::kStalled,
                     absl::UnavailableError(absl::StrCat(
                         "the client has taken nothing for ", absl::FormatDuration(timeout),
-                        ", so the stream's place and memory go to others; ask again")));
+                        ", so the stream's place and memory go to other streams; ask again")));
   });
 }
 

@@ -5,9 +5,10 @@
 // compared with the peer that has the most places. If the peer that asks has at least two places
 // fewer, it gets the newest place of the other peer, and the stream there ends. So
 //   * a newcomer is refused only if no peer has two places: a peer cannot keep others out.
-//   * a peer that has fewer places than its share always gets another. The share is max_streams
-//     divided by the number of peers, including this one, and rounded down. The other peers have
-//     more than the share on average, so one of them has at least two places more than this peer.
+//   * a peer that has fewer places than its share always gets another place. The share is
+//     max_streams divided by the number of peers, including this peer, and rounded down. The others
+//     have more than the share on average, so one of them has at least two places more than this
+//     peer.
 //   * places do not go to and fro: each exchange makes the sum of the squares of the peers' numbers
 //     of places smaller, as (k + 1)^2 + (l - 1)^2 < k^2 + l^2 if l >= k + 2. Here k and l are the
 //     numbers of places of the peer that asks and of the other peer.
@@ -56,8 +57,8 @@ class RunningStreams {
  public:
   explicit RunningStreams(int max_streams) : max_streams_(max_streams) {}
 
-  // Takes a place for the stream. False: there is none for its peer. May end another peer's stream,
-  // with Unavailable.
+  // Takes a place for the stream. False: there is no place for its peer. May end another peer's
+  // stream, with Unavailable.
   bool Add(RunningStream stream) ABSL_LOCKS_EXCLUDED(mu_);
   // Gives the stream's place back, if it still has one.
   void Remove(const StreamHandle& handle) ABSL_LOCKS_EXCLUDED(mu_);

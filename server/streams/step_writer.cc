@@ -25,8 +25,8 @@ StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRang
   auto* writer =
       new StepWriter(std::move(stream), range, std::move(slots), std::move(handle), running,
                      counters, not_shared, std::move(log), std::move(trace), std::move(tap));
-  // The metadata is sent on its own. Otherwise gRPC would keep it back together with a small first
-  // chunk, and would not report them as sent until something else is sent.
+  // The metadata is sent on its own. Otherwise gRPC would keep the metadata back together with a
+  // small first chunk, and would report neither as sent until more is sent.
   writer->StartSendInitialMetadata();
   writer->AskForSlice();
   return writer;
@@ -75,7 +75,8 @@ void StepWriter::OnSlice(StepStream::Result result) {
   step_ = slice->step();
   core_ = slice->core();
   if (counters_.draining && core_ == range_.core_begin) {
-    // This is between two steps: the client has whole steps, and another server will send the rest.
+    // The client has whole steps only, because no slice of this step was sent. Another server will
+    // send the remaining steps.
     notice_sent_ = true;
     message_ = EncodeChunk({.step = slice->step(), .draining = true}, {}, nullptr);
     Write();

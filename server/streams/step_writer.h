@@ -59,7 +59,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
              std::function<void(const CoreSlice&)> tap);
 
   void CountBytes(int64_t payload_bytes);
-  // Begins to write message_. The stream counts as stalled until it is written.
+  // Begins to write message_. The time until gRPC has taken message_ counts as stalled.
   void Write(grpc::WriteOptions options = {});
   void AskForSlice();
   void OnSlice(StepStream::Result result);
@@ -72,7 +72,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   const std::unique_ptr<StepStream> stream_;
   const StepRange range_;
-  // The session in it is shared with the thread that receives the client's messages.
+  // The session of slots_ is shared with the thread that receives the client's messages.
   const StreamSlots slots_;
   const std::shared_ptr<StreamHandle> handle_;  // Shared with the threads that may end the stream.
   RunningStreams& running_;

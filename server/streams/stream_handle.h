@@ -30,7 +30,7 @@ class StreamHandle {
   StreamHandle& operator=(const StreamHandle&) = delete;
 
   // The stream calls Offered() when its client has something to take, and Taken() when the client
-  // has taken it. Taken() returns how long that took.
+  // has taken it. Taken() returns how long the client took.
   void Offered() ABSL_LOCKS_EXCLUDED(mu_);
   absl::Duration Taken() ABSL_LOCKS_EXCLUDED(mu_);
 

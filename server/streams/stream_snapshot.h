@@ -23,8 +23,8 @@ struct StreamSnapshot {
   std::string client;
   std::string dataset;  // Several are separated by commas.
   uint64_t feed = 0;    // The feed's fingerprint, as the log has it.
-  absl::Duration open;  // How long it has been open.
-  int64_t steps = 0;    // Sent in this time.
+  absl::Duration open;  // How long the stream has been open.
+  int64_t steps = 0;    // Sent since the stream opened.
   int64_t payload_bytes = 0;
   TrainerReport trainer;  // What its client says.
   std::string output;     // The name of `trainer.output`. Empty: not known.

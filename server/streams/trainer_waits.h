@@ -2,8 +2,8 @@
 //
 // A report is only shown, and changes nothing that a server does. A client is known by its peer and
 // a number of its own, so no peer can speak for another's trainer. How many reports are kept does
-// not depend on what clients send. If there are too many, the peer that has most loses the oldest
-// one.
+// not depend on what clients send. If there are too many, the peer with the most reports loses its
+// oldest report.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STREAMS_TRAINER_WAITS_H_
@@ -74,7 +74,7 @@ class TrainerWaits {
   bool Counts(const Entry& entry, absl::Duration now) const {
     return now - entry.at < kReportCountsFor;
   }
-  // The report that came first. REQUIRES: there is one.
+  // The report that came first. REQUIRES: there is a report.
   static Peer::const_iterator OldestOf(const Peer& entries);
   // Makes room for a report of `peer`.
   void MakeRoom(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
