@@ -127,12 +127,13 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListeningCredentials(co
   return TlsCredentialsOver(std::move(files));
 }
 
-// Why the admin port shows no pictures. Empty: it shows them to those who may read their datasets.
+// Why the admin port shows no pictures. Empty: the port shows pictures to those who may read their
+// datasets.
 std::string NoPictures(const v1::ServerConfig& config, bool has_access) {
   if (!config.admin_pictures()) return "Pictures are switched off (--no-admin-pictures).";
   if (has_access) return "";
   constexpr char kWhere[] =
-      "this page does not know who its viewer is. A block `access` in the config says it.";
+      "this page does not know who its viewer is. Add a block `access` to the config.";
   if (IsUnix(config.listen())) {
     return absl::StrCat(
         "There are no pictures: the mode of the Unix socket says who may read the datasets, and ",
@@ -150,8 +151,8 @@ std::string NoPictures(const v1::ServerConfig& config, bool has_access) {
       "There are no pictures: this port answers where the datasets are not served, and ", kWhere);
 }
 
-// The shards that take a descriptor: files of this machine. Others take none while nobody reads
-// them.
+// The shards that take a descriptor: files of this machine. A shard on a server takes no descriptor
+// while nobody reads it.
 int64_t CountOpenShards(const Catalogue& catalogue) {
   int64_t shards = 0;
   for (const auto& [name, dataset] : catalogue.datasets()) {
@@ -349,8 +350,8 @@ bool Server::Drain(absl::Duration timeout) {
   health_->StartDraining();
   service_->StartDraining();
   reflection_->StartDraining();
-  // While a client does not read, Shutdown() does not return, even after its deadline. So it runs
-  // on a thread of its own.
+  // While a client does not read, Shutdown() does not return, even after its deadline. So
+  // Shutdown() runs on a thread of its own.
   const auto progress = std::make_shared<Progress>();
   shutdown_thread_ = std::make_unique<WorkerPool>(1);
   const absl::Time deadline = absl::Now() + timeout;

@@ -151,13 +151,13 @@ class Server final : private AdminPort::Source {
   int port_ = 0;
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials_;  // Must outlive `server_`.
   std::unique_ptr<grpc::Server> server_;
-  // These hand connections to gRPC. Each user with an identity has an acceptor of its own.
+  // Acceptors hand connections to gRPC. Each user with an identity has an acceptor of its own.
   // `acceptor_` is for all other connections.
   std::map<uid_t, std::unique_ptr<Acceptor>> acceptors_by_user_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<Listener> listener_;
-  std::unique_ptr<WorkerPool> shutdown_thread_;  // For Drain(). It uses what is above.
-  std::unique_ptr<AdminPort> admin_;             // Last: its thread uses what is above.
+  std::unique_ptr<WorkerPool> shutdown_thread_;  // For Drain(). It uses the fields above.
+  std::unique_ptr<AdminPort> admin_;             // Last: its thread uses the fields above.
 };
 
 }  // namespace systole

@@ -40,7 +40,7 @@ absl::StatusOr<std::string> PathOf(int fd) {
   }
   const size_t bytes =
       std::min(static_cast<size_t>(length), sizeof(address)) - offsetof(sockaddr_un, sun_path);
-  // Up to the NUL at its end. Names in the abstract namespace begin with one.
+  // Up to the NUL at its end. Names in the abstract namespace begin with a NUL.
   return std::string(address.sun_path, ::strnlen(address.sun_path, bytes));
 }
 

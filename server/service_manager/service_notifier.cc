@@ -39,7 +39,7 @@ absl::StatusOr<Address> AddressOf(const std::string& socket) {
   Address address;
   address.name.sun_family = AF_UNIX;
   const bool abstract = socket.starts_with('@');
-  // A path needs a NUL at its end. A name in the abstract namespace begins with one instead.
+  // A path needs a NUL at its end. A name in the abstract namespace begins with a NUL instead.
   const size_t most = sizeof(address.name.sun_path) - (abstract ? 0 : 1);
   if ((!abstract && !socket.starts_with('/')) || socket.size() < 2 || socket.size() > most) {
     return absl::InvalidArgumentError(absl::StrCat("$NOTIFY_SOCKET is '", ForeignName(socket),
@@ -123,8 +123,8 @@ void ServiceNotifier::Ready(absl::string_view status) {
 }
 
 void ServiceNotifier::Reloading() {
-  // The manager takes only a READY=1 that was sent after this moment for the end of the reload. So
-  // the time must be the kernel's own.
+  // For the manager, the reload ends with the first READY=1 that was sent after this moment. So the
+  // time must come from the kernel's clock, and not from `options_.clock`.
   timespec now = {};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   Send(absl::StrCat(

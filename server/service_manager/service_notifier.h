@@ -1,5 +1,5 @@
-// Tells the service manager that started this process how the server is. The protocol is that of
-// sd_notify(3): each message is a datagram to the socket that $NOTIFY_SOCKET names.
+// Reports the server's state to the service manager that started this process. The protocol is that
+// of sd_notify(3): each message is a datagram to the socket that $NOTIFY_SOCKET names.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_SERVICE_MANAGER_SERVICE_NOTIFIER_H_
@@ -21,12 +21,13 @@ namespace systole {
 struct NotifierOptions {
   // A path, or "@NAME" in Linux's abstract namespace. Empty: there is nobody to tell.
   std::string socket;
-  // The manager restarts a server that does not say for this long that it is alive. Infinite: the
-  // manager does not look.
+  // The manager restarts the server if it gets no sign of life for this long. Infinite: the manager
+  // expects no signs of life.
   absl::Duration watchdog = absl::InfiniteDuration();
   // Measures the time between two signs of life.
   MonotonicClock clock = SteadyClock();
-  // Called with a sentence for people if the manager cannot be told within a second. May be null.
+  // Called with a sentence for people if a message to the manager cannot be sent within a second.
+  // May be null.
   std::function<void(absl::string_view why)> untold;
 };
 
@@ -39,12 +40,12 @@ absl::StatusOr<NotifierOptions> NotifierOptionsOf(
 // A status is a short line for people, such as `systemctl status` shows.
 class ServiceNotifier {
  public:
-  // Nobody is told.
+  // A notifier that sends nothing.
   ServiceNotifier() = default;
   // InvalidArgument if `options.socket` is neither empty nor the name of a Unix socket.
   static absl::StatusOr<ServiceNotifier> Create(NotifierOptions options);
-  // Tells the manager of NotifierOptionsOf(). If a variable is wrong, `untold` is called and nobody
-  // is told: the variables may be meant for another program.
+  // A notifier with the options of NotifierOptionsOf(). If a variable is wrong, calls `untold` and
+  // returns a notifier that sends nothing, because the variables may be meant for another program.
   static ServiceNotifier OfEnvironment(const std::function<std::string(const char* name)>& variable,
                                        pid_t own,
                                        std::function<void(absl::string_view why)> untold);
@@ -63,7 +64,7 @@ class ServiceNotifier {
   void Send(absl::string_view message) const;
 
   NotifierOptions options_;
-  OwnedFd fd_;  // None: nobody is told.
+  OwnedFd fd_;  // None: nothing is sent.
   absl::Duration next_alive_ = -absl::InfiniteDuration();
 };
 

@@ -72,7 +72,7 @@ absl::string_view StripUnits(absl::string_view name, NumberUnit& unit) {
 
 std::string Words(absl::string_view text) { return absl::StrReplaceAll(text, {{"_", " "}}); }
 
-// As the text format of Prometheus writes it.
+// The series of `sample`, as the text format of Prometheus writes it.
 std::string SeriesName(const MetricFamily& family, const MetricSample& sample) {
   if (sample.labels.empty()) return family.name;
   return absl::StrCat(
@@ -103,7 +103,8 @@ const MetricFamily* Find(const ServerView& view, absl::string_view name) {
   return nullptr;
 }
 
-// The value of the family's sample with this value of its label. Unknown if there is none.
+// The value of the sample of the family `name` whose label has the value `label_value`. Unknown if
+// there is no such sample.
 PageCell CellOf(const ServerView& view, absl::string_view name, absl::string_view label_value) {
   const MetricFamily* const family = Find(view, name);
   if (family == nullptr) return {.text = std::string(kUnknown)};
@@ -183,7 +184,7 @@ PageTable StreamTable(const ServerView& view) {
                                  : More(streams.size() - shown + view.streams.left_out)};
   for (size_t i = 0; i < shown; ++i) {
     const StreamSnapshot& stream = streams[i];
-    StreamSnapshot before = {};  // All zero: as it was when it opened.
+    StreamSnapshot before = {};  // All zero, as each stream begins.
     for (const StreamSnapshot& earlier : view.streams_before) {
       if (earlier.number == stream.number) before = earlier;
     }
@@ -222,13 +223,13 @@ PageTable DatasetTable(const ServerView& view) {
   return table;
 }
 
-// How a number changed: seconds ago, and the number then.
+// A number at a past time: how many seconds ago, and the number at that time.
 struct PlotPoint {
   double ago = 0;
   double value = 0;
 };
 
-// The rate between each two samples, drawn where the later one is.
+// The rate from each sample to the next, drawn at the time of the later sample.
 std::vector<PlotPoint> Rates(const std::vector<HistorySample>& history,
                              double HistorySample::*number) {
   std::vector<PlotPoint> points;

@@ -20,7 +20,7 @@ inline constexpr size_t kMaxRows = 100;
 // A text that an event may change.
 struct PageCell {
   std::string text;
-  // The series whose value it shows, as `/metrics` writes it: `a_total{b="c"}`. Empty: none.
+  // The series whose value the cell shows, as `/metrics` writes it: `a_total{b="c"}`. Empty: none.
   std::string series = "";
   double value = 0;
 };
@@ -32,7 +32,7 @@ struct PageTable {
   std::vector<std::string> headers;
   // The first cell is the row's header.
   std::vector<std::vector<PageCell>> rows;
-  // A note about what is left out of the rows, such as "and 12 more". Empty: nothing.
+  // A note about what is left out of the rows, such as "and 12 more". Empty: nothing is left out.
   std::string rest = "";
 };
 

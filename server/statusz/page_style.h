@@ -57,7 +57,8 @@ summary h2 { display: inline; }
 @media print { section { break-inside: avoid; } button { display: none; } }
 )css";
 
-// Takes events and changes what differs. All that it writes is text, never markup.
+// The script takes events, and replaces texts of the page that differ. It writes only text, never
+// markup.
 inline constexpr char kStatusScript[] = R"js(
 (() => {
   const at = id => document.getElementById(id);

@@ -38,7 +38,8 @@ class ServedPictures {
  public:
   explicit ServedPictures(MonotonicClock clock) : clock_(std::move(clock)) {}
 
-  // The last sheet; null if there is none yet. Asks for the next one, if it is time for it.
+  // The last sheet; null if there is none. If there is none, or it is kSheetInterval old, the next
+  // slice that a stream sends becomes a new sheet.
   std::shared_ptr<const PictureSheet> Look() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns a function, which a stream of `plan` calls with each slice that it sends. This object

@@ -26,7 +26,8 @@ struct PictureSheet {
     int64_t slot = 0;  // The example's place in the core's part of the step.
   };
   int64_t number = 0;  // Differs from sheet to sheet.
-  // Examples of these may be shown. Only callers who may read all of them may see the sheet.
+  // The sheet may show examples of all these datasets, so only callers who may read all of them may
+  // see it.
   std::vector<std::string> datasets;
   int64_t step = 0;
   int core = 0;

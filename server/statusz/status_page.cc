@@ -18,11 +18,11 @@ namespace systole {
 namespace {
 
 // SHA-256 of the text between the tags, in base64. A browser runs no other script and applies no
-// other style. StatusPageTest.ThePolicyNamesTheStyleAndTheScript prints them.
+// other style. StatusPageTest.ThePolicyNamesTheStyleAndTheScript prints the hashes.
 constexpr absl::string_view kStyleHash = "oFE7oPJZTHnXzg+Dia9ule/1oxYiKpzZNQ9YXkwp/Hw=";
 constexpr absl::string_view kScriptHash = "sDjBLa+DLD/K0ecVVKnfIEsW4TMG3lQqRY3d3UqIWeU=";
 
-// A number whose digits are those of `/metrics`.
+// `value` with the same digits as in `/metrics`.
 std::string Exact(double value) {
   JsonWriter json;
   json.Double(value);

@@ -10,7 +10,8 @@ constexpr char kOther[] = "other";
 absl::Duration MadeIn(const StepTimes& times) { return times.read + times.make; }
 absl::Duration SentIn(const StepTimes& times) { return times.send; }
 
-// Puts the step into `list`, slowest first, unless `most` others took longer by `time`.
+// Puts the step into `list`, in which the steps with the longest `time` come first. Keeps `most`
+// steps. Returns false if the step is not one of these.
 bool Insert(const TracedStep& step, const std::string& dataset,
             const std::vector<std::string>& datasets, absl::Duration (*time)(const StepTimes&),
             size_t most, std::vector<SlowStep>& list) {

@@ -37,7 +37,7 @@ struct TracedStep {
   int64_t step = 0;
   int core_begin = 0;
   int core_end = 0;
-  int slowest_core = 0;  // The one whose slice took longest to be read and made.
+  int slowest_core = 0;  // The core whose slice took longest to be read and made.
   StepTimes times;
   absl::Time ended;
   TraceId trace = {};
@@ -45,7 +45,7 @@ struct TracedStep {
 
 struct SlowStep : TracedStep {
   std::string dataset;  // To be shown; "other" for datasets without a list of their own.
-  std::vector<std::string> datasets;  // All that the stream reads.
+  std::vector<std::string> datasets;  // All datasets of the stream.
 };
 
 // The newest minute comes first. The steps of a minute are sorted by dataset. Of a dataset, the

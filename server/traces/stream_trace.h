@@ -47,15 +47,15 @@ class StreamTrace {
   Tracer& tracer_;
   const CallTrace call_;
   const TracedStream stream_;  // Its dataset's name may be shown.
-  int64_t steps_ = 0;          // Sent.
+  int64_t steps_ = 0;          // How many were sent.
 
-  // Of the step that is being sent.
+  // The fields below belong to the step that is being sent.
   bool has_slices_ = false;
   StepTimes times_;
   int slowest_core_ = 0;
-  absl::Duration begin_;        // When its first slice was begun.
+  absl::Duration begin_;        // When the step's first slice was begun.
   absl::Duration slice_begin_;  // When the slice that is being sent arrived.
-  absl::Duration slice_end_;    // When the last slice was sent.
+  absl::Duration slice_end_;    // When the latest slice was sent.
 };
 
 }  // namespace systole

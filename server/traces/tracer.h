@@ -2,8 +2,9 @@
 // to a collector, if there is one.
 //
 // The client decides whether a call is traced (OpenTelemetry's "parent based"). A call with a
-// traceparent is traced if that says "sampled". A call without one is always traced. In a traced
-// stream, each slow step has a span. Other steps have spans as far as kStepSpansPerSecond allows.
+// traceparent is traced if the traceparent says "sampled". A call without a traceparent is always
+// traced. In a traced stream, each slow step has a span. Of all other steps at most
+// kStepSpansPerSecond a second have spans.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_TRACES_TRACER_H_
@@ -34,8 +35,8 @@ namespace systole {
 struct CallTrace {
   TraceId trace = {};        // Not set: the call belongs to no trace.
   uint64_t span = 0;         // The call's own span. 0: no spans are made of this call.
-  uint64_t parent_span = 0;  // The caller's. 0: it has none.
-  bool is_stream = false;    // A stream began; else the call ends with its first answer.
+  uint64_t parent_span = 0;  // The caller's span. 0: it has none.
+  bool is_stream = false;    // A stream began. False: the call has a single answer.
   std::string state = {};
   absl::Time begin = {};
 
@@ -44,7 +45,7 @@ struct CallTrace {
 };
 
 struct TracerOptions {
-  // Gets the spans. Null: none are made.
+  // Gets the spans. Null: no spans are made.
   std::shared_ptr<SpanExporter> spans = {};
   MonotonicClock clock = SteadyClock();
   WallClock time_of_day = SystemWallClock();
@@ -52,12 +53,13 @@ struct TracerOptions {
 
 class Tracer {
  public:
-  // How many calls may have spans: in each second, and at the same moment. Both count all clients
-  // together. Calls that are refused are counted apart from others, by the same numbers, so that
-  // they cannot push out the spans of streams.
+  // How many calls may begin to have spans: on average in a second, and at once after a pause. The
+  // calls of all clients count together. Refused calls have a second allowance of the same size, so
+  // that they cannot use up the allowance of streams.
   static constexpr double kCallsPerSecond = 50;
   static constexpr double kCallsAtOnce = 200;
-  // How many steps that are not slow have a span: in each second, and at the same moment.
+  // How many steps that are not slow have a span: on average in a second, and at once after a
+  // pause.
   static constexpr double kStepSpansPerSecond = 10;
   static constexpr double kStepSpansAtOnce = 20;
 
@@ -71,7 +73,7 @@ class Tracer {
            std::vector<SpanAttribute> attributes) ABSL_LOCKS_EXCLUDED(mu_);
 
   // A step of `call` was sent. It began `took` before its end. `dataset` and `datasets` are as
-  // SlowSteps wants them.
+  // SlowSteps::Add() takes them.
   void AddStep(const CallTrace& call, absl::string_view dataset,
                const std::vector<std::string>& datasets, const TracedStep& step,
                absl::Duration took) ABSL_LOCKS_EXCLUDED(mu_);
