@@ -92,7 +92,7 @@ TEST_F(CorporaTest, ACorpusIsMadeOnce) {
 TEST_F(CorporaTest, ABrokenOffRunLeavesNothingHalfMade) {
   const std::vector<std::string> paths = SmallRecordShards();
   const fs::path folder = fs::path(paths[0]).parent_path();
-  // A run that is killed while it makes the corpus leaves this.
+  // If a run is killed while it makes the corpus, it leaves a folder of this name.
   fs::rename(folder, folder.string() + ".making");
   fs::remove(folder.string() + ".making/" + fs::path(paths[0]).filename().string());
   EXPECT_EQ(SmallRecordShards(), paths);

@@ -20,7 +20,7 @@
 
 namespace systole {
 
-// The seed of this run: SYSTOLE_CHAOS_SEED, or a random one. A test that fails prints it.
+// The seed of this run: SYSTOLE_CHAOS_SEED, or a random one. A test that fails prints the seed.
 uint64_t ChaosSeed();
 // How often a scenario repeats something: `full` times if SYSTOLE_CHAOS is "full", otherwise
 // `quick` times (the quick part runs with all tests).
@@ -71,8 +71,9 @@ class ChaosTest : public testing::Test {
   // Starts `systole feed`, which reads `steps` steps from all servers and prints a digest of each
   // example. `more` are further flags.
   std::unique_ptr<Process> StartFeed(int steps, const std::vector<std::string>& more = {});
-  // Starts such a feed and waits until it has printed its first line, which is added to `printed`.
-  // The feed then waits until the test reads more of its output, so the feed cannot end before.
+  // Starts a feed as StartFeed() does, and waits until the feed has printed its first line, which
+  // is added to `printed`. The feed then waits until the test reads more of its output, so the feed
+  // cannot end before that.
   std::unique_ptr<Process> FeedInMidStream(int steps, std::string& printed,
                                            const std::vector<std::string>& more = {});
   // Waits for the end of `feed`. `printed` and what the feed printed after it must be the lines of

@@ -79,7 +79,8 @@ TEST_F(CostlyTest, CostlyFeedsLeaveAnotherPeerItsBytesAndTheServerItsEnd) {
   std::vector<std::unique_ptr<Process>> costly;
   for (int i = 0; i < feeds; ++i) costly.push_back(StartCostly(i));
   ASSERT_TRUE(WaitUntil([&] { return StreamsOpened() >= feeds; }));
-  // The server has one thread. All costly feeds belong to one peer, and together get half of it.
+  // The server has one thread. All costly feeds belong to one peer, and together get half of the
+  // thread's time.
   const int steps = Times(20, 200);
   const auto feed = StartFeed(steps, {"--token-file", TokenOf("trainer")});
   ExpectUndisturbed(*feed, steps);

@@ -58,7 +58,8 @@ ReaderCrowd::ReaderCrowd(const std::string& address, const v1::FeedSpec& spec,
     own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     call->stub = v1::Systole::NewStub(
         grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), own_connection));
-    // If a message never comes, the deadline ends the call. It is far longer than anything here.
+    // If a message never comes, the deadline ends the call. The deadline is far longer than a test
+    // takes.
     call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::hours(1));
     v1::StreamStepsRequest request;
     *request.mutable_spec() = spec;

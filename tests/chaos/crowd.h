@@ -21,9 +21,9 @@ namespace systole {
 // Keeps connections from the address 127.0.0.2 open until it is destroyed.
 class IdleCrowd {
  public:
-  // Opens `idle` connections to 127.0.0.1:`port`. Every second one sends an HTTP/2 client's first
-  // bytes, and then all are silent. After that the crowd opens `each_second` more connections in
-  // each second, and closes them when the next ones come.
+  // Opens `idle` connections to 127.0.0.1:`port`. Every second connection sends an HTTP/2 client's
+  // first bytes. Then all connections are silent. After that the crowd opens `each_second` more
+  // connections in each second, and closes them when the next ones come.
   IdleCrowd(int port, int idle, int each_second);
   ~IdleCrowd();
   IdleCrowd(const IdleCrowd&) = delete;

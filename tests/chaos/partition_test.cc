@@ -45,7 +45,7 @@ class FarHost {
   bool made() const { return made_; }
   std::string address() const { return network_ + "2"; }
   const std::string& name() const { return name_; }
-  // Part() takes the host's link down, and the function after it takes the link up again.
+  // Part() takes the host's link down, and Join() takes the link up again.
   bool Part() const { return Shell("ip -n NAME link set far down"); }
   bool Join() const { return Shell("ip -n NAME link set far up"); }
 

@@ -39,7 +39,7 @@ while [[ $# -gt 0 ]]; do
 done
 programs=("${scenarios[@]/#/chaos_}")
 if [[ ${#scenarios[@]} -eq 0 ]]; then
-  programs=(chaos_programs)  # Also those of scenarios that only run when they are named.
+  programs=(chaos_programs)  # Also the programs of scenarios that only run when they are named.
   scenarios=(peers security storage network servers feeds overload costly strangers verdict)
   [[ $amount == quick ]] || scenarios+=(partition)
 fi

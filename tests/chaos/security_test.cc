@@ -48,8 +48,8 @@ class SecurityTest : public ChaosTest {
         {{"FOLDER", folder_.path()}}));
   }
 
-  // Makes certificates in FOLDER/`name`. The authority in that folder signs them, or a new
-  // authority if there is none.
+  // Makes certificates in FOLDER/`name`. The authority in that folder signs them. If the folder has
+  // no authority, makes a new one.
   void MakeCertificates(const std::string& name) const {
     RunShell(absl::StrCat(SourceFolder(), "/deploy/make_certificates.sh ", folder_ / name));
   }
@@ -160,7 +160,8 @@ TEST_F(SecurityTest, ServersThatAClientMustNotBelieve) {
   ASSERT_NE(expired, nullptr);
   ExpectShutOut(absl::StrCat("127.0.0.1:", port), {"--tls", "--tls-ca", folder_ / "tls/ca.pem"});
   expired->Shutdown();
-  // Both untrusted servers are listed beside one that the client trusts. That one serves the feed.
+  // Both untrusted servers are listed beside one that the client trusts. The trusted server serves
+  // the feed.
   AddSecureServer();
   const auto feed = StartFeed(20, Credentials("first"));
   ExpectUndisturbed(*feed, 20);

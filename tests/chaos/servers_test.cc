@@ -40,7 +40,8 @@ class ServersTest : public ChaosTest {
     ExpectUndisturbed(feed, steps, printed);
   }
 
-  // Kills servers while a feed of spec_path_ runs. It must print what it prints undisturbed.
+  // Kills servers while a feed of spec_path_ runs. The feed must print what the undisturbed feed
+  // prints.
   void ExpectSameWhileServersAreKilled(int steps) {
     const Finished undisturbed = RunSystole({"feed", "--server", address(0), "--spec", spec_path_,
                                              "--digest=example", "--steps", absl::StrCat(steps)});
@@ -245,7 +246,7 @@ TEST_F(ServersTest, ServersThatAreAddedAndRemovedAgainAndAgain) {
       if ((members >> i & 1) != 0 && !runs[static_cast<size_t>(i)]) Restart(i);
     }
     publish(members);
-    // The client reads the list each second, so it reads it again in this time.
+    // The client reads the list each second, so it reads the new list in this time.
     absl::SleepFor(absl::Milliseconds(1200 + Draw(800)));
     for (int i = 0; i < num_servers(); ++i) {
       const bool wanted = (members >> i & 1) != 0;

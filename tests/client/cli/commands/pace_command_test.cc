@@ -347,7 +347,7 @@ TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
   std::atomic<int> asked = 0;
   feed.status = [&asked](v1::ServerStatusResponse& answer) {
     AddMetric(answer, "cpus", 4, v1::Metric::GAUGE);
-    // After a level each server reports one more second of CPU time than before it.
+    // After a level each server reports one more second of CPU time than before the level.
     AddMetric(answer, "cpu_seconds", 10 + asked++ / 2);
     return absl::OkStatus();
   };
@@ -429,7 +429,8 @@ TEST(RunLoadLevelTest, TrainersHaveFeedsOfTheirOwnAndAllAreMeasured) {
                                    .slice_bytes = 500},
                          .duration = absl::Milliseconds(20)};
   options.spec.set_seed(40);
-  // On a busy machine no step may come in a short window. The test then repeats with a longer one.
+  // On a busy machine no step may come in a short window. The test then repeats with a longer
+  // window.
   for (int64_t steps = 0; steps == 0; options.duration *= 2) {
     absl::Duration last;
     const absl::StatusOr<LoadLevel> level =

@@ -23,7 +23,7 @@ TEST(PackCommandTest, InterruptedItLeavesNothingAndSaysSo) {
   std::ostringstream printed, errors;
   int ended = 0;
   Interrupt interrupt([&ended](int) { ++ended; });
-  interrupt.Request(SIGINT);  // The command notices it at its first check.
+  interrupt.Request(SIGINT);  // The command sees the request at its first check.
   EXPECT_NE(RunCommandLine({"pack", images.path(), out / "p", "--shards", "1"}, commands, "test",
                            {.out = printed, .err = errors, .interrupt = &interrupt}),
             0);

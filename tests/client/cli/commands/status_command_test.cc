@@ -229,7 +229,7 @@ TEST(StatusCommandTest, NamesAndFilesOfServersAreLookedUp) {
   const FakeServer other(Answering(Healthy()));
   const TempFolder folder;
   const std::string file = folder.Write("servers", absl::StrCat(other.address(), "  # one\n"));
-  // Each server once, in the order of the list.
+  // Each server is asked once, in the order of the list.
   const CommandRun run =
       StatusOnce(absl::StrCat("dns:///", one.address(), ",file:", file, ",", one.address()));
   EXPECT_EQ(run.exit_code, 0) << run.err;

@@ -103,7 +103,7 @@ TEST(StreamTableTest, TheJsonHasWhatTheTableHas) {
                       R"("steps_per_second":31.2,"bytes_per_second":150400000,)"
                       R"("trainer":{"wait_ratio":0.46,"steps_per_second":62.5,"limit":"decode",)"
                       R"("output":"image"}})"),
-            // Nothing is known of the last one.
+            // Nothing is known of the last stream.
             HasSubstr(R"("bytes_per_second":1200000}],"streams_left_out":3})")));
   EXPECT_THAT(Table(answer), HasSubstr("\n  and 3 more, whose trainers wait less\n"));
 }

@@ -520,7 +520,8 @@ TEST_F(TrainCommandTest, AReportThatCannotBeWrittenIsToldBeforeTraining) {
   }
 }
 
-// A shipped model is found by its name. This one wants larger images than the feed has.
+// A shipped model is found by its name. The model flowers-cnn takes larger images than the feed
+// has.
 TEST_F(TrainCommandTest, AModelIsANameOrAFile) {
   const FakeServer server(BrightOrDark());
   const auto train = [&](const std::string& model) {

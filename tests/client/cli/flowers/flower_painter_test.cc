@@ -67,8 +67,8 @@ TEST(FlowerPainterTest, TextureChangesPixelsAndNotThePicture) {
   EXPECT_LT(std::abs(sum / static_cast<double>(smooth.rgb.size())), 8);
 }
 
-// Classifies pictures by the nearest mean colour. If this did well, the data set could be learned
-// without looking at shapes.
+// Classifies pictures by the nearest mean colour. If this rule did well, the data set could be
+// learned without looking at shapes.
 TEST(FlowerPainterTest, MeanColourTellsLittleAboutTheKind) {
   constexpr int64_t kImages = kSanitized ? 60 : 600;
   using Colour = std::array<double, 3>;
@@ -104,8 +104,8 @@ TEST(FlowerPainterTest, MeanColourTellsLittleAboutTheKind) {
   EXPECT_LT(static_cast<double>(right) / (kImages / 2), 0.60);
 }
 
-// Hashes of the pictures of seed 1. They differ if another compiler or CPU, or a change of the
-// painter, draws other pictures. A change on purpose changes these numbers, and the pictures of
+// Hashes of the pictures of seed 1. The hashes differ if another compiler or CPU, or a change of
+// the painter, draws other pictures. A change on purpose changes these numbers, and the pictures of
 // every seed.
 TEST(FlowerPainterTest, DrawsTheSamePicturesOnEveryMachine) {
   const uint64_t want[kFlowerKinds] = {15928843926194322856u, 4555674673000546769u,

@@ -161,8 +161,8 @@ TEST(RunLoadLevelTest, CountsStepsInWhateverFormTheyTravel) {
     const absl::StatusOr<LoadLevel> level = RunLoadLevel(options, 1, nullptr);
     ASSERT_THAT(level, IsOk());
     // `taken` is the number of steps that the trainer took. The window begins after the first step
-    // and ends before the trainer does. It also counts steps that had arrived and were not taken
-    // yet.
+    // and ends before the trainer does. The window also counts steps that had arrived and were not
+    // taken yet.
     const int64_t taken = level->trainers[0].books.steps();
     EXPECT_GT(level->steps, taken * 3 / 5);
     EXPECT_LE(level->steps, taken + 4);

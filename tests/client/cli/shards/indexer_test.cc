@@ -116,7 +116,7 @@ TEST(IndexerTest, AnotherRunReadsOnlyTheShardsWithoutAValidIndex) {
   const std::vector<std::string> paths = PutShards(12);
   const TempFolder indexes;
   const IndexerOptions options = {.index_dir = indexes.path(), .threads = 4};
-  // The first run ends at shard 5, and has at least finished those before it.
+  // The first run ends at shard 5, and has finished at least the shards before shard 5.
   Bucket().SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
     if (!absl::EndsWith(request.target, NameOf(5))) return std::nullopt;
     return RefuseInXml(403, "AccessDenied");

@@ -71,7 +71,7 @@ struct Pictures {
   }
 };
 
-// The same matrix without signs, for sums of absolute products.
+// The matrix `p` without signs, for sums of absolute products.
 Patches Absolute(const Patches& p, DeviceArray<uint16_t>& storage) {
   storage = DeviceArray<uint16_t>(p.rows() * p.columns());
   RowWalk<uint16_t> walk(p, 0);
