@@ -29,7 +29,7 @@ absl::Status FeedMakers::Enter(Work& work, Request& request) {
   if (own >= kMostWaiting - waiting) {
     return absl::UnavailableError(absl::StrCat(waiting, " requests wait for feeds with a `where`, ",
                                                own, " of them from you, and at most ", kMostWaiting,
-                                               " may wait; ask again when one of yours is answered"));
+                                               " may; ask again when one of yours is answered"));
   }
   if (pool_ == nullptr) {
     SYSTOLE_ASSIGN_OR_RETURN(pool_, WorkerPool::Create(kMakers + kMostSlow));

@@ -100,7 +100,7 @@ void SlotSession::Close() {
     MutexLock lock(mu_);
     closed_ = true;
     // Shuts the socket down before the slots go back to the pool. So as long as a client can send a
-    // SlotReturn, its slots belong to no other client.
+    // SlotReturn, the pool has not used its slots again.
     socket_.Shutdown();
     lent.swap(lent_);
   }

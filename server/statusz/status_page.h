@@ -21,8 +21,8 @@ std::string StatusPage(const ServerView& view);
 const std::string& StatusPagePolicy();
 
 // An event that brings the page up to `view`: "data: ..", in the format of server-sent events. The
-// pictures come with it unless their number is `known_pictures`. The last event of a stream tells
-// the page not to connect again.
+// event has the pictures, too, unless their number is `known_pictures`. The last event of a stream
+// tells the page not to connect again.
 std::string StatusEvent(const ServerView& view, int64_t known_pictures, bool is_last);
 
 }  // namespace systole

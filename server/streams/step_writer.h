@@ -38,10 +38,10 @@ namespace systole {
 class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   // Begins to send. Slices in sealed memory are lent through the session of `slots`, if the session
-  // accepts them. All other slices go as bytes, with the reason. `running`, `counters` and
-  // `not_shared` must outlive the call. The caller has added the stream to `running` and
-  // active_streams. At the stream's end the writer takes the stream out of both, and logs the end.
-  // `tap` sees each slice before it is sent.
+  // accepts them. All other slices go as bytes, with the reason why they are not shared. `running`,
+  // `counters` and `not_shared` must outlive the call. The caller has added the stream to `running`
+  // and active_streams. At the stream's end the writer takes the stream out of both, and logs the
+  // end. `tap` sees each slice before it is sent.
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                            StreamSlots slots, std::shared_ptr<StreamHandle> handle,
                            RunningStreams& running, ServiceCounters& counters,

@@ -1,5 +1,5 @@
-// A running stream, for threads that do not serve it. They ask what was sent and whether its client
-// takes it, and can end the stream.
+// A running stream, for threads that do not serve it. These threads can read what was sent and
+// whether the client takes it, and can end the stream.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STREAMS_STREAM_HANDLE_H_

@@ -49,8 +49,8 @@ class TrainerWaits {
  public:
   explicit TrainerWaits(MonotonicClock clock) : clock_(std::move(clock)) {}
 
-  // Keeps what the peer's client with this number reports. Ignores a report that knows nothing, and
-  // one that comes too soon.
+  // Keeps what the peer's client with this number reports. Ignores a report without `waits`, a
+  // report that comes too soon, and a client with the number 0.
   void Add(const std::string& peer, uint64_t client, const TrainerReport& report)
       ABSL_LOCKS_EXCLUDED(mu_);
 

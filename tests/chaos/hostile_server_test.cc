@@ -117,7 +117,8 @@ TEST(HostileServerTest, WhatAServerSaysAtRandomDoesNoHarm) {
     const FakeServer honest(mood.honest());
     FeedClientOptions options = Quick({hostile.address()});
     if (i % 2 == 0) options.servers.push_back(honest.address());
-    // Whether the feed ends well is random and depends on the machine. Only how it ends is checked.
+    // Whether the feed succeeds is random and depends on the machine. The checks below hold for
+    // feeds that fail, too.
     options.connect_timeout = options.retry_for = absl::Milliseconds(500);
     options.silence_timeout = absl::Milliseconds(200);
     options.max_step_bytes = options.prefetch_bytes = 1 << 20;

@@ -1,5 +1,5 @@
-// Hours of a feed in minutes: random faults one after the other, and a check that memory and
-// descriptors do not grow.
+// Random faults, one after the other, for minutes, and a check that memory and descriptors do not
+// grow.
 #include <signal.h>
 
 #include <algorithm>

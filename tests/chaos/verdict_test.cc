@@ -1,5 +1,5 @@
-// Each limit of a feed, throttled for real: the verdict must name what is throttled, and a throttle
-// must not change a byte.
+// Throttles each thing that can limit a feed. The verdict must name what is throttled, and a
+// throttle must not change a byte.
 //
 // A throttle adds a quarter of a second to a step. The slow processor takes an eighth of a second
 // of processor time instead, which lasts longer on a busy machine. All else that a step needs takes
