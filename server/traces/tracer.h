@@ -36,7 +36,7 @@ struct CallTrace {
   TraceId trace = {};        // Not set: the call belongs to no trace.
   uint64_t span = 0;         // The call's own span. 0: no spans are made of this call.
   uint64_t parent_span = 0;  // The caller's span. 0: it has none.
-  bool is_stream = false;    // A stream began. False: the call has a single answer.
+  bool is_stream = false;    // A stream began. False: the call has one answer or an error.
   std::string state = {};
   absl::Time begin = {};
 
