@@ -51,9 +51,10 @@ class CompileCommand final : public Command {
     options.Optional("--dataflow", "NAME", &dataflow_,
                      "ws-db, or scalesim-os, scalesim-ws, scalesim-is for chips of one matrix unit "
                      "a core");
-    options.Optional("--overlap", "X", &options_.overlap,
-                     "Part of the shorter time, matrix or memory, that passes during the longer one: "
-                     "0 (nothing) to 1 (all of it). Default: the chip's");
+    options.Optional(
+        "--overlap", "X", &options_.overlap,
+        "Part of the shorter time, matrix or memory, that passes during the longer one: "
+        "0 (nothing) to 1 (all of it). Default: the chip's");
     options.Optional(
         "--layout", "NAME", &layout_,
         "Layout of the input in the chip's memory: nhwc, hwcn, nhwc-tiled, hwcn-tiled");

@@ -123,11 +123,10 @@ absl::Status ObjectUpload::CheckEnd(const HttpResponse& response) const {
                       std::end(kPassingCodes);
   return absl::Status(
       passes ? absl::StatusCode::kUnavailable : absl::StatusCode::kFailedPrecondition,
-      absl::StrCat(
-          "\"", ForeignText(name_.Text()),
-          "\": the server answers with status 200, but then says that it cannot make the "
-          "object of its parts (",
-          code.empty() ? "without a code" : code, "); write it again"));
+      absl::StrCat("\"", ForeignText(name_.Text()),
+                   "\": the server answers with status 200, but then says that it cannot make the "
+                   "object of its parts (",
+                   code.empty() ? "without a code" : code, "); write it again"));
 }
 
 absl::Status ObjectUpload::End(absl::Span<const std::string> etags) const {
