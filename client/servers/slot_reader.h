@@ -24,7 +24,8 @@ namespace systole {
 
 class SlotReader {
  public:
-  // Connects to the server that listens on `path` and says hello. Errors of SlotSocket::Connect().
+  // Connects to the server that listens on `path`, and sends it the hello. Errors of
+  // SlotSocket::Connect().
   static absl::StatusOr<std::unique_ptr<SlotReader>> Connect(const std::string& path);
 
   // The id for StreamStepsRequest.slot_session, by which the server finds this connection.
@@ -32,9 +33,11 @@ class SlotReader {
 
   // Calls `copy` on the slice in `slot`, `slot_bytes` long, and gives the slot back.
   //   Unavailable        the server is gone; what was copied may be damaged.
-  //   ResourceExhausted  this process lacks descriptors or memory, or the server does not read.
+  //   ResourceExhausted  this process lacks descriptors or memory, or the server does not read the
+  //                      socket, so the slot cannot be given back.
   //   Internal           the server offered memory that cannot be trusted (size, seals), or did not
-  //                      offer this slot. The error names the field. Nothing was copied.
+  //                      offer this slot. The error names the field of the
+  //                      server's message. Nothing was copied.
   // After an error the reader must not be used again.
   absl::Status CopyOut(uint64_t slot, int64_t slot_bytes,
                        absl::FunctionRef<void(const uint8_t* slice)> copy);

@@ -1,4 +1,4 @@
-// Writes lists of any length as padded outputs (v1::Padded).
+// Writes lists whose length varies from example to example as padded outputs (v1::Padded).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_ENGINE_FEATURE_LISTS_H_

@@ -22,11 +22,12 @@ class ServerProcess:
 
     listen:    HOST:PORT, or "" for a Unix socket in a private folder
     arguments: further arguments of `systole-server`
-    prepare:   gets the private folder, and may write files there, which are removed with the
-               server. It returns arguments that name these files. None: there are no such files
+    prepare:   gets the private folder, may write files there, and returns arguments that name
+               these files. The folder is removed when the server has ended, or as soon as the
+               server's port is known. None: there are no such files
 
-    systole.Error contains the server's log. Thread-compatible; any thread may call the methods that
-    read the log, and has_ended().
+    systole.Error contains the server's log. Thread-compatible, except that any thread may call
+    has_ended(), log() and new_log().
     """
 
     def __init__(
@@ -35,7 +36,8 @@ class ServerProcess:
         arguments: Sequence[str],
         prepare: Callable[[str], Sequence[str]] | None = None,
     ) -> None:
-        # Only this user may enter the folder. The guard removes it.
+        # Only this user may enter the folder. The guard, the process that runs the server
+        # (_guard.py), removes it.
         self._folder = tempfile.mkdtemp(prefix="systole-")
         try:
             prepared = [] if prepare is None else prepare(self._folder)
@@ -85,7 +87,8 @@ class ServerProcess:
             return 0
         with open(self._port_file) as file:
             port = int(file.read())
-        # Not only in close(): if this process and the guard are killed, nobody else removes it.
+        # The folder is not needed any more. It is removed now, because it would stay behind if both
+        # this process and the guard were killed.
         self._remove_folder()
         return port
 

@@ -1,7 +1,8 @@
 // Tests orders that are drawn at random: members, selections with lists, shuffles, weights that
 // change, batches, and numbers of cores. In each of these orders, each selected record must come
 // once in each pass of its member, each member must get its share, and a feed must go on where it
-// was left. The expected values come from plain code, which counts from the first place on.
+// was left. The expected values come from plain code, which walks through the whole order and
+// counts.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -45,9 +46,10 @@ ChangePlace AtTurn(int64_t turn) {
 }
 
 struct Drawn {
-  OrderSpec spec;                // Without global_batch, tail and num_cores.
-  std::vector<Records> members;  // The records of each member, in order. One member: no mixture.
-  std::vector<Piece> pieces;     // The first one begins at turn 0.
+  OrderSpec spec;  // Without global_batch, tail and num_cores.
+  // The records of each member, in order. Without a mixture, all records are one member.
+  std::vector<Records> members;
+  std::vector<Piece> pieces;  // The first one begins at turn 0.
 };
 
 // Draws a step of a selection and applies it to `records`. Returns nullopt if the step would leave
@@ -248,9 +250,9 @@ TEST(ExactlyOnceTest, EverySelectedRecordComesOnceInEachPassAndEachShareHolds) {
   }
 }
 
-// For each step, how many places of the feed come before it. The last step is the first one with
-// `places` or more places before it. Places that the tail leaves out count, too; a mixture leaves
-// none out.
+// For each step, how many places of the feed come before it. The result ends with the first step
+// that has at least `places` places before it. Places that the tail leaves out count, too; a
+// mixture leaves none out.
 std::vector<int64_t> Begins(const Order& order, int64_t places) {
   std::vector<int64_t> begins = {0};
   int64_t epoch = 0;
@@ -362,7 +364,7 @@ TEST(ExactlyOnceTest, AfterEveryStepAFeedGoesOnWithTheRestUnderAnyBatch) {
   }
 }
 
-// With DROP, the number of examples that a mixture has in all depends on the batch.
+// With DROP, a mixture's total number of examples depends on the batch.
 TEST(ExactlyOnceTest, WhatIsFinishedUnderOneBatchCanBeResumedUnderAnyOther) {
   for (uint64_t seed = 0; seed < 150; ++seed) {
     Drawn drawn = Draw(seed);
@@ -379,7 +381,7 @@ TEST(ExactlyOnceTest, WhatIsFinishedUnderOneBatchCanBeResumedUnderAnyOther) {
           ASSERT_THAT(resumed, IsOk());
           ASSERT_LE(resumed->step, *to.total_steps());
         }
-        // At a position beyond the ends of all batches, no step is left.
+        // At a position beyond the feed's end, whatever the batch, no step is left.
         const absl::StatusOr<ResumedStep> beyond =
             StepFrom(to, {.epoch = drawn.spec.epochs, .examples = drawn.spec.num_records - 1});
         ASSERT_THAT(beyond, IsOk());
@@ -390,8 +392,8 @@ TEST(ExactlyOnceTest, WhatIsFinishedUnderOneBatchCanBeResumedUnderAnyOther) {
 }
 
 // Mixtures of the same two members, with all combinations of a few weights and turns at which
-// weights change. Two of these mixtures may share a token only if they have the same turns before
-// the token's place.
+// weights change. Two of these mixtures may have the same fingerprint before a turn only if all
+// their earlier turns are the same.
 TEST(ExactlyOnceTest, EqualFingerprintsOfThePastMeanEqualTurns) {
   const std::vector<Weights> weights = {{1, 1}, {2, 2}, {1, 2}, {0, 1}};
   std::vector<Mixture> mixtures;
@@ -418,8 +420,8 @@ TEST(ExactlyOnceTest, EqualFingerprintsOfThePastMeanEqualTurns) {
       schedules.push_back(std::move(pieces));
     }
   }
-  // What a token covers, as text: the weights at the beginning, and each change before the token.
-  // {2, 2} counts as {1, 1}.
+  // What a fingerprint covers, as text: the weights at the beginning, and each change before the
+  // turn. {2, 2} counts as {1, 1}.
   const auto past = [](const std::vector<Piece>& pieces, int64_t turn) {
     std::string text;
     for (const Piece& piece : pieces) {
