@@ -61,7 +61,7 @@ void ConfigReload::Begin(v1::ServerConfig config) {
   }
   next_ = std::move(config);
   change_ = ChangeOf(running_, next_);
-  // A dataset that was refused holds nothing that other shards under its name could contradict.
+  // No feed reads a dataset that was refused. So such a dataset may change while the server runs.
   const std::shared_ptr<const Catalogue> served = server_.catalogue();
   std::erase_if(change_.changed,
                 [&served](const std::string& name) { return served->refused().contains(name); });

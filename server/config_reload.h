@@ -54,7 +54,7 @@ class ConfigReload {
   // calls Begin() and the server's Tick().
   void Tick();
 
-  // Whether a config that was begun is neither in force nor dropped yet.
+  // Whether a config that Begin() got is neither in force nor dropped yet.
   bool busy() const { return opening_ != nullptr; }
 
   // Gives up what is being opened. Returns false if the thread still works after `patience`, most
@@ -84,7 +84,7 @@ class ConfigReload {
   EventLog& events_;
   v1::ServerConfig next_;
   ConfigChange change_;                      // From running_ to next_.
-  std::optional<v1::ServerConfig> waiting_;  // To be begun after next_.
+  std::optional<v1::ServerConfig> waiting_;  // Begins after next_.
   std::shared_ptr<Opening> opening_;         // Null: nothing is being opened.
   std::unique_ptr<WorkerPool> thread_;       // Null until something has to be opened.
 };

@@ -9,7 +9,8 @@
 namespace systole {
 namespace {
 
-// How many damaged records of each dataset are logged besides their number.
+// At most this many damaged records of a dataset have a line of their own. Another line has their
+// number.
 constexpr size_t kMaxDamagedTold = 5;
 
 }  // namespace

@@ -60,7 +60,7 @@ absl::StatusOr<v1::ServerConfig> ConfigOf(const std::string& path, const v1::Ser
   Override(flags, config);
   absl::StatusOr<v1::ServerConfig> complete = CompleteConfig(std::move(config));
   if (complete.ok()) return complete;
-  // Flags have been checked, so the file is wrong.
+  // Flags have been checked, so the error is in the file.
   return absl::InvalidArgumentError(
       absl::StrCat(ForeignName(path), ": ", complete.status().message()));
 }
@@ -123,7 +123,7 @@ std::atomic<EventLog*> grpc_events = nullptr;
 constexpr int64_t kMinScratchBytes = int64_t{32} << 20;
 
 // Beside its budget, its caches and its idle memory, the server may take 64 MiB. Memory is trimmed
-// beyond half of that. The other half is left for memory that is taken before the next tick.
+// beyond half of the 64 MiB. The other half is left for memory taken before the next tick.
 constexpr int64_t kTrimBeyondBytes = int64_t{32} << 20;
 
 // Call it with each tick. `given_bytes` are the server's budget, caches and idle memory.
@@ -157,7 +157,7 @@ absl::Status WritePort(const std::string& file, int port) {
 }
 
 // Opens the admin port of `config`, if it has one. The port's thread never gets one of the
-// server's signals, even while these still end the process at once.
+// server's signals, even while such a signal still ends the process at once.
 absl::StatusOr<std::unique_ptr<AdminPort>> OpenAdmin(const v1::ServerConfig& config,
                                                      std::shared_ptr<AccessControl> access,
                                                      EventLog& events) {
@@ -188,7 +188,7 @@ absl::StatusOr<std::optional<OtlpOptions>> SpansOf(const v1::ServerConfig& confi
 }
 
 // Serves until a signal ends it. `path` is the config file, or empty; `flags` override it each time
-// that it is read.
+// that the file is read.
 absl::Status Run(const v1::ServerConfig& config, const std::string& path,
                  const v1::ServerConfig& flags, EventLog& events) {
   SYSTOLE_RETURN_IF_ERROR(ForceSimdTargetFromEnvironment());
@@ -224,7 +224,7 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
                            ValueCache::Create({.memory_bytes = SizeOf(config.cache_memory()),
                                                .disk_folder = config.cache_disk(),
                                                .disk_bytes = SizeOf(config.cache_disk_size())}));
-  // Until here a signal ends the process at once, because building indexes may take minutes. From
+  // Up to here a signal ends the process at once, because building indexes may take minutes. From
   // here on only sigtimedwait() sees a signal, because the server's threads inherit the mask.
   const sigset_t signals = AwaitedSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);

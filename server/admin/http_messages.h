@@ -54,7 +54,7 @@ class HttpRequestReader {
   HttpRequestReader& operator=(const HttpRequestReader&) = delete;
 
   // Takes the next bytes of the connection. Returns true if the request is complete, or cannot
-  // become a good one. Do not call it again then.
+  // become a good one. After true, do not call it again.
   bool Take(absl::string_view bytes);
 
   // After Take() has returned true: the answer to a request that is refused, or nullopt.
@@ -73,7 +73,7 @@ class HttpRequestReader {
   const bool only_loopback_names_;
   const std::unique_ptr<Parser> parser_;
   size_t taken_bytes_ = 0;  // At most kMaxRequestHeadBytes.
-  std::string unread_;      // The part of them that is not parsed yet.
+  std::string unread_;      // The taken bytes that are not parsed yet.
   std::optional<PageAnswer> refusal_;
   PageRequest request_;
   bool is_head_ = false;

@@ -40,8 +40,8 @@ constexpr std::chrono::milliseconds kAcceptAgain(100);
 // How long a peer has to answer the end of TLS.
 constexpr std::chrono::seconds kFarewell(1);
 
-// How many bytes of a stream of events the kernel keeps. By default it would keep megabytes, and it
-// would take an hour to notice a peer that does not read.
+// How many bytes of a stream of events the kernel keeps. By default it would keep megabytes, and
+// the server would need an hour to notice a peer that does not read.
 constexpr int kEventBufferBytes = 64 << 10;
 
 std::string PeerOf(const tcp::socket& socket) {

@@ -55,7 +55,8 @@ struct HttpCounters {
 
 class HttpServer {
  public:
-  // Called on the server's thread, one request at a time. So is PageAnswer::next_event.
+  // Called on the server's thread, one request at a time. PageAnswer::next_event is called on this
+  // thread, too.
   using Handler = std::function<PageAnswer(const PageRequest& request)>;
 
   // Serves at once. InvalidArgument if OpenSSL does not take the files of TLS.

@@ -1,7 +1,7 @@
 // gRPC's reflection. It tells a tool, such as grpcurl, which services this server has and what
-// their messages look like. It has both names, grpc.reflection.v1 and v1alpha, which are the same
-// on the wire. We wrote our own, because gRPC's plug-in cannot refuse a caller, and does not bound
-// the number of calls (README.md).
+// their messages look like. It is served under two names, grpc.reflection.v1 and v1alpha. Both are
+// the same on the wire. We wrote our own, because gRPC's plug-in cannot refuse a caller, and does
+// not bound the number of calls (README.md).
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_INTROSPECTION_REFLECTION_SERVICE_H_
@@ -20,8 +20,8 @@
 
 namespace systole {
 
-// The most calls at once. Peers share them like the places of streams. A tool has one call, for a
-// moment.
+// The most calls at once. Peers share them like the places of streams. A tool has one call, which
+// lasts a moment.
 inline constexpr int kMaxReflectionCalls = 64;
 // The most requests in one call. A tool that asks for everything sends some dozens.
 inline constexpr int kMaxReflectionRequests = 1000;

@@ -8,7 +8,7 @@ namespace {
 
 // While all connections together cost too much, new connections are let in at least this far apart.
 constexpr absl::Duration kBetweenTooMany = absl::Milliseconds(100);
-// A connection that costs no more than this stays open, whatever other connections of its peer do.
+// A connection that costs no more than this stays open, whatever its peer's other connections cost.
 // This is the cost of a request of 4 KiB on a connection that has had a call.
 constexpr int64_t kFewCost = 2 * kStreamCost;
 

@@ -122,12 +122,13 @@ class Allowances {
 
   // The cost of all connections, also of those that have just ended.
   int64_t cost() const { return cost_ + debt_; }
-  // Whether a connection may stay open: all connections together are within the bound, or this one
-  // costs little, or its peer costs no more than its part of the bound. REQUIRES: `id` is known.
+  // Whether a connection may stay open: all connections together are within the bound, or this
+  // connection costs little, or its peer costs no more than its part of the bound. REQUIRES: `id`
+  // is known.
   bool MayGoOn(int64_t id, absl::Duration now);
   // Whether a new connection of `peer` may come in. A peer with a large debt waits, but at most
   // four seconds if no other peer has a debt. While all connections together are over the bound,
-  // only a few come in.
+  // only a few new connections come in.
   bool MayComeIn(const std::string& peer, absl::Duration now);
   // The connection to close: the costliest one of the peer that costs most. nullopt: the open
   // connections are within the bound.
@@ -155,7 +156,7 @@ class Allowances {
   int64_t cost_ = 0;                   // The sum over `connections_`, and also over `peers_`.
   int64_t debt_ = 0;                   // The sum over `peers_`.
   absl::Duration paid_at_;
-  // When a connection last came in while all together were over the bound.
+  // When a connection last came in while all connections together were over the bound.
   absl::Duration came_at_ = -absl::InfiniteDuration();
 };
 

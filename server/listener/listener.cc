@@ -383,7 +383,8 @@ void Listener::DropExcess() {
 
 void Listener::Forget(int own) {
   meter_->Remove(own);
-  // The meter may have closed this connection already. That must be counted before the erase.
+  // The meter may have closed this connection already. DropExcess() counts such a connection only
+  // while `connections_` still has it.
   DropExcess();
   // Ends the watch before the descriptor is closed. The connection may live on in its owner's
   // descriptor, and epoll would still report it. If there is no watch, this does nothing.

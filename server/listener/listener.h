@@ -5,9 +5,9 @@
 //                                        |                          |
 //                                        no: closed at once         ends: our descriptor sees it
 //
-// It closes TCP connections that send more than their calls account for, before gRPC sees the
-// surplus (meter.h). It counts nothing on a Unix socket, because the mode of the socket's file
-// decides who connects.
+// The listener closes TCP connections that send more than their calls account for, before gRPC sees
+// the surplus (meter.h). On a Unix socket the listener counts no bytes, because the mode of the
+// socket's file decides who connects.
 //
 // When the process has no descriptor left, the listener accepts a new connection with a spare
 // descriptor, and closes the connection at once.
@@ -77,16 +77,17 @@ struct ListenerCounters {
   int64_t over_peer = 0;      // Turned away: max_connections_per_peer.
   int64_t no_descriptor = 0;  // Turned away: the process or the system had no descriptor left.
   int64_t no_call = 0;        // Dropped: call_timeout.
-  int64_t sent_too_much = 0;  // Dropped: more than its calls account for.
+  int64_t sent_too_much = 0;  // Dropped: sent more than its calls account for.
   int64_t cost_most = 0;      // Dropped: it cost most when all together cost too much.
 };
 
 class Listener {
  public:
   // Gets a descriptor of the connection, non-blocking and close-on-exec, and must close it. On a
-  // Unix socket it also gets the peer's user, as the kernel knows it. The calls come one after the
-  // other. They have a thread of their own, because gRPC may read from the connection before a call
-  // returns. TLS must begin within the call. Must not call the listener.
+  // Unix socket the function also gets the peer's user, which the kernel told the listener. The
+  // function is called for one connection at a time. It has a thread of its own, because gRPC may
+  // read from the connection before the function returns. TLS must begin before the function
+  // returns. The function must not call the listener.
   using HandOver = std::function<void(int connection, std::optional<uid_t> user)>;
 
   // InvalidArgument if a cap is below 1; Internal if `options.calls` is set but reads cannot be
@@ -163,7 +164,7 @@ class Listener {
   std::map<int, Connection> connections_ ABSL_GUARDED_BY(mu_);  // By our own descriptor.
   std::map<std::string, int64_t> peers_ ABSL_GUARDED_BY(mu_);   // Open connections of each.
   ListenerCounters counters_ ABSL_GUARDED_BY(mu_);
-  WorkerPool hand_over_thread_{1};  // These two last: they use what is above.
+  WorkerPool hand_over_thread_{1};  // The threads come last: they use the members above.
   WorkerPool thread_{1};
 };
 

@@ -81,7 +81,7 @@ int ListenOn(const addrinfo& address, int port, OwnedFd& fd) {
   // last one. Without SO_REUSEPORT a second server on the port is still refused.
   if (::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0) return errno;
   if (address.ai_family == AF_INET6) {
-    // "[::]" hears IPv4 too, whatever the system's default is.
+    // "[::]" accepts IPv4 connections, too, whatever the system's default is.
     const int off = 0;
     if (::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) != 0) return errno;
   }

@@ -34,7 +34,7 @@ class SocketFile {
 struct ListeningSockets {
   std::vector<OwnedFd> fds;
   SocketFile file;  // Only of a Unix socket.
-  int port = 0;     // The same for all; 0 for a Unix socket.
+  int port = 0;     // The same for all sockets; 0 for a Unix socket.
 };
 
 // Listens on every address of `host`: a name, "127.0.0.1", or "[::1]". "0.0.0.0" is every IPv4

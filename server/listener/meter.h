@@ -31,8 +31,8 @@ class Meter : public std::enable_shared_from_this<Meter> {
  public:
   struct Excess {
     int fd = -1;
-    // Why it is closed. True: it sent more than one connection may. False: all connections together
-    // cost too much, and this one was chosen (allowance.h).
+    // Why the connection is closed. True: it sent more than one connection may. False: all
+    // connections together cost too much, and this connection was chosen (allowance.h).
     bool alone = false;
     std::string what;  // What it has sent, for the log.
   };
@@ -44,7 +44,7 @@ class Meter : public std::enable_shared_from_this<Meter> {
       : connection_cost_(connection_cost), clock_(std::move(clock)), tell_(std::move(tell)) {}
 
   // Begins to count the connection `fd`. Call it before gRPC gets the connection. Returns the
-  // observer that must see its reads.
+  // observer that must see the connection's reads.
   std::shared_ptr<ReadObserver> Add(int fd, const std::string& peer,
                                     std::shared_ptr<OpenCalls::Connection> calls)
       ABSL_LOCKS_EXCLUDED(mu_);

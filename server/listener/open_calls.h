@@ -1,7 +1,8 @@
 // Counts each connection's open calls and served calls. From the open calls the listener learns
-// which connections have had no call for too long, and drops these. A served call allows its
-// connection to have sent some bytes (allowance.h). gRPC hands a call over when its request is
-// complete. So a connection whose requests never end has no call here, but gRPC considers it busy.
+// which connections have had no call for too long, and drops these. A served call accounts for some
+// of the bytes that its connection has sent (allowance.h). gRPC hands a call over when its request
+// is complete. So a connection whose requests never end has no call here, but gRPC considers it
+// busy.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_OPEN_CALLS_H_
@@ -37,7 +38,7 @@ class OpenCalls {
     struct Counts {
       int64_t open = 0;
       int64_t unserved = 0;  // Open calls for which Serve() was not called.
-      int64_t served = 0;    // All since the connection came.
+      int64_t served = 0;    // All served calls since the connection came.
     };
     Counts counts() const ABSL_LOCKS_EXCLUDED(mu_);
     // How long there has been no open call; zero while there is one.

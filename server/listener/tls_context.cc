@@ -65,7 +65,7 @@ std::vector<std::string> CertificateNames(const ssl_st* connection) {
   for (int i = 0; all != nullptr && i < sk_GENERAL_NAME_num(all.get()); ++i) {
     const GENERAL_NAME* const name = sk_GENERAL_NAME_value(all.get(), i);
     if (name->type != GEN_DNS && name->type != GEN_URI) continue;
-    // The two kinds have the same type of value.
+    // DNS names and URIs have the same type of value.
     const ASN1_IA5STRING* const text = name->d.dNSName;
     names.emplace_back(reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
                        static_cast<size_t>(ASN1_STRING_length(text)));

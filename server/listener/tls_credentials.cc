@@ -27,7 +27,7 @@ grpc_ssl_certificate_config_reload_status Fetch(void* files,
 }
 
 // gRPC's C++ interface has no server credentials that call a function to get their certificates.
-// Its C interface has them.
+// Its C interface has such credentials.
 class FetchingCredentials final : public grpc::ServerCredentials {
  public:
   explicit FetchingCredentials(std::unique_ptr<TlsFiles> files)

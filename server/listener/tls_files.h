@@ -51,8 +51,8 @@ absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsOptions& options);
 class TlsFiles {
  public:
   // When files have changed, TakeChange() calls `tell` with a sentence for people. `good` is true
-  // if TakeChange() has read the files, and false if it refuses them. `tell` may be null. Errors of
-  // ReadTlsFiles().
+  // if TakeChange() has read the files, and false if it refuses them. `tell` may be null. Returns
+  // the errors of ReadTlsFiles().
   static absl::StatusOr<std::unique_ptr<TlsFiles>> Open(
       TlsOptions options, std::function<void(absl::string_view text, bool good)> tell);
 
