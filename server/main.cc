@@ -114,7 +114,7 @@ void WriteLine(LogLevel level, const std::string& line) {
   spdlog::log(kLevels[static_cast<int>(level)], "{}", line);
 }
 
-// gRPC's sink is a plain function, so it has to find the log by itself.
+// gRPC's sink is a plain function, so it finds the log through this pointer.
 std::atomic<EventLog*> grpc_events = nullptr;
 
 // The scratch memory of the threads, which comes beside the slices, may be a quarter of the budget,

@@ -29,7 +29,7 @@ struct Permissions {
   bool MayList(absl::string_view dataset) const {
     return policy == nullptr || policy->MayList(caller, dataset);
   }
-  // MayRead() as a function. This object must outlive it.
+  // MayRead() as a function. This object must outlive the function.
   auto Readable() const {
     return [this](absl::string_view dataset) { return MayRead(dataset); };
   }

@@ -133,7 +133,7 @@ class AdminPort {
   mutable Mutex mu_;
   std::string config_text_ ABSL_GUARDED_BY(mu_);
   std::map<int, double> answers_ ABSL_GUARDED_BY(mu_);  // By status.
-  std::unique_ptr<HttpServer> http_;                    // Last: it calls the above.
+  std::unique_ptr<HttpServer> http_;                    // Last: it calls the members above.
 };
 
 }  // namespace systole

@@ -95,9 +95,9 @@ Peer PeerOf(int fd) {
   return {.name = name, .address = absl::StrCat("ipv6:%5B", name, "%5D:", ntohs(in6.sin6_port))};
 }
 
-// Ends a connection over TCP at once. shutdown() would not do this: the owner would go on reading
-// for as long as bytes come. After Abort() the owner sees an error, and the listener then forgets
-// the connection.
+// Ends a connection over TCP at once. shutdown() would not do this: the owner of the other
+// descriptor, which is gRPC, would go on reading for as long as bytes come. After Abort() the owner
+// sees an error, and the listener then forgets the connection.
 void Abort(int fd) {
   const sockaddr nobody = {.sa_family = AF_UNSPEC, .sa_data = {}};
   ::connect(fd, &nobody, sizeof(nobody));
@@ -228,7 +228,7 @@ void Listener::Handle(int fd, uint32_t events) {
   for (const OwnedFd& listener : listeners_.fds) {
     if (listener.get() == fd) return Accept(fd);
   }
-  // An error alone is left to the owner, which then shuts the connection down.
+  // Leaves an error without a hang-up to the owner, which then shuts the connection down.
   if ((events & EPOLLHUP) != 0) Forget(fd);
 }
 
