@@ -62,8 +62,9 @@ struct Bytes {
   double forward = 0, backward = 0;
 };
 
-// The bytes that a pass moves. `layer` is the first layer of the pass; x and y are the bytes of its
-// input and output.
+// The bytes that a pass itself moves. The bytes of a product (conv2d, dense, attention) are counted
+// with the product. `layer` is the first layer of the pass; x and y are the bytes of its input and
+// output.
 Bytes BytesOf(const LayerPlan& layer, double x, double y, bool has_statistics) {
   switch (layer.kind) {
     case LayerKind::kConv2d:

@@ -21,14 +21,16 @@ namespace systole {
 struct ZipNamesOfMember {
   std::string dataset;  // For messages.
   std::string prefix;
-  // Names in the member's records, as far as they are known. Their joined names are made only once,
-  // for the first ZipNames::kMaxKnownNames names of all members together.
+  // Names in the member's records, as far as they are known. The joined names of the first
+  // ZipNames::kMaxKnownNames of them, counted over all members, are made in advance and kept. The
+  // other joined names are made for each record.
   std::vector<std::string> features = {};
 };
 
 class ZipNames {
  public:
-  // The most bytes of names that are made for one record because they were not known in advance.
+  // The most bytes of joined names that are made for one record. Names that were made in advance do
+  // not count.
   // Without a limit, a record of a million tiny features would take a hundred times its size.
   static constexpr size_t kMaxMadeBytes = size_t{4} << 20;
 

@@ -26,8 +26,8 @@ _LONGEST_SILENCE = 120.0
 _SECONDS_TO_STOP = 20.0
 # How often the controller lists the nodes. It learns at once what happens to a server.
 _TURN_SECONDS = 1.0
-# The threads of a SystoleServer. stop() needs a thread beside another call. Calls that still run
-# after their connection was lost need further threads.
+# The threads of a SystoleServer. stop() must run while start() or watch() runs. Calls that still
+# run after their connection was lost need further threads.
 _ACTOR_THREADS = 8
 
 
@@ -83,7 +83,7 @@ class SystoleServers:
     # ---- Calls ----
 
     def addresses(self) -> list[str]:
-        """Of the servers that serve."""
+        """The addresses of the servers that serve now."""
         with self._lock:
             return [one.address for one in self._places.values() if one.state == "serving"]
 
@@ -229,9 +229,9 @@ class SystoleServers:
         waited = time.monotonic() - place.since
         if place.state == "placing" and waited > self._plan.start_timeout:
             text = (
-                f"Ray has not started the server's actor within {self._plan.start_timeout:g} s: it "
-                f"needs {self._cpus(place.node)} CPUs of the node's {place.node.cpus}, which other "
-                "actors or tasks use: end those, or lower cpus"
+                f"Ray has not started the server's actor within {self._plan.start_timeout:g} s. "
+                f"The actor needs {self._cpus(place.node)} of the node's {place.node.cpus} CPUs, "
+                "and other actors or tasks use too many of them. End some of these, or lower cpus"
             )
             if place.error != text:
                 self._log.warning("%s: %s", place.node, text)
@@ -259,7 +259,7 @@ class SystoleServers:
 
     def _give_up(self, place: _Place, error: str) -> None:
         self._log.error(
-            "no server on %s, and none will start there after %d failures in a row: %s",
+            "no server on %s, and none will be started there (failures in a row: %d): %s",
             place.node,
             place.failures,
             error,

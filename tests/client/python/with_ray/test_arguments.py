@@ -58,7 +58,7 @@ def test_cpus_that_others_use_are_waited_for_and_then_refused(nodes, shards):
     holders = [Holder.remote(), Holder.remote()]
     ray.get([one.holds.remote() for one in holders])
     options = {"nodes": "feeder", "cpus": 3, "insecure": True, "start_timeout": 2}
-    with pytest.raises(systole.Error, match="needs 3 CPUs of the node's 4, which other"):
+    with pytest.raises(systole.Error, match="needs 3 of the node's 4 CPUs, and other"):
         systole.ray.serve({"flowers": shards}, **options)
     for one in holders:
         ray.kill(one)
