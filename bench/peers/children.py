@@ -1,4 +1,4 @@
-"""Server processes of a peer's program. Each prints its port when it serves. It ends when its
+"""Server processes of another data loader that is measured (a peer). Each prints its port when it serves. It ends when its
 standard input ends, so it does not outlive the program that started it."""
 
 import atexit

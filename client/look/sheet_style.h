@@ -1,5 +1,4 @@
-// The style sheet of a contact sheet, apart from the code that fills the page. On the page it
-// follows kBaseStyle.
+// The style sheet of a contact sheet. On the page it follows kBaseStyle.
 //
 // Thread-safe: constants.
 #ifndef SYSTOLE_CLIENT_LOOK_SHEET_STYLE_H_

@@ -31,13 +31,13 @@ struct OperationGuide {
   absl::string_view tensorflow = "";
   absl::string_view torchvision = "";
   absl::string_view dali = "";
-  // How the operation's values compare with TensorFlow's: "exact", "within NUMBER ..", or
-  // "different: " and why. Empty if TensorFlow has no such operation. parity_test checks each
-  // "exact" and each number.
+  // How the operation's values compare with TensorFlow's: "exact", "within NUMBER" and of
+  // what, or "different: " and why. Empty if TensorFlow has no such operation. parity_test checks
+  // each "exact" and each number.
   absl::string_view parity = "";
-  // A function of TensorFlow that does the work of this operation and of the transform before it in
-  // one call. combined_parity says how the function's values compare with ours. Both texts are
-  // empty if there is no such function.
+  // A TensorFlow function that does in one call what this operation and the transform that usually
+  // comes before it do, such as decode_and_crop_jpeg for crop. combined_parity says how the
+  // function's values compare with ours. Both texts are empty if there is no such function.
   absl::string_view combined_tensorflow = "";
   absl::string_view combined_parity = "";
 };

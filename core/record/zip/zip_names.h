@@ -1,5 +1,6 @@
-// The names that the features of joined records have: the member's prefix, followed by the name in
-// the member's record.
+// The names of the features of joined records. A joined record is made of one record of each member
+// of a zip. The joined name of a feature is its member's prefix, followed by its name in the
+// member's record.
 //
 // Thread-compatible: immutable. Names that are not known in advance are kept in the caller's
 // MadeText.
@@ -21,9 +22,9 @@ namespace systole {
 struct ZipNamesOfMember {
   std::string dataset;  // For messages.
   std::string prefix;
-  // Names in the member's records, as far as they are known. The joined names of the first
-  // ZipNames::kMaxKnownNames of them, counted over all members, are made in advance and kept. The
-  // other joined names are made for each record.
+  // Names in the member's records, as far as they are known. Their joined names are made in advance
+  // and kept, up to ZipNames::kMaxKnownNames for all members together. The other joined names are
+  // made for each record.
   std::vector<std::string> features = {};
 };
 
@@ -43,9 +44,9 @@ class ZipNames {
   const std::string& dataset(size_t member) const { return members_[member].dataset; }
   const std::string& prefix(size_t member) const { return members_[member].prefix; }
 
-  // The joined name of the feature `name` of a member. The view is valid as long as `name`, `made`
-  // and this object. `left` is how much of kMaxMadeBytes remains. Nullopt: `left` is too small for
-  // the name.
+  // The joined name of the feature `name` of a member. The view is valid while `name`, `made` and
+  // this object exist. `left` is how much of kMaxMadeBytes remains. Nullopt: `left` is too small
+  // for the name.
   std::optional<absl::string_view> NameOf(size_t member, absl::string_view name, MadeText& made,
                                           size_t& left) const;
 

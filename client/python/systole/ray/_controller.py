@@ -15,13 +15,13 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from systole.ray import _nodes
 from systole.ray._server_actor import SystoleServer
 
-# The pause after a server's first failure in a row, doubled with each further one.
+# The pause after a server's first failure. Each further failure without success doubles it.
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
-# If a server fails after it has served for this long, a new row of failures begins.
+# If a server fails after it has served for this long, the failure counts as the first one again.
 _GOOD_SECONDS = 60.0
-# An actor that does not answer for this long is killed. A good actor answers every WATCH_SECONDS,
-# or after 25 s if its server does not answer.
+# An actor that does not answer for this long is killed. A good actor answers after
+# 5 s, or after 25 s if its server does not answer (_server_actor.py).
 _LONGEST_SILENCE = 120.0
 _SECONDS_TO_STOP = 20.0
 # How often the controller lists the nodes. It learns at once what happens to a server.
@@ -173,7 +173,7 @@ class SystoleServers:
 
     def _place_actor(self, place: _Place) -> None:
         cpus = self._cpus(place.node)
-        if cpus > place.node.cpus:  # The node joined later: serve() has checked the first nodes.
+        if cpus > place.node.cpus:  # The node joined after serve() had checked the nodes.
             self._give_up(place, f"cpus is {cpus}, but the node has {place.node.cpus}")
             return
         place.actor = self._remote.options(
