@@ -1,5 +1,6 @@
-"""Server processes of another data loader that is measured (a peer). Each prints its port when it serves. It ends when its
-standard input ends, so it does not outlive the program that started it."""
+"""Server processes of another data loader that is measured (a peer). Each process prints its port
+when it serves. It ends when its standard input ends, so it does not outlive the program that started
+it."""
 
 import atexit
 import subprocess
