@@ -28,8 +28,8 @@ struct FeaturesOfMember {
   absl::Span<const FeatureDescription> features;  // The features of the member's first record.
 };
 
-// InvalidArgument if features of two members would have one name. The message has the field and the
-// remedy. Only features of the first records are known.
+// InvalidArgument if features of two members would have one name. The message names the spec's
+// field and the remedy. Only features of the first records are known.
 absl::Status CheckZipNames(absl::Span<const FeaturesOfMember> members);
 
 // A feature of a member.
@@ -46,7 +46,7 @@ std::optional<ZipFeature> FindZipFeature(absl::Span<const FeaturesOfMember> memb
 // Which records of a zip meet the condition, as bits (RecordsThatMeet() in core/column). `ask`
 // answers conditions on features of one member, with the names that the features have in that
 // member. The answers of several members are put together. So a record that one member cannot read
-// may meet an `any` by a feature of another member.
+// still meets an `any` if a feature of another member meets a part of it.
 //   FailedPrecondition  no member has such a feature.
 // Also the errors of `ask`.
 using AskMember = absl::FunctionRef<absl::StatusOr<std::vector<uint64_t>>(

@@ -96,8 +96,8 @@ std::vector<float> Shrink(const std::string& jpeg, int height, int width, bool s
 
 // Checks what core/image/README.md says of images that are decoded at a smaller scale. Each pixel
 // of such an image is the mean of a square block of pixels of the full decode. Shrinking this image
-// and shrinking the full decode give different results: for each new pixel the resize reads four
-// pixels of the full decode, and skips the others.
+// and shrinking the full decode give different results. From the full decode, the resize reads
+// only four pixels for each new pixel. In the smaller image, every pixel of the full decode counts.
 TEST(PhotographsTest, ScaledPixelsAreMeansAndDifferFromThoseOfTheFullDecodeAsStated) {
   struct Case {
     JpegScale scale;

@@ -43,7 +43,7 @@ std::vector<Room> SystoleRooms() {
       {"core/textproto", 1, status},  // Messages from text that a person wrote.
       {"core/process", 1, status},    // Exit codes and malloc of the process.
       {"core/json", 1, status},       // For `--json`, reports and logs.
-      // Metrics and how they are shown, for every room that counts.
+      // Metrics and how they are shown, for every room that has counters.
       {"core/metrics", 2, {"core/json"}},
       {"core/tensor", 1, status},
       {"core/memory", 1, {"core/status", "core/descriptor"}},
@@ -83,8 +83,8 @@ std::vector<Room> SystoleRooms() {
       {"core/log", 3, Join({status, {"core/json", "core/concurrency"}})},
       // Values by key, in memory and on disk. It knows no images.
       {"core/cache", 6, Join({files, {"core/metrics"}})},
-      // Reads far sources ahead, on threads of its own, so that no thread that computes waits for
-      // storage. It knows blocks of bytes, and no records.
+      // Reads ahead from remote sources, on threads of its own, so that no thread that computes
+      // waits for storage. It knows blocks of bytes, and no records.
       {"core/fetch", 7,
        Join({status,
              {"core/interrupt", "core/memory", "core/checksum", "core/concurrency", "core/storage",
@@ -101,7 +101,7 @@ std::vector<Room> SystoleRooms() {
       {"core/record/images", 8,
        Join({files, {"core/example", "core/image", "core/record/source"}})},
       // Rows of arrays in memory as records. It is not in the table of formats, because it has no
-      // files. It uses TFRecord's sizes, so a row counts as many bytes as its record in a shard.
+      // files. It uses TFRecord's sizes: a row has the size of the same record in a TFRecord shard.
       {"core/record/arrays", 9,
        Join({ground,
              {"core/concurrency", "core/example", "core/record/source", "core/record/tfrecord"}})},
@@ -113,22 +113,23 @@ std::vector<Room> SystoleRooms() {
        Join({files,
              {"core/compression", "core/record/source", "core/record/tfrecord",
               "core/record/webdataset", "core/record/images"}})},
-      // What single features hold in all records, and conditions on it. It knows no dataset and no
-      // spec.
+      // The values of single features in all records, and conditions on these values. The room
+      // knows no dataset and no spec.
       {"core/column", 8, Join({files, {"core/example", "core/record/source"}})},
       {"core/image/window", 3, ground},  // Rectangles of images. No pixels.
       {"core/image/png", 3, ground},
       {"core/image/jpeg", 4, Join({ground, {"core/image/window"}})},
       {"core/image/resize", 4, Join({ground, {"core/image/window"}})},
-      // Code that needs more than one of these: the fused pass, and the kind of any image.
+      // Code that needs more than one of these: the fused pass, and finding out an image's kind.
       {"core/image", 6,
        Join({ground,
              {"core/image/window", "core/image/png", "core/image/jpeg", "core/image/resize"}})},
       {"core/order", 3, ground},
       {"core/batch", 3, ground},
-      // The order of a spec. core/plan and the client must agree on it.
+      // The order of records by a spec. core/plan and the client must agree on it.
       {"core/spec", 4, Join({ground, messages, {"core/order"}})},
-      // The operations. Each has its parameters, its reference and its row.
+      // The operations. Each has its parameters, its reference implementation and its row in the
+      // table.
       {"core/operations/ops", 7,
        Join({ground,
              messages,
@@ -193,7 +194,7 @@ std::vector<Room> SystoleRooms() {
        Join({status,
              {"core/random", "core/json", "core/concurrency", "core/trace", "core/batch",
               "server/otlp"}})},
-      // Running streams: the places they take, their messages, and how each ended.
+      // Streams: how many may run, their messages, and how each ended.
       {"server/streams", 13,
        Join({ground,
              messages,
@@ -257,7 +258,8 @@ std::vector<Room> SystoleRooms() {
               "server/admin",
               "server/rpc",
               "server/service_manager"}})},
-      // The queue of one core. The emulator takes slices from it, and so needs no gRPC.
+      // The queue before one accelerator core. The emulator takes slices from it, and so needs no
+      // gRPC.
       {"client/infeed", 6, Join({ground, {"core/concurrency", "core/batch"}})},
       // Decides which server is asked for which steps. A pure state machine without gRPC, threads
       // and clocks.
@@ -276,7 +278,7 @@ std::vector<Room> SystoleRooms() {
              messages,
              {"core/trace", "core/order", "core/batch", "core/spec", "proto/framing",
               "proto/slots"}})},
-      // Makes whole steps, in order, of the answers of servers.
+      // Puts the servers' answers together into whole steps, in order.
       {"client/lanes", 9,
        Join({ground,
              messages,
@@ -303,14 +305,15 @@ std::vector<Room> SystoleRooms() {
              operations,
              {"core/page", "core/batch", "core/order", "core/picture", "core/spec",
               "client/step"}})},
-      {"client/texture", 7, ground},  // Also for bench's photographs.
+      // Noise as in photographs, for the flowers of `systole make-flowers` and for bench.
+      {"client/texture", 7, ground},
       // Writes sets of shards, for `systole pack` and for Python.
       {"client/shard_set", 11,
        Join({files,
              {"core/compression", "core/record", "core/record/source", "core/record/tfrecord",
               "core/dataset"}})},
       {"client/emulator/array", 8, ground},
-      // Files of the emulator's rooms on disk.
+      // Reads and writes the files of the emulator's rooms.
       {"client/emulator/message_file", 9,
        Join({status, messages, {"core/storage", "core/record/tfrecord"}})},
       // Files of deploy/ that are compiled into the programs.
@@ -409,8 +412,8 @@ std::vector<Library> ForeignLibraries() {
         "core/dataset/", "core/plan/", "core/engine/", "proto/", "server/", "client/"},
        {}},
       {"gRPC", {"grpc/", "grpcpp/"}, {"proto/", "server/", "client/"}, {"client/emulator/"}},
-      // SIMD kernels are compiled once per instruction set, each in its own .cc. So one file cannot
-      // hide Highway, but only rooms with such kernels may include it.
+      // Each SIMD kernel has a .cc of its own, which is compiled once per instruction set. So
+      // Highway is not hidden behind one file. Only rooms with such kernels may include it.
       {"Highway", {"hwy/"}, {"core/numeric/", "core/image/", "client/emulator/"}, {}},
       {"ISA-L",
        {"isa-l.h", "isa-l/"},

@@ -11,7 +11,8 @@
 
 namespace systole::emulator {
 
-// Empty for a run without values or without a step. The learning rate is shown only if it changes.
+// Empty if the run has computed no values (loss and accuracy), or has no step. The learning rate is
+// shown only if it changes.
 std::vector<Figure> LearningFigures(const RunReport& report);
 
 }  // namespace systole::emulator

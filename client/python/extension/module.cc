@@ -27,14 +27,16 @@ NB_MODULE(_systole, module) {
   // Exceptions report a server that cannot be reached. gRPC's lines on stderr are not needed.
   SilenceGrpcLog();
   module.attr("version") = SYSTOLE_VERSION;
-  module.def("content_version", &ContentVersion,
-             "The version that two runs must share for equal bytes.");
-  module.def("keep_freed_memory", &KeepFreedMemory, nb::arg("arenas"),
-             "Makes malloc keep up to 256 MiB of what is freed instead of giving it back to the\n"
-             "kernel, and use at most `arenas` heaps. gRPC takes and frees memory for every piece\n"
-             "that it reads; with the defaults half of the time goes to page faults. This\n"
-             "concerns the whole process. Set the number of heaps before many threads run. glibc\n"
-             "only.");
+  module.def(
+      "content_version", &ContentVersion,
+      "The version of the bytes that feeds give. Two runs get equal bytes only if it is equal.");
+  module.def(
+      "keep_freed_memory", &KeepFreedMemory, nb::arg("arenas"),
+      "Makes malloc keep up to 256 MiB of what is freed instead of giving it back to the\n"
+      "kernel, and use at most `arenas` heaps. gRPC takes and frees memory for every piece\n"
+      "that it reads; with malloc's defaults, page faults take half of a client's time. This\n"
+      "concerns the whole process. Set the number of heaps before many threads run. glibc\n"
+      "only.");
   DeclareErrors(module);
   DeclareSpecs(module);
   DeclareMemory(module);

@@ -19,9 +19,9 @@ namespace systole {
 // uint8 [any height, any width, channels].
 ValueType ImageOfAnySize(int channels);
 
-// These return InvalidArgument for an output with a shape, for channels other than 1 and 3, and for
-// a number that is not a Dct. The message is the end of a sentence that begins with a transform's
-// name.
+// These return InvalidArgument if the spec gives the output a shape, if channels is neither 1 nor
+// 3, and if the number is not a Dct. The message is the end of a sentence that begins with a
+// transform's name.
 absl::Status WantNoStoredShape(const OperationArguments& arguments);
 absl::StatusOr<int> ChannelsOf(int channels);
 absl::StatusOr<JpegDct> DctOf(v1::DecodeJpeg::Dct dct);

@@ -47,8 +47,8 @@ absl::StatusOr<WebObject> ObjectOf(absl::string_view called, uint64_t size_bytes
                                    const HttpResponse& response) {
   if (size_bytes > kMaxWebObjectBytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(called, ": the server says that it has ", size_bytes,
-                     " bytes, which no shard has; want at most ", kMaxWebObjectBytes));
+        absl::StrCat(called, ": the server says that the object has ", size_bytes,
+                     " bytes, more than any shard; want at most ", kMaxWebObjectBytes));
   }
   return WebObject{.size_bytes = size_bytes,
                    .etag = EtagOf(response),
@@ -57,16 +57,16 @@ absl::StatusOr<WebObject> ObjectOf(absl::string_view called, uint64_t size_bytes
 
 absl::Status WrongRange(absl::string_view called, const HttpRange& asked,
                         const HttpResponse& response) {
-  return absl::DataLossError(
-      absl::StrCat(called, ": the server was asked for the bytes ", asked.begin, "-", asked.end - 1,
-                   " and answers with status ", response.status, " and Content-Range \"",
-                   ForeignName(Header(response, "content-range")),
-                   "\"; a cache or proxy on the way may be broken: name the server itself"));
+  return absl::DataLossError(absl::StrCat(
+      called, ": the server was asked for the bytes ", asked.begin, "-", asked.end - 1,
+      " and answers with status ", response.status, " and Content-Range \"",
+      ForeignName(Header(response, "content-range")),
+      "\"; a cache or proxy on the way may be broken: use the address of the server itself"));
 }
 
 bool IsGone(int status) { return status == 404 || status == 410; }
 
-// Whether the answer's facts about its object do not contradict those of `object`.
+// Whether the answer may be about `object`: no fact in its headers contradicts those of `object`.
 bool MayBeOf(const WebObject& object, const HttpResponse& response) {
   if (!object.generation.empty()) {
     const std::string generation = GenerationOf(response);
@@ -141,7 +141,7 @@ absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
   switch (response.status) {
     case 200: {
       const std::optional<uint64_t> bytes = ParseContentLength(Header(response, "content-length"));
-      // Without a length, the server makes the object while it sends the object. A length of 0 may
+      // If there is no length, the server makes the object while it sends it. A length of 0 may
       // mean that the server answers HEAD without a look at the object.
       if (bytes.value_or(0) == 0) return std::nullopt;
       return ObjectOf(called, *bytes, response);
