@@ -77,7 +77,7 @@ std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int proce
   if (threads.has_value() && in_force.has_value() && *threads != *in_force) {
     RaiseIfError(absl::FailedPreconditionError(
         absl::StrCat("threads is ", *threads, ", but the LocalFeeds of this process share ",
-                     *in_force, " threads, a number that ",
+                     *in_force, *in_force == 1 ? " thread" : " threads", ", a number that ",
                      engine != nullptr && !known.threads.has_value() ? "the first open LocalFeed"
                                                                      : "systole.configure()",
                      " has set: leave threads out, or ",
