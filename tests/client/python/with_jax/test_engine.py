@@ -85,9 +85,9 @@ def test_another_number_of_threads_is_refused_while_feeds_are_open(run):
 first = open_feed(threads=2)
 open_feed(threads=2).close()
 open_feed().close()
-refused(lambda: open_feed(threads=3), "threads is 3", "share 2 threads, a number that the first", "leave")
+refused(lambda: open_feed(threads=3), "threads is 3", "share 2 threads", "the first open", "leave")
 refused(lambda: systole.configure(threads=3), "share 2 threads", "before the next is opened")
-refused(lambda: systole.configure(memory_budget=1 << 20), "1073741824 bytes", "close all LocalFeeds")
+refused(lambda: systole.configure(memory_budget=1 << 20), "1073741824 bytes", "close all")
 systole.configure(threads=2, memory_budget=1 << 30)  # Nothing changes.
 systole.configure()
 first.close()
