@@ -45,7 +45,7 @@ absl::Status CheckOpenFiles(const OpenFilesNeed& need, uint64_t limit) {
       "this process may open ", limit, " files and could need ", sum, ": ", need.shards,
       " shards, ", connections, " for ", need.connections, " connections, ", slots,
       " slots of shared memory and ", Fixed(need) - need.shards,
-      " of its own. A server that has no file left to open turns new clients away; raise the hard "
+      " of its own. A server that cannot open another file turns new clients away; raise the hard "
       "limit, `ulimit -Hn`, to ",
       enough));
 }

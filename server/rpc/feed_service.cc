@@ -33,7 +33,7 @@ namespace systole {
 namespace {
 
 // Smaller slices travel as bytes, because to copy so few bytes is cheaper than a slot. A slot costs
-// a packet each way, a descriptor and two mappings. A process has a few thousand descriptors.
+// a packet each way, a descriptor and two mappings. A server has at most kMaxSlots slots.
 constexpr int64_t kMinSlotBytes = int64_t{256} << 10;
 
 // The most bytes that a client may hold in slots before it gives one back: a few slices of usual

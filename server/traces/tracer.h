@@ -3,8 +3,8 @@
 //
 // The client decides whether a call is traced (OpenTelemetry's "parent based"). A call with a
 // traceparent is traced if the traceparent says "sampled". A call without a traceparent is always
-// traced. In a traced stream, each slow step has a span. Of all other steps at most
-// kStepSpansPerSecond a second have spans.
+// traced. In a traced stream, each slow step has a span. Of all other steps,
+// kStepSpansPerSecond a second have spans on average, and kStepSpansAtOnce at once after a pause.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_TRACES_TRACER_H_

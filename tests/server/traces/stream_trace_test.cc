@@ -180,8 +180,8 @@ TEST_F(StreamTraceTest, ACallWithoutATraceBeginsOneIfThereIsACollector) {
 TEST_F(StreamTraceTest, OfStepsThatAreNotSlowOnlySomeHaveSpans) {
   const auto tracer = MakeTracer(true);
   StreamTrace stream(*tracer, tracer->Begin(Parent(true)), {.dataset = "a", .core_end = 1});
-  // The first steps count as slow, because no slower step came before. The clock moves by 1 ms with
-  // each step: by 1 s in all.
+  // The first steps count as slow, because the list of the slowest steps is not full yet. Later
+  // steps are not slower. The clock moves by 1 ms with each step: by 1 s in all.
   for (int i = 0; i < 1000; ++i) SendStep(stream, i);
   EXPECT_EQ(tracer->span_counts().no_room, 0);
   const size_t spans = Sent().size();
