@@ -78,7 +78,7 @@ struct MetricReading {
   std::vector<MetricValue> values;
 };
 
-// For MetricLine::read: returns the number in the member `field` of a Source.
+// For `read` of MetricLine and MetricPart: returns the number in the member `field` of a Source.
 template <auto field, typename Source>
 double ReadField(const Source& source) {
   return static_cast<double>(source.*field);

@@ -328,8 +328,8 @@ void BilinearResizer::BuildRows(const SourceSide& in_rows) {
   line_rows_.clear();
   const auto line_of = [&](int row) {
     if (line_rows_.empty() || line_rows_.back() < row) line_rows_.push_back(row);
-    // `row` is the input row of the last line. A Tap::lower may also be the input row of the line
-    // before that.
+    // `row` is now the input row of the last line. Only a Tap::lower may be that of the line before
+    // it instead.
     return static_cast<int>(line_rows_.size()) - (line_rows_.back() == row ? 1 : 2);
   };
   for (Tap& tap : rows_) {

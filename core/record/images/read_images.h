@@ -36,7 +36,7 @@ struct ReadImages {
 };
 
 // Uses and writes the index as ShardOptions::index_use says. With IndexUse::kUse the index is
-// written after an error, too, with the files that were read before the error. A file larger than
+// written after an error, too, with all files that were read by then. A file larger than
 // max_record_bytes is not read: it counts as good, with a CRC and a size of 0, and is not in the
 // index. If only_record is set, all other images are treated as empty files.
 //   InvalidArgument     only_record is out of range.

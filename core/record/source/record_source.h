@@ -149,7 +149,8 @@ class RecordSource {
   // Reads record `record` and checks it. The view is the payload. It lies in `scratch`, which grows
   // as needed and may be used again for the next record.
   //   InvalidArgument     not 0 <= record < num_records().
-  //   DataLoss            the record is damaged. The message has file, record, offset and cause.
+  //   DataLoss            the record is damaged. The message has the file's base name, the
+  //                       record, its offset in bytes and the cause.
   //   ResourceExhausted   larger than ShardOptions.max_record_bytes, checked before allocating.
   //   FailedPrecondition  the record is damaged, and the file has changed since it was opened.
   //   Unavailable         no memory, or the storage reported DataLoss or ResourceExhausted. So
