@@ -78,7 +78,7 @@ TEST(ServerSubsetTest, WhoIsBusierThanTheOthersHasTooMuchToDo) {
   EXPECT_FALSE(subset.HasRoom(0, At(1)));
   EXPECT_EQ(subset.ExcessOf(1, At(1)), 0);
   EXPECT_TRUE(subset.HasRoom(1, At(1)));
-  // A server that does not tell its load counts as average.
+  // A server that does not tell its load is not too busy.
   EXPECT_EQ(subset.ExcessOf(2, At(1)), 0);
   EXPECT_TRUE(subset.HasRoom(2, At(1)));
   // A load of 1.2 times the average is not too high. Nor is a load that is very low itself.
