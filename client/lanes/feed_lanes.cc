@@ -215,7 +215,7 @@ void FeedLanes::EndEarly(const GiveUp& action, const absl::Status& cause) {
 ReadVerdict FeedLanes::OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& received,
                                SlotReader* slots) {
   const ArrivedChunk chunk(received, slots);
-  // The meter of this thread of gRPC, which serves all feeds: how long the chunk waited for it.
+  // How long this thread of gRPC, which serves all feeds, waited for a processor.
   thread_local QueueMeter meter;
   const absl::Duration begin = clock_();
   const absl::Duration arrived = begin - meter.Begin(begin);

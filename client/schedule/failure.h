@@ -12,8 +12,8 @@
 namespace systole {
 
 enum class FailureKind {
-  // The server cannot be reached, or is full and gave a pause (a pushback). Another server may
-  // help.
+  // The server cannot be reached, does not answer in time, or is full and says when to try again (a
+  // pushback). Another server may help.
   kLost,
   // The server said that it is draining. It may still answer questions.
   kLeaving,

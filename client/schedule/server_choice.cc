@@ -76,7 +76,7 @@ void ServerChoice::TakeAndPart(absl::Duration now, ServerRoster& roster, Schedul
   const std::vector<int> serving = roster.AllServing();
   const std::vector<int> resting = roster.AllResting();
   // Once enough servers serve, the resting servers are given back, because others have replaced
-  // them. Until then `wanted` resting servers stay, because they may come back before another
+  // them. Until then up to `wanted` resting servers stay, because they may come back before another
   // server answers.
   const size_t kept = serving.size() >= wanted ? 0 : wanted;
   for (size_t i = 0; i + kept < resting.size(); ++i) roster.Part(resting[i]);

@@ -101,8 +101,8 @@ int64_t ReceiveMeter::overruns() const {
 
 void ReceiveMeter::Look() {
   MutexLock lock(mu_);
-  // The time and the sum of the bytes taken are read before the sockets' counts of bytes received.
-  // So all bytes taken are among those received.
+  // The time is read before the sockets' counts of bytes received, and the lock keeps the sum of
+  // the bytes taken as it was. So all bytes taken are among those received.
   const int64_t idle_seconds = (clock_() - idle_until_) / absl::Seconds(1);
   idle_until_ += absl::Seconds(idle_seconds);
   int64_t received_bytes = 0;

@@ -36,8 +36,8 @@ class SlotReader {
   //   ResourceExhausted  this process lacks descriptors or memory, or the server does not read the
   //                      socket, so the slot cannot be given back.
   //   Internal           the server offered memory that cannot be trusted (size, seals), or did not
-  //                      offer this slot. The error names the field of the
-  //                      server's message. Nothing was copied.
+  //                      offer this slot. The error names the field of the server's
+  //                      message. Nothing was copied.
   // After an error the reader must not be used again.
   absl::Status CopyOut(uint64_t slot, int64_t slot_bytes,
                        absl::FunctionRef<void(const uint8_t* slice)> copy);

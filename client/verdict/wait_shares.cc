@@ -16,7 +16,7 @@ constexpr double kHalfLifeSeconds = 5;
 constexpr double kHardlyPart = 0.01;
 constexpr double kHardlySeconds = 50e-6;
 
-// Bounds the vector of outputs, because a server sends the numbers of outputs. A spec has fewer
+// Bounds the vector of outputs, because a server says which output a span is for. A spec has fewer
 // outputs.
 constexpr int kMaxOutputs = 1024;
 

@@ -181,7 +181,8 @@ class CredentialCache {
     ++failures_;
     error_ = std::move(lease).status();
     pause_ends_ = now + pause * (1 + surroundings_.draw() / 4);
-    // The pause ends when the old value expires, because threads then wait for a new value.
+    // The pause ends at the latest when the old value expires, because threads then wait for a new
+    // value.
     if (valid) pause_ends_ = std::min(pause_ends_, ends_);
     return Answer(now);
   }

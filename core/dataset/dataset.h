@@ -43,7 +43,8 @@ class Dataset {
  public:
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
   // indexes. A shard that the index of its folder lists (known_shards.h) is opened when it is first
-  // read. Image files are one shard (GroupShards()), and several threads open them. Compares the
+  // read. Image files are one shard (GroupShards()), and several threads look at the files.
+  // Compares the
   // shards with `expected` and with the manifests beside them (manifest.h). Most errors name files
   // by base name. Errors about patterns, image files and shards on servers have the names as they
   // were given, and names of servers, but the ReasonForClients() of these errors has only base
@@ -87,8 +88,8 @@ class Dataset {
   // The members that Zip() got; empty for other datasets. Record i of the zip has the features of
   // record i of each member.
   absl::Span<const ZippedMember> zipped() const { return zipped_; }
-  // The member of a zip that has this feature. Nullopt if this dataset is not a zip, or if no
-  // member has the feature.
+  // The member of a zip that this feature belongs to (FindZipFeature()). Nullopt if this dataset is
+  // not a zip, or if the feature's name begins with no member's prefix.
   std::optional<size_t> PartOfFeature(absl::string_view feature) const;
   absl::Span<const std::shared_ptr<const RecordSource>> shards() const { return shards_; }
   int64_t num_records() const { return map_.num_records(); }

@@ -97,7 +97,7 @@ int DatasetColumns::ShardsAtOnce(Shards shards, size_t features) {
   constexpr int64_t kMostBytes = 256 << 20;
   int64_t most_records = 1;
   for (const auto& shard : shards) most_records = std::max(most_records, shard->num_records());
-  // Each column takes up to 12 bytes a record, and 24 more while it is read or written.
+  // Each column takes up to 12 bytes a record. The column that is read or written takes 24 more.
   const int64_t bytes_per_record = 12 * (static_cast<int64_t>(features) + 2);
   return static_cast<int>(
       std::clamp<int64_t>(kMostBytes / bytes_per_record / most_records, 1, kShardsOpenedAtOnce));

@@ -56,7 +56,7 @@ class DatasetSample {
   std::vector<std::string> names() const;
 
   // The sizes of the feature `name` in the sample, in words: "1 or 3 values". Empty if `size` is
-  // one of these sizes, or if the sample does not have the feature. The size of an int64 or float
+  // one of these sizes, or if the sample has no sizes of the feature. The size of an int64 or float
   // feature is its number of values. The size of a bytes feature with one value is the number of
   // bytes.
   std::string OtherSizes(absl::string_view name, int64_t size) const;

@@ -106,7 +106,9 @@ absl::StatusOr<std::vector<FolderIndexLine>> ParseFolderIndex(absl::string_view 
   }
   if (Xxh3(text) != hash) return Wrong("is damaged: its hash does not match");
   if (count > std::min(kMaxFolderShards, text.size() / kMinLineBytes)) {
-    return Wrong(absl::StrCat("says that it has ", count, " shards, more than fit into its bytes"));
+    return Wrong(absl::StrCat("says that it has ", count,
+                              " shards, more than its size or the limit of ", kMaxFolderShards,
+                              " allows"));
   }
   std::vector<FolderIndexLine> lines;
   lines.reserve(count);

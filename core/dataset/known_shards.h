@@ -25,8 +25,8 @@
 
 namespace systole {
 
-// A folder with fewer shards in the list gets no index, because all of its shards are opened at a
-// start.
+// A folder with fewer shards in the list gets no index, because a start opens so few shards all
+// at the same time (kShardsOpenedAtOnce).
 inline constexpr size_t kLeastKnownShards = 16;
 
 // The facts of a shard that was opened.
@@ -49,7 +49,8 @@ class KnownShards {
   // the file. Valid as long as this object.
   const ShardFacts* Find(const ListedFile& file) const;
 
-  // Writes a folder's index anew if the index differs from `shards`. `shards` are all shards of the
+  // Writes a folder's index anew if this changes its lines, and if at least kLeastKnownShards of
+  // `shards` are in the folder. `shards` are all shards of the
   // list that may be kept, in any order. Lines of other shards stay if their files are still there,
   // because these lines belong to other globs over the same folder. Returns the first error of
   // writing an index or of CheckMayKeep(), which names the index. After an error the indexes of the

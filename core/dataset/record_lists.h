@@ -34,9 +34,9 @@ class RecordLists {
       : make_room_(std::move(make_room)) {}
 
   // The list of `key`. If no feed uses the list, `make` makes it, and the list counts for `peer`
-  // until it is freed. If two threads make the list at the same time, one of them is kept. A peer
-  // gets a place only while its lists are fewer than the places that are left. So the first peer
-  // gets half of the places, the next peer half of the places that are left, and so on.
+  // until it is freed. If two threads make the list at the same time, one of the two lists is kept.
+  // A peer gets a place only while its lists are fewer than the places that are left. So the first
+  // peer gets half of the places, the next peer half of the places that are left, and so on.
   //   ResourceExhausted  kMost lists are in use, or the peer has no place left. The message says
   //                      what to do.
   // Also the errors of `make`.

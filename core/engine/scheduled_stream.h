@@ -112,7 +112,7 @@ class ScheduledStream {
   // the slices of the step were made. Does not count time in which the consumer waited because it
   // held too many slices.
   const std::optional<absl::Duration>& step_wait() const { return step_wait_; }
-  // Takes back the last pending slice. The stream leaves the slice, and has to begin it again.
+  // Takes back the last pending slice. The stream leaves the slice, which is then its next slice.
   SharedSlicePtr TakeBackLast();
   // The consumer has dropped `slice`. The stream leaves it.
   void Drop(SharedSlice& slice);

@@ -40,7 +40,7 @@ void StreamHoldings::Drop() {
 // never read must not stop another feed.
 bool SliceBudget::Yields(const Claim& stream, const Claim& starved) {
   const StreamHoldings& holdings = stream.holdings;
-  // A stream whose consumer waits for a slice soon delivers slices, and so frees its memory.
+  // If the consumer waits for a slice and may get one, the stream moves on by itself.
   const bool moves = stream.waits && !holdings.window_is_full();
   if (holdings.pending() == 0 || moves) return false;
   const bool needs_more = starved.holdings.cost_bytes() > starved.share_bytes;

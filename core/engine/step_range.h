@@ -43,9 +43,9 @@ struct StreamMemory {
   int64_t ahead_bytes = std::numeric_limits<int64_t>::max();
   // Whether a slice leaves the budget when the consumer gets it. True is for a consumer in this
   // process, which may keep as many slices as it likes. Slices that are made ahead still count in
-  // the budget. A consumer that does not wait needs these slices only later. So its stream gives
-  // them up if another consumer with gives_away waits for a slice, and its stream has no room for
-  // that slice.
+  // the budget. A consumer that does not wait needs these slices only later. So the
+  // stream of this consumer gives them up if another stream with gives_away holds no slice, has no
+  // room for one, and its consumer waits.
   bool gives_away = false;
 };
 

@@ -176,7 +176,7 @@ class StepScheduler {
   void TakeBackLast(ScheduledStream& stream) { ReleaseIfLeft(stream.TakeBackLast()); }
   // A stream has left `slice`. If no stream has the slice any more, its memory comes back:
   //   * when the last task is done, if tasks still write to this memory;
-  //   * when a stream needs memory, if the slice is kept for a stream that will reach it;
+  //   * when a stream needs memory, or when no stream will reach the slice any more, if it is kept;
   //   * at once otherwise.
   void ReleaseIfLeft(const SharedSlicePtr& slice);
 

@@ -3,8 +3,8 @@
 // feed by themselves.
 //
 // Fewer records would not be enough. A shuffle window has thousands of records. All of them are
-// read before the first of them is needed, so the tasks of a window find all records in memory. If
-// the feed counted as warm after one window, the thread that reads ahead would begin no slice of
+// read before the first of them is needed, so later tasks of the window find all records in memory.
+// If the feed counted as warm after one window, the thread that reads ahead would begin no slice of
 // the next window. So the engine would notice too late that these records are not in memory.
 //
 // Thread-compatible.

@@ -11,10 +11,10 @@
 // hangs. Reads of a network file system or a dying disk can hang. Another thread takes the place of
 // a stuck thread meanwhile. After `read_timeout` the step of the stuck thread fails.
 //
-// A thread that works at one task for much longer than a turn is *overdue*, because it makes a
-// costly example. A turn cannot end within an example. Other peers must not wait for that thread.
-// So another thread may work beside it, for peers that have no overdue task themselves. The kernel
-// shares the processors between the two threads.
+// A thread that works at one task for much longer than a turn is *overdue*. Most often the
+// thread makes a costly example, because a turn cannot end within an example. Other peers must not
+// wait for that thread. So another thread may work beside it, for peers that have no overdue task
+// themselves. The kernel shares the processors between the two threads.
 //
 // A WorkerWatch has no thread, no lock and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_WORKER_WATCH_H_

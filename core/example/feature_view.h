@@ -75,8 +75,8 @@ class FeatureView {
   absl::Status CopyFirstInt64s(absl::Span<int64_t> out) const;
   absl::Status CopyFirstFloats(absl::Span<float> out) const;
 
-  // All values, if they are floats and lie aligned one after the other in memory. Then a caller
-  // need not copy the values. Otherwise a span without data.
+  // All values, if the feature is from OfFloatArray() and its values are aligned for float. Then a
+  // caller need not copy the values. Otherwise a span without data.
   absl::Span<const float> FloatsInPlace() const;
 
  private:

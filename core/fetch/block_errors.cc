@@ -34,7 +34,7 @@ absl::Status ComesTooSlowly(const BlockRange& range, absl::Duration taken, int64
 
 absl::Status AllReadsHang(const BlockRange& range, absl::Duration timeout) {
   return absl::UnavailableError(absl::StrCat(
-      PlaceOf(range), ": not read: this dataset may begin no further read, because its reads have ",
+      PlaceOf(range), ": not read: no further read can begin for this dataset, because reads have ",
       "hung for ", absl::FormatDuration(timeout), "; ", kLookThere));
 }
 

@@ -148,7 +148,7 @@ void BlockReader::Wake() {
   if (idle_ > 0) {
     may_read_.Signal();
   } else if (threads_.size() < static_cast<size_t>(options_.requests)) {
-    StartReading().IgnoreError();  // At least one thread runs, if the system gives no further one.
+    StartReading().IgnoreError();  // If the system gives no thread, at least one runs.
   }
 }
 

@@ -103,7 +103,7 @@ std::vector<BlockTable::Finished> BlockTable::Arrive(int64_t number,
   // The other read of the block, if there is one and it is under way.
   Read* const other = entry.reads.empty() ? nullptr : &reads_.at(entry.reads.front());
   if (!block->status().ok()) {
-    if (other != nullptr) {  // This read may still succeed. It gets the memory of the entry.
+    if (other != nullptr) {  // `other` may succeed. The entry counts its memory now.
       read.cost = std::exchange(other->cost, 0) + read.cost;
       return {};
     }
@@ -112,7 +112,7 @@ std::vector<BlockTable::Finished> BlockTable::Arrive(int64_t number,
     Erase(entry);
     return finished;
   }
-  // The block has the entry's memory now. The other read, if any, keeps the memory of this read.
+  // The entry counts the memory of this read now. The other read, if any, counts its own.
   read.cost = 0;
   if (other != nullptr) {
     other->cost = 0;

@@ -141,8 +141,8 @@ class IndexCommand final : public Command {
 
  private:
   // Notes the columns of all shards together, because a feature may be in few of them. A server
-  // that cannot write a column to disk goes on with the column in memory. For this command it is an
-  // error.
+  // that cannot keep a column as a file goes on with the column in memory. For this command it is
+  // an error.
   absl::StatusOr<NotedColumns> NoteColumns(const Console& console,
                                            const std::vector<std::string>& columns,
                                            int threads) const {

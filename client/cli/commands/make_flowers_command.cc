@@ -38,7 +38,7 @@ class MakeFlowersCommand final : public Command {
     options.Optional(
         "--texture", "smooth|photo", &texture_,
         "photo: as fine as photographs, so that a JPEG takes as long to decode as one "
-        "of a photograph (some 89 kB at --size 500); smooth: decodes in half the time");
+        "of a photograph (some 89 kB at --size 500); smooth: a JPEG of half that size");
     options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
   }
 

@@ -95,7 +95,7 @@ absl::StatusOr<ImageTree> ListImages(const std::string& images) {
 
 absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
   ImageTree tree;
-  std::error_code ignored;  // A path that cannot be read counts as a file; to open it fails later.
+  std::error_code ignored;  // A path that cannot be read counts as a file; opening it fails later.
   SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> top, SortedNames(root));
   for (const std::string& name : top) {
     const fs::path folder = fs::path(root) / name;

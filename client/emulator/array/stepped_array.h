@@ -11,7 +11,7 @@
 //   ws-db        without a pause: when a tile's first row has entered, the next tile's weights
 //                begin to enter. The next tile's rows follow the rows of this tile.
 //   scalesim-ws  a tile's weights enter after the last sum of the tile before has left.
-// Input-stationary (scalesim-is): as scalesim-ws computes the transposed product, b' * a'.
+// Input-stationary (scalesim-is): computes the transposed product, b' * a', as scalesim-ws does.
 // Output-stationary (scalesim-os): [m, n] is cut into tiles. a enters from the left and b from
 // above, both skewed in the same way. PE (r, c) keeps the sum of row r and column c. When the last
 // operands have met in the last PE, the sums move down and out in R more cycles ("drain").

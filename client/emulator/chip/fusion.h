@@ -1,6 +1,7 @@
 // Decides which layers run as one row, as a chip's compiler would. A row begins with a layer of
 // matrix products, or with a layer that cannot join an earlier row. The element-wise layers after
-// this layer join the row. A layer joins only if no other layer takes its input.
+// this layer join the row. A layer joins only if it has an input that no other
+// layer takes.
 //
 // Inside a row, a pass is one stream through the memory. The first pass of a row of products is the
 // products' epilogue. It works on the results as they leave the array, and moves no bytes of its

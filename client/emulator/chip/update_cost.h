@@ -6,8 +6,8 @@
 //              then as momentum
 //   Adam       28: reads w, m, v, g; writes       12          2 (m, v)
 //              w, m, v
-// The operations of LARS and Adam are those in their published formulas. A square root counts as
-// one operation.
+// The operations of LARS and Adam are counted in the formulas of model.proto. A square root counts
+// as one operation.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_UPDATE_COST_H_

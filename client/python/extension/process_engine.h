@@ -15,10 +15,10 @@
 namespace systole::python {
 
 // Returns the engine for a feed. `threads`: the number of threads that the feed's caller gave, if
-// any. If an engine is in use, it keeps its number of threads. A new engine has the number of
-// systole.configure(). Raises FailedPrecondition if `threads` differs from this number. If
-// systole.configure() gave no number, a new engine has `threads` threads or, if the caller gave no
-// number either, `processors` threads.
+// any. If an engine is in use, its number of threads counts. Otherwise the number that
+// systole.configure() was given counts, if there is one. Raises FailedPrecondition if `threads`
+// differs from the number that counts. If none counts, a new engine has `threads` threads or, if
+// the caller gave no number either, `processors` threads.
 std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int processors);
 
 void DeclareProcessEngine(nanobind::module_& module);

@@ -71,7 +71,7 @@ class RecordWalk {
   ShardOptions options_;
   size_t opened_ = 0;                    // How many of shards_ were opened.
   std::unique_ptr<RecordSource> shard_;  // The shard that was opened last.
-  int64_t next_record_ = 0;              // A record of shard_.
+  int64_t next_record_ = 0;              // The number of the next record in shard_.
   int64_t first_of_block_ = 0;
   std::vector<std::string> payloads_;
   absl::Status failed_;  // An error, raised after the records that were read before it.

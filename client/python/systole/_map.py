@@ -73,7 +73,7 @@ class _Row:
         # A worker takes one permit before each batch. A None ends a worker.
         self._permits: SimpleQueue[Literal[True] | None] = SimpleQueue()
         self._results: SimpleQueue[tuple[int, Result]] = SimpleQueue()
-        # Only the trainer's thread uses the attributes below.
+        # Only next() changes the next three attributes.
         self._given = 0
         self._early: dict[int, Result] = {}  # Results that came before their turn.
         self._owed = 0  # Permits of results that the trainer has taken. next() gives them back.

@@ -82,7 +82,7 @@ class Dataset(DataAdapter):  # type: ignore[misc]
 
     def state_dict(self) -> dict[str, Any]:
         """The feed's state between two epochs. Within an epoch use BackupAndRestore: this method
-        still gives the state of the epoch's begin."""
+        still gives the state with which the iteration began."""
         return self._feed.state_at(self._step)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

@@ -107,7 +107,7 @@ class Simulation {
   CounterRng rng_;
   const PlantedBug bug_;
   ScheduleOptions options_;
-  bool has_healthy_ = true;  // Server 0 never has trouble.
+  bool has_healthy_ = true;  // Whether server 0 is free of trouble for the whole feed.
   std::optional<StepSchedule> schedule_;
   std::priority_queue<Occurrence> queue_;
   int64_t order_ = 0;

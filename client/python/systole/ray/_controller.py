@@ -15,13 +15,13 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from systole.ray import _nodes
 from systole.ray._server_actor import SystoleServer
 
-# The pause after a server's first failure. Each further failure without success doubles it.
+# The pause after a server's first failure. Each further failure doubles it.
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 # If a server fails after it has served for this long, the failure counts as the first one again.
 _GOOD_SECONDS = 60.0
-# An actor that does not answer for this long is killed. A good actor answers after
-# 5 s, or after 25 s if its server does not answer (_server_actor.py).
+# An actor that does not answer for this long is killed. A good actor answers after 5 s,
+# or after 25 s if its server does not answer (_server_actor.py).
 _LONGEST_SILENCE = 120.0
 _SECONDS_TO_STOP = 20.0
 # How often the controller lists the nodes. It learns at once what happens to a server.

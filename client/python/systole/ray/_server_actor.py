@@ -71,8 +71,8 @@ class SystoleServer:
         if self._silences < _SILENCES:
             return ""
         return (
-            f"the server gave no answer to {_SILENCES} requests in a row, each within "
-            f"{_SECONDS_TO_ANSWER:g} s; its log:\n{process.log()}"
+            f"the server gave no answer to {_SILENCES} requests in a row, though each "
+            f"waited {_SECONDS_TO_ANSWER:g} s; its log:\n{process.log()}"
         )
 
     def stop(self) -> None:
