@@ -61,6 +61,7 @@ TEST(FeedClientMetricsTest, StepsThatWaitForTheTrainerAreReadyAndTakeMemory) {
   const FakeServer server(feed);
   FeedClientOptions options = Quick({server.address()});
   options.prefetch_bytes = 5 * feed.num_cores * 1000;
+  options.start_at_once = false;  // So no step comes before the first Next().
   const auto client = MustCreate(feed, options);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(MetricOf(client->Metrics(), "ready_steps"), 0);
