@@ -76,8 +76,8 @@ mapfile -t common < <(cut -d ' ' -f 1 "$work/common" | sort -u)
 
 export SYSTOLE_BENCH=quick
 for program in "${common[@]}"; do
-  # Runs exactly the common benchmarks: $filter may match others, too. Their names are escaped,
-  # because they hold characters that have a meaning in a regular expression.
+  # Runs exactly the common benchmarks: $filter may match others, too. The benchmarks' names are
+  # escaped, because they hold characters that have a meaning in a regular expression.
   names=$(sed -n "s/^$program //p" "$work/common" | sed 's/[][().*+?^$|{}\\]/\\&/g' | paste -sd '|')
   for ((run = 1; run <= runs; ++run)); do
     for side in A B; do

@@ -62,7 +62,7 @@ void BM_Scrape(benchmark::State& state) {
     v1::Chunk chunk;
     SYSTOLE_CHECK(streams.back()->reader->Read(&chunk));
   }
-  // After this time each stream has sent what its client's window takes.
+  // After this time each stream has sent as much as its client's flow-control window takes.
   std::this_thread::sleep_for(std::chrono::seconds(2));
   const int64_t scrapes = ScaledWork(100);
   const Side scrape = [&]() -> Sample {

@@ -3,8 +3,8 @@
 
     bench/arrays_rate.py [--rounds N] [--megabytes N]
 
-Rows of 150,528 bytes (uint8) and of 602,112 bytes (float32), in order and shuffled, with one
-thread. Feed and memcpy take turns. memcpy copies each batch into one of four buffers in turn.
+Measures rows of 150,528 bytes (uint8) and of 602,112 bytes (float32), in order and shuffled, with
+one thread. Feed and memcpy take turns. memcpy copies each batch into one of four buffers in turn.
 Prints the medians of the rates, and of the ratios of neighbouring turns. Needs the Python package.
 """
 

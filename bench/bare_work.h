@@ -1,6 +1,6 @@
 // The least work that examples need, done by bare libraries and loops. Its speed is the ceiling of
-// a pipeline that makes these examples. There is no order, no checksum and no parsing, and nothing
-// is checked.
+// a pipeline that makes these examples. These loops neither shuffle nor parse records. Only
+// ScanBare() compares checksums.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_BENCH_BARE_WORK_H_
@@ -17,7 +17,7 @@
 
 namespace systole::bench {
 
-// The work of one example, in this order. Empty members are left out.
+// What RunBare() does for one example, in the order of the members. It skips empty members.
 struct BareExample {
   absl::string_view jpeg = {};  // libjpeg-turbo decodes the part `rect` of it.
   CropRect rect = {};
@@ -44,7 +44,7 @@ class SliceStore {
   std::vector<uint8_t> slices_;
 };
 
-// Works on all examples and copies each.
+// Does the work of all examples. Copies a finished example to `slices` for each. Checks nothing.
 Sample RunBare(const std::vector<BareExample>& examples, SliceStore& slices, int threads);
 
 // Scans the shards `passes` times, checks every checksum, and copies an example for each record.

@@ -25,7 +25,7 @@ struct BreadthRow {
   };
 
   std::string name;    // The benchmark is BM_Breadth/NAME.
-  std::string figure;  // For the table.
+  std::string figure;  // Its name in the table.
   std::string corpus;  // A name for ShardsNamed().
   v1::FeedSpec spec;
   Ceiling ceiling = Ceiling::kDecode;

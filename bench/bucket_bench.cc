@@ -47,7 +47,7 @@ std::string KeyOf(const char* folder, int64_t shard) {
   return absl::StrFormat("%s/train-%05d-of-%05d.tfrecord", folder, shard, NumShards());
 }
 
-// Serves the bucket for ever. Writes its address to `out` when its objects are there.
+// Serves the bucket for ever. Writes the bucket's address to `out` when all objects are there.
 [[noreturn]] void Serve(int out) {
   StubBucket bucket;
   const std::string bytes =
@@ -99,7 +99,7 @@ std::string PatternOf(const char* folder) {
   return absl::StrCat("s3://", kStubBucket, "/", folder, "/train-*.tfrecord");
 }
 
-// Opens the dataset, which has all shards.
+// Opens the dataset of all shards in `folder`.
 void Open(const char* folder, const std::string& index_dir, bool write_index = false) {
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open(
       "far", {PatternOf(folder)}, {.index_dir = index_dir, .write_index = write_index});
@@ -108,8 +108,9 @@ void Open(const char* folder, const std::string& index_dir, bool write_index = f
   if (!write_index) SYSTOLE_CHECK((*dataset)->note().empty());
 }
 
-// Writes the index of the folder without opening each shard, because all have the same bytes. Then
-// opens the dataset once, which makes the indexes of the shards whose records are looked at.
+// Writes the index of the folder. Opens only one shard for this, because all shards have the same
+// bytes. Then opens the dataset once. This makes the indexes of the shards whose records are
+// sampled.
 void MakeIndexes(const char* folder, const std::string& index_dir) {
   const ShardList list = ListShardStates({PatternOf(folder)}).value();
   const absl::StatusOr<std::unique_ptr<RecordSource>> shard =

@@ -68,7 +68,7 @@ std::shared_ptr<const FeedPlan> PlanOf(const v1::FeedSpec& spec) {
   return *plan;
 }
 
-// A feed whose decoded images can be kept.
+// A feed whose decoded images a cache can keep.
 std::shared_ptr<const FeedPlan> RandomCrops() {
   v1::FeedSpec spec = SpecOf(v1::BFLOAT16);
   v1::Output& image = *spec.mutable_outputs(0);
@@ -206,7 +206,8 @@ void BM_FinishedFeed(benchmark::State& state) {
   SYSTOLE_CHECK(made.ok());
   const std::shared_ptr<ValueCache> cache = *std::move(made);
   RunEpoch(engine, plan, cache, 0);
-  // As many examples as the feed has, so that both sides read them from memory.
+  // As many examples as the feed has, so that they do not fit into the processor's caches, and both
+  // sides read from memory.
   const auto records = static_cast<size_t>(Photographs()->num_records());
   const std::vector<std::string> examples(records, std::string(example_bytes, 77));
   std::vector<char> batch(kGlobalBatch * example_bytes);

@@ -115,7 +115,7 @@ void BM_ReadCompressed(benchmark::State& state) {
         },
     });
     // JPEGs do not compress further, so libzstd only copies. Our own copies then take a larger
-    // share of the time, so less is wanted.
+    // share of the time, so the wanted ratio is lower.
     const bool copies = compression == Compression::kZstd;
     bench::ReportRow(state, "of_library",
                      {.figure = absl::StrCat("records of a ", CompressionName(compression),

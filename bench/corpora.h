@@ -1,8 +1,8 @@
 // Data sets for benchmarks: TFRecord shards of tf.train.Example with their indices, made when first
 // asked for and used again afterwards. Each data set has a folder in $SYSTOLE_BENCH_CORPORA
 // (default /tmp/systole-bench-corpora). The folder's name says what decides the content: the
-// numbers of records and shards, and a hash of the first record. How many records there are depends
-// on the amount of work asked for (see rounds.h).
+// numbers of records and shards, and a hash of the first record. The number of records depends on
+// the amount of work that a run does (see rounds.h).
 //
 // Thread-safe, between processes too: while one process makes a corpus, the others wait. If a
 // corpus cannot be made, a message goes to stderr and the program ends with status 2.
@@ -28,8 +28,8 @@ std::vector<std::string> SmallRecordShards();
 constexpr int64_t kSmallRecordBytes = 784;
 
 // Eight shards with 5,120 records (524 MB) in the full run, and with at least 128 (one batch) in
-// any run. Features: blob (102,400 random bytes), label (below 1,000). These are for reading over a
-// network: the work for a record costs little beside its bytes.
+// any run. Features: blob (102,400 random bytes), label (below 1,000). These shards are for reading
+// over a network, because a record costs little work for its size.
 std::vector<std::string> BlobShards();
 constexpr int64_t kBlobBytes = 102'400;
 

@@ -7,11 +7,12 @@
   bench/cost.py build/release build/release            what the admin port costs, and the noise
 
 Each folder has `systole` and `systole-server`. BUILD's server has its admin port open, and is
-scraped every second. BASE's has none. The builds take turns. Each run feeds a fixed number of
-steps from a new server to `systole feed`, and counts the processor time of both, user and system
-(the process clock of the server, getrusage of the client). Prints the medians, and the ratio BUILD
-/ BASE of each round: median, smallest and largest. Processor time depends little on what else the
-machine does, but caches are shared. For figures that you rely on, use a quiet machine.
+scraped every second. BASE's server has no admin port. The builds take turns. In each run a new
+server feeds a fixed number of steps to `systole feed`. The run counts the user and system time of
+the server (by its process clock) and of the client (by getrusage). Prints the medians, and the
+ratio BUILD / BASE of each round: median, smallest and largest. Processor time depends little on
+what else the machine does, but caches are shared. For figures that you rely on, use a quiet
+machine.
 """
 
 import argparse

@@ -20,7 +20,7 @@
 
 namespace systole::bench {
 
-// The server of the corpora. Made by main(), before there are threads.
+// The server of the corpora. main() makes it before there are other threads.
 ObjectServer& TheServer();
 
 // What a feed does with its records: copies them, or decodes photographs.

@@ -238,8 +238,9 @@ class InProcessCommand final : public TimerCommand {
     SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<ValueCache> cache,
                              ValueCache::Create({.memory_bytes = cache_bytes_}));
     StepEngine engine({.threads = static_cast<int>(threads_)});
-    // The stream goes on beyond the last measured step, as a trainer's would. Some steps were made
-    // ahead before the clock starts, and as many are made ahead before it stops: these balance.
+    // The stream goes on beyond the last measured step, as a trainer's would. Some steps are ready
+    // already when the clock starts. About as many are ready when the clock stops, so the two
+    // numbers balance.
     SYSTOLE_ASSIGN_OR_RETURN(
         const std::unique_ptr<StepStream> stream,
         engine.Open(plan, {.count = int64_t{1} << 40, .core_end = NumCoresOf(spec)}, {}, "",
@@ -294,7 +295,7 @@ class ClientCommand final : public TimerCommand {
     JsonWriter json;
     json.BeginObject();
     SYSTOLE_RETURN_IF_ERROR(TimeSteps(AmountOf(spec), server_pid_, next, json));
-    // Reports how the bytes came. run.py checks that they came in the way that run.py asked for.
+    // Reports how the bytes came. run.py checks that they came by the transport in the side's name.
     const FeedClientStats stats = client->stats();
     json.Field("shared_bytes", stats.shared_payload_bytes)
         .Field("compact_steps", stats.compact_steps);

@@ -24,7 +24,7 @@
 //
 #include "hwy/highway.h"
 
-extern "C" void omp_set_num_threads(int threads);  // libgomp's, which oneDNN runs on.
+extern "C" void omp_set_num_threads(int threads);  // Of libgomp, which runs oneDNN's threads.
 
 HWY_BEFORE_NAMESPACE();
 namespace systole::emulator {

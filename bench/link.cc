@@ -79,7 +79,7 @@ struct Direction {
 
   // True if something was read.
   bool Take() {
-    if (held.size() >= kRelayPackets) return false;  // The device drops packets it has no room for.
+    if (held.size() >= kRelayPackets) return false;  // Then the device drops packets.
     Packet packet;
     if (!spare.empty()) {
       packet.bytes = std::move(spare.back());

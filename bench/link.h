@@ -24,10 +24,11 @@ inline constexpr char kGigabitServer[] = "10.77.1.2";
 inline constexpr char kFarServer[] = "10.77.2.2";
 
 // Moves this process into a namespace of its own and starts the server's process in another one.
-// `serve` runs in that process and gets the descriptor of a stream socket. The socket's other end
-// is `control`. The other processes end when this one does. Call it before the process has any
-// other thread.
-//   FailedPrecondition  the machine does not allow it. The message says what to run as root.
+// `serve` runs in the server's process and gets the descriptor of a stream socket. The socket's
+// other end is `control`. The server's process and the relay end when this process ends. REQUIRES:
+// no other thread runs, because this forks.
+//   FailedPrecondition  the machine does not allow namespaces or links. The message says what to
+//                       run as root.
 absl::Status StartBehindLinks(const std::function<void(int control)>& serve, int& control);
 
 }  // namespace systole::bench

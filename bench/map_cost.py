@@ -3,11 +3,10 @@
 
     bench/map_cost.py SHARDS FEATURE [--rounds N]
 
-Reads the feature FEATURE, a number, of each record by a LocalFeed with one thread. Measures the feed
-alone, and then with systole.map and a function that does nothing. The function runs in one thread,
-then in two threads, then in a process. Prints the medians in
-microseconds for each batch, and how much more each way costs than the feed alone. Needs the Python
-package.
+Reads the number FEATURE of each record by a LocalFeed with one thread. Measures the feed alone, and
+then with systole.map and a function that does nothing. The function runs in one thread, then in two
+threads, then in a process. Prints the medians in microseconds for each batch, and how much more
+each way costs than the feed alone. Needs the Python package.
 """
 
 import argparse

@@ -67,7 +67,7 @@ std::unique_ptr<StepEngine> ColdEngine(const std::shared_ptr<const FeedPlan>& ne
   return engine;
 }
 
-// An empty cache of blocks, with room for the blocks of all shards in every round.
+// An empty cache of blocks, with room for the blocks that all rounds read.
 std::shared_ptr<DiskStore> OpenDisk(const TempFolder& folder) {
   absl::StatusOr<std::unique_ptr<DiskStore>> disk =
       DiskStore::Open(folder.path(), int64_t{8} << 30);
@@ -80,8 +80,8 @@ Side FetchAll(BareFetch& bare, const std::vector<FetchRange>& ranges, double byt
   return [&bare, &ranges, bytes] { return Measure(bytes, [&] { bare.Fetch(ranges); }); };
 }
 
-// Asks a BlockReader for blocks in order, as far ahead as its memory goes, and drops each as it
-// comes.
+// Requests blocks of a BlockReader in order, as far ahead as its memory allows, and drops each
+// block when it comes.
 class BlocksInOrder {
  public:
   explicit BlocksInOrder(std::shared_ptr<DiskStore> disk)
@@ -136,8 +136,8 @@ class BlocksInOrder {
   Mutex mu_;
   CondVar changed_;
   bool woken_ ABSL_GUARDED_BY(mu_) = false;        // A request that was refused may succeed now.
-  std::vector<size_t> come_ ABSL_GUARDED_BY(mu_);  // Blocks that have come; their tickets can go.
-  BlockReader reader_;                             // Last: it calls functions that use the rest.
+  std::vector<size_t> come_ ABSL_GUARDED_BY(mu_);  // Blocks that have come: drop their tickets.
+  BlockReader reader_;                             // Last: its callbacks use the other members.
 };
 
 std::vector<double> CpuPerGb(const std::vector<Sample>& samples) {

@@ -39,8 +39,8 @@ using Clock = std::chrono::steady_clock;
 // The bytes of one answer that are sent before the next answer has its turn.
 constexpr int64_t kTurnBytes = 128 << 10;
 constexpr size_t kMostHeadBytes = 64 << 10;
-// The link's rate holds over times longer than this. So it also holds on a busy machine, where the
-// process does not run every millisecond.
+// If the process does not run for a while, the link makes up for at most this much time. So the
+// rate is kept on a busy machine, where the process does not run every millisecond.
 constexpr double kBurstSeconds = 0.02;
 
 struct File {
@@ -196,7 +196,7 @@ class ObjectServer::Loop {
     connection.answers = true;
     connection.left = 0;
     Prepare(request, connection);
-    // All wait equally long, so the list stays sorted.
+    // All answers wait equally long, so the list stays sorted.
     waiting_.emplace_back(Clock::now() + link_.latency, fd);
   }
 

@@ -1,9 +1,10 @@
 // Serves the files of a folder to benchmarks, by plain HTTP/1.1, as if over a link with a latency
-// and a rate. It is a process of its own, so the program that measures does not count its CPU time.
+// and a rate. The server is a process of its own, so the program that measures does not count the
+// server's CPU time.
 //
 // It supports GET, HEAD, one range of bytes, strong ETags and If-Match, on any number of kept
-// connections. Every answer begins after the latency. While an answer waits, others are sent. All
-// bodies share the rate.
+// connections. Every answer begins after the latency. While an answer waits, other answers are
+// sent. All bodies share the rate.
 //
 // Single-thread. If the process cannot be made, the program ends.
 #ifndef SYSTOLE_BENCH_OBJECT_SERVER_H_
@@ -45,7 +46,7 @@ class ObjectServer {
   int64_t requests() const { return shared_->requests; }
 
  private:
-  // Memory of both processes.
+  // Memory that both processes share.
   struct Shared {
     std::atomic<int64_t> bytes_sent = 0;
     std::atomic<int64_t> requests = 0;
