@@ -36,8 +36,8 @@ std::optional<uint64_t> ReceivedOn(int fd) {
 }
 
 // Ends the connection of a socket, unless the owner has closed the socket meanwhile. The descriptor
-// still belongs to the owner, which closes it after it has noticed the end of the connection. Then
-// the peer gets a reset, and no data from the peer wait in the kernel.
+// still belongs to the owner, which closes the socket when it notices the end of the connection.
+// This close sends the peer a reset and drops the peer's data that wait in the kernel.
 void CutOff(int fd, uint64_t cookie) {
   const OwnedFd held(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!held.ok() || SocketCookie(held.get()) != cookie) return;
@@ -81,8 +81,9 @@ void ReceiveMeter::CallEnds(int64_t ahead_bytes, bool given_up) {
   --open_;
   if (!given_up) return Settle(ahead_bytes);
   given_up_.push_back({.at = begun_, .ahead_bytes = ahead_bytes});
-  // A server that never answers must not be allowed more and more bytes. While one direction was
-  // blocked, at most twice as many calls can have been given up as were ever under way at once.
+  // A server that never answers must not be allowed more and more bytes, so the list has a limit.
+  // An honest server stays below it: even if one direction of the connection is blocked, at most
+  // twice as many calls can be on the list as were ever under way at once.
   if (given_up_.size() > 2 * most_open_) {
     Settle(given_up_.front().ahead_bytes);
     given_up_.pop_front();
@@ -101,8 +102,9 @@ int64_t ReceiveMeter::overruns() const {
 
 void ReceiveMeter::Look() {
   MutexLock lock(mu_);
-  // The time is read before the sockets' counts of bytes received, and the lock keeps the sum of
-  // the bytes taken as it was. So all bytes taken are among those received.
+  // The time is read before the sockets' counts of bytes received. While the lock is held, the sum
+  // of the bytes taken cannot grow. So all bytes in that sum are also in the counts of bytes
+  // received.
   const int64_t idle_seconds = (clock_() - idle_until_) / absl::Seconds(1);
   idle_until_ += absl::Seconds(idle_seconds);
   int64_t received_bytes = 0;
@@ -116,7 +118,7 @@ void ReceiveMeter::Look() {
     socket->received = *received;
     ++socket;
   }
-  // Never below 0: a server must not save up what it did not send and send it all at once later.
+  // Never below 0: otherwise a server could send little for a while, and then more than allowed.
   unaccounted_bytes_ = std::max<int64_t>(0, unaccounted_bytes_ + received_bytes - accounted_bytes_ -
                                                 idle_seconds * kIdleBytesPerSecond);
   accounted_bytes_ = 0;

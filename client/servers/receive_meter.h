@@ -1,15 +1,16 @@
-// Bounds what a server may send a client, and hangs up on a server that sends more.
+// Bounds how many bytes a server may send a client. If a server sends more, its connections are
+// closed.
 //
 // gRPC 1.51 takes a whole message, up to the 4 GiB that a server can announce, before it looks at
 // its limit. It also takes any number of headers, and any number of frames that belong to no call.
 // So the client counts, below TLS and HTTP/2, the bytes that came in on the connections of a link
-// (server_link.h). It closes these connections when there are more bytes than
+// (server_link.h). It closes these connections when more bytes have come in than the sum of
 //
-//   what was asked for: for each call under way, what gRPC lets a server send ahead of its reader
+//   what was asked for: for each call under way, what gRPC lets a server send ahead of the reader
 //   + what the client has taken, plus an eighth of it, plus 1 KiB for each message (frames, TLS)
 //   + kUnaskedBytes.
 //
-// An honest server never sends more, however slow the client, the network or the counting is. The
+// An honest server never sends more, however slow the client, the network or this count is. The
 // bytes taken are summed up before the bytes received, so all bytes taken are among those received.
 // A call that the client gave up counts as under way while the server may not know of its end yet.
 //
@@ -80,9 +81,9 @@ class ReceiveMeter {
   const MonotonicClock clock_;
   mutable Mutex mu_;
   std::vector<Socket> sockets_ ABSL_GUARDED_BY(mu_);
-  uint64_t begun_ ABSL_GUARDED_BY(mu_) = 0;            // Calls so far.
+  uint64_t begun_ ABSL_GUARDED_BY(mu_) = 0;            // Calls begun so far.
   size_t open_ ABSL_GUARDED_BY(mu_) = 0;               // Calls that have not ended.
-  size_t most_open_ ABSL_GUARDED_BY(mu_) = 0;          // The most at the same time, so far.
+  size_t most_open_ ABSL_GUARDED_BY(mu_) = 0;          // The highest open_ so far.
   std::deque<GivenUp> given_up_ ABSL_GUARDED_BY(mu_);  // In the order of `at`.
   int64_t asked_bytes_ ABSL_GUARDED_BY(mu_) = 0;       // For the calls under way.
   // Bytes received up to the last look, less those that were accounted for by then.
@@ -92,7 +93,7 @@ class ReceiveMeter {
   int64_t overruns_ ABSL_GUARDED_BY(mu_) = 0;  // How often the connections were closed.
 };
 
-// A call that the meter counts. Lives as long as a server may send bytes for the call.
+// A call that the meter counts. The object lives as long as a server may send bytes for the call.
 class MeteredCall {
  public:
   // `ahead_bytes`: the bytes that may come before the first message is taken; kStreamAheadBytes for
@@ -102,7 +103,7 @@ class MeteredCall {
   MeteredCall(const MeteredCall&) = delete;
   MeteredCall& operator=(const MeteredCall&) = delete;
 
-  // A message of `bytes` was taken.
+  // Counts a taken message of `bytes` bytes.
   void Took(int64_t bytes) { meter_->CallTook(number_, bytes); }
   // The call has ended with `status`. Call this at most once. Returns `status` or, instead of it,
   //   Internal  the meter ended the call, because the server sent too much.
@@ -122,7 +123,7 @@ class ReceiveWatch {
   ReceiveWatch();
   ~ReceiveWatch();
 
-  // Watches `meter` from now on, as long as something else holds it.
+  // Watches `meter` from now on, until nothing else holds a reference to it.
   void Add(const std::shared_ptr<ReceiveMeter>& meter) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

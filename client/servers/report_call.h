@@ -24,7 +24,7 @@ class ReportCall {
   // destroyed from then on, but not in `done` itself.
   ReportCall(v1::TrainerReport report, std::function<void(absl::Status)> done);
 
-  // If the server does not answer soon, the call ends with DeadlineExceeded.
+  // If the server does not answer within 5 s, the call ends with DeadlineExceeded.
   void Start(ServerLink& link);
   // Makes `done` run soon, with Cancelled.
   void Cancel() { context_.TryCancel(); }

@@ -184,7 +184,7 @@ absl::Status CheckIdentity(const v1::FeedIdentity& identity) {
 }
 
 absl::Status CheckCount(const FieldDescriptor& field, double value) {
-  // This form of the comparison also refuses NaN.
+  // Every comparison with NaN is false, so this condition also refuses NaN.
   if (value >= 0 && value <= static_cast<double>(kMaxCount)) return absl::OkStatus();
   return Refuse(absl::StrCat(field.containing_type()->name(), ".", field.name(), " is ", value,
                              ", want 0 to ", kMaxCount));

@@ -1,7 +1,7 @@
 // The one place that checks a server's answers before the client relies on them. A server may be
-// broken, hostile or a foreign program. So no answer may crash the client, decide an allocation, or
-// reach a terminal unescaped. (Chunks are checked one by one: proto/framing/chunk.h and
-// client/lanes/lane_cursor.h. Error messages are made fit to print by
+// broken, hostile or a foreign program. So no answer may crash the client, decide how much memory
+// is allocated, or reach a terminal unescaped. (Chunks are checked one by one:
+// proto/framing/chunk.h and client/lanes/lane_cursor.h. Error messages are made fit to print by
 // proto/framing/status_bridge.h.)
 //
 // Thread-safe: no state.
@@ -20,13 +20,14 @@
 namespace systole {
 
 // The largest answer to ResolveFeed that gRPC accepts, in bytes: twice what the 65 tensors of a
-// feed need if each has a table of 8 channels. Lists of shards and of damaged records may be as
-// large as a chunk's message.
+// feed need if each has a table of 8 channels. Answers with lists of shards and of damaged records
+// have a larger limit, that of a chunk's message.
 inline constexpr int kMaxFeedAnswerBytes = 1 << 20;
 // The largest answer to ReportTrainer that the client accepts. The answer is empty today.
 inline constexpr int kMaxReportAnswerBytes = 1 << 10;
 
-// Larger counts and sizes are taken for mistakes. Sums of a few smaller numbers do not overflow.
+// Answers with larger counts or sizes are refused. Sums of a few numbers up to this one do not
+// overflow.
 inline constexpr int64_t kMaxCount = int64_t{1} << 60;
 
 // Checks that `answer` can be what `spec` yields. Its tensors must be the spec's outputs and

@@ -50,8 +50,7 @@ grpc::ChannelArguments ChannelArgs(const std::string& server_name,
   args.SetServiceConfigJSON(ServiceConfig());
   // The receiver announces how large frames may be. The default, 16 KiB, costs a third of the rate.
   args.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 4 << 20);
-  // Otherwise channels to one address would share a socket, and with it the failures of a
-  // connection.
+  // Without this, all channels to one address would share a socket, and fail together with it.
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // Pings find a host that has vanished. They are rare enough that no server refuses them while it
   // sends data. Our server also allows them while no client reads.
@@ -59,8 +58,8 @@ grpc::ChannelArguments ChannelArgs(const std::string& server_name,
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // The schedule decides when to try again (client/schedule), so gRPC's own pauses are short. In a
-  // pause, by default 1 s to 2 min, gRPC fails calls without asking the server. The minimum is also
-  // how long one connection attempt may take.
+  // pause, by default 1 s to 2 min, gRPC fails calls without asking the server. The shortest pause
+  // is also the time limit of one connection attempt.
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
@@ -99,7 +98,8 @@ absl::Status CheckServerAddress(absl::string_view address) {
       return absl::OkStatus();
     }
   }
-  // A person may have given shards in place of a server. Their address may hold secrets.
+  // A person may have given the address of shards in place of a server's. That address may hold
+  // secrets.
   const std::string shown = MayHoldSecrets(address) ? ShownAddress(address) : std::string(address);
   return absl::InvalidArgumentError(absl::StrCat("server address '", shown,
                                                  "': want HOST:PORT or unix:PATH, such as "

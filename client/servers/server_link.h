@@ -48,7 +48,7 @@ class ServerLink {
   // Whether the address shows that the server is reached without a network.
   bool is_same_host() const;
   // The channel for a call that begins now. Reads the TLS files. If they have changed, the channel
-  // is new, and running calls keep the old one. This must not run in a gRPC callback either.
+  // is new, and running calls keep the old one. Must not be called in a gRPC callback.
   std::shared_ptr<grpc::Channel> channel() ABSL_LOCKS_EXCLUDED(mu_);
   // The meter for the calls on this link's channels. Each call is a MeteredCall.
   const std::shared_ptr<ReceiveMeter>& meter() const { return meter_; }
@@ -59,9 +59,10 @@ class ServerLink {
   // Adds the trace to a call that has not begun.
   void AddTrace(grpc::ClientContext& context) const { trace_.AddTo(context); }
 
-  // A connection for the shared memory of one stream. Null if the stream has to come as bytes. The
-  // reason is that the server is not on this machine, belongs to another user, or does not share
-  // its memory, or that this client does not share (StopSharing(), or its options).
+  // A connection for the shared memory of one stream. Null if the stream has to come as bytes. This
+  // is the case if the server is not on this machine, belongs to another user, or does not share
+  // its memory. It is also the case if this client must not share memory (StopSharing(), or its
+  // options).
   std::unique_ptr<SlotReader> OpenSlots() ABSL_LOCKS_EXCLUDED(mu_);
   // From now on every stream comes as bytes. `why` is the reason.
   void StopSharing(absl::string_view why) ABSL_LOCKS_EXCLUDED(mu_);

@@ -23,8 +23,8 @@
 
 namespace systole {
 
-// The most servers in a list. It also bounds the addresses that a name or a file may give. A feed
-// uses only a few of them.
+// The most servers in a list. A name or a file may not give more addresses either. A feed uses only
+// a few of them.
 inline constexpr size_t kMaxServers = 4096;
 // The largest file of addresses, in bytes.
 inline constexpr int64_t kMaxServerFileBytes = 256 << 10;
@@ -41,8 +41,8 @@ class ServerList {
   // The present addresses, each once: 1 to kMaxServers of them. Looking up a name waits for the
   // name service.
   //   Unavailable         a name has no address now; the error contains the name.
-  //   InvalidArgument     a file has a line that is not an address, or no address at all; names
-  //                       the file and the line.
+  //   InvalidArgument     a file has a line that is not an address, or no address at all; the error
+  //                       names the file and the line.
   //   ResourceExhausted   there are more than kMaxServers addresses, or a file is too large.
   //   other codes         a file cannot be read.
   absl::StatusOr<std::vector<std::string>> Read() const;

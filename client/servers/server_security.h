@@ -24,7 +24,7 @@ struct ServerSecurity {
   bool tls = false;
   // The CAs that sign the servers' certificates; empty: the system's.
   std::string ca_file;
-  // This client's certificate and its key. Both or none.
+  // This client's certificate and its key. Give both files or none.
   std::string certificate_file;
   std::string key_file;
   // The name that the servers' certificates are for; empty: the name in their addresses.
@@ -78,8 +78,8 @@ class ChannelSecurity {
   // The name to check instead of the name in the address; empty: none.
   const std::string& server_name() const { return security_.server_name; }
 
-  // Adds the token, if there is one, to a call to `address`, unless that would send it in plain
-  // text over a network. If the file cannot be read any more, the last token is used.
+  // Adds the token, if there is one, to a call to `address`. Leaves the token out if it would go
+  // over a network in plain text. If the file cannot be read any more, the last token is used.
   void AddToken(absl::string_view address, grpc::ClientContext& context) const
       ABSL_LOCKS_EXCLUDED(mu_);
 

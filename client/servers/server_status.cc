@@ -69,7 +69,8 @@ absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
   if (absl::IsUnavailable(status) && !IsRefused(status)) {
     const absl::Status first = std::move(status);
     status = AskOnce(link, request, /*wait_for_it=*/true, deadline, call, response);
-    // gRPC's error for a passed deadline does not say why no answer came. The first error does.
+    // gRPC's error for a passed deadline does not say why no answer came. The first attempt's error
+    // says why.
     if (absl::IsDeadlineExceeded(status)) status = first;
   }
   if (status.ok()) status = CleanAnswer(response);

@@ -33,7 +33,7 @@ namespace systole {
 namespace {
 
 struct Observer {
-  grpc_socket_mutator base;  // Must be first: gRPC hands back its address.
+  grpc_socket_mutator base;  // Must be first: gRPC passes us the address of `base`.
   std::function<void(int fd)> seen;
 };
 
