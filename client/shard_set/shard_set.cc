@@ -66,9 +66,9 @@ ShardSet::ShardSet(const std::string& prefix)
 
 absl::StatusOr<ShardSet> ShardSet::Create(const std::string& prefix) {
   ShardSet set(prefix);
-  // Checks that the store can be written. The sink is dropped at once, so it leaves nothing. A
-  // folder of this machine cannot be checked like this: its manifest may exist already, or the
-  // folder may be missing.
+  // Checks that the store can be written. The sink is destroyed at once, without a Close(), so no
+  // object is made. A folder of this machine cannot be checked like this: its manifest may exist
+  // already, or the folder may be missing.
   if (!set.is_local_) SYSTOLE_RETURN_IF_ERROR(CreateStored(set.manifest_path_).status());
   return set;
 }

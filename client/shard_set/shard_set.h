@@ -1,6 +1,6 @@
-// A set of shards that is written: `PREFIX-..tfrecord`, with a manifest `PREFIX.manifest` beside
-// them, in a folder of this machine or in a bucket. `systole pack` and Python's systole.write write
-// such sets.
+// A set of shards that this process writes: `PREFIX-..tfrecord`, with a manifest `PREFIX.manifest`
+// beside them, in a folder of this machine or in a bucket. `systole pack` and Python's
+// systole.write write such sets.
 //
 // Thread-compatible; calls of CreateShard() may be concurrent.
 #ifndef SYSTOLE_CLIENT_SHARD_SET_SHARD_SET_H_
@@ -39,8 +39,8 @@ class ShardSet {
 
   // Makes the folder, and removes unfinished files of `shards` that a killed run left.
   // AlreadyExists if the folder has shards of this prefix that are not among `shards`: a glob over
-  // the prefix would match a mixture. `of_set` gets the part of a file's name after "PREFIX-", and
-  // returns whether a shard of this prefix may have this name.
+  // the prefix would match the shards of two sets. `of_set` gets the part of a file's name after
+  // "PREFIX-", and returns whether a shard of this prefix may have this name.
   absl::Status MakeRoomFor(const std::vector<std::string>& shards,
                            absl::FunctionRef<bool(absl::string_view rest)> of_set) const;
 
@@ -55,7 +55,7 @@ class ShardSet {
   static bool MayBeThere(const absl::Status& closed);
 
   // Writes a file of the set as a whole. In a bucket, `may_be_there` says afterwards whether the
-  // file may be there. On this machine `may_be_there` is left alone.
+  // file may be there. For a set on this machine, `may_be_there` is not changed.
   absl::Status WriteWhole(const std::string& path, absl::string_view text,
                           bool& may_be_there) const;
   absl::Status WriteManifest(absl::Span<const ShardCount> shards);
@@ -68,7 +68,7 @@ class ShardSet {
     absl::Status outage;             // The error of a server that did not answer.
   };
   // Removes the shards, and in a bucket the manifest that WriteManifest() wrote. Goes on even if
-  // the thread is interrupted. If a server does not answer, it is not asked again.
+  // the thread is interrupted. If a server does not answer, no further request is sent to it.
   Leftover Remove(absl::Span<const ShardCount> shards) const;
   // `error`, the reason for the removal, with a list of `left`, the files that are left.
   static absl::Status WithLeft(const absl::Status& error, std::vector<std::string> left);

@@ -18,7 +18,7 @@ constexpr int64_t kChunkBytes = 256 << 10;
 constexpr int64_t kBytesOfRecord = 64;
 // Waits are cut into turns of this length.
 constexpr absl::Duration kTurn = absl::Milliseconds(50);
-// How long threads may go on with their requests after a failure: 10 seconds.
+// For how many turns threads may go on with their requests after a failure: 10 seconds in all.
 constexpr int kTurnsToEnd = 200;
 
 absl::Status CheckOptions(const ShardSet& set, const ShardSetOptions& options) {

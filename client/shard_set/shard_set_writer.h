@@ -62,8 +62,8 @@ class ShardSetWriter {
   ShardSetWriter(const ShardSetWriter&) = delete;
   ShardSetWriter& operator=(const ShardSetWriter&) = delete;
 
-  // Takes a record. Does not wait. Hands records to the threads in groups. From the first error of
-  // a thread on, each hand-over returns this error.
+  // Takes a record. Does not wait. Hands records to the threads in groups. After a thread has
+  // failed, each Add() that hands over a group returns the first error of a thread.
   absl::Status Add(std::string record) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits until fewer than kMaxWaitingBytes bytes of records wait, or a thread has failed, but for
   // at most `at_most`. Returns whether Add() may be called now. Without these calls, all records
@@ -87,7 +87,7 @@ class ShardSetWriter {
  private:
   // Records of the shards of one thread, in order.
   struct Chunk {
-    std::vector<std::pair<int64_t, std::string>> records;  // By shard.
+    std::vector<std::pair<int64_t, std::string>> records;  // A shard's number, and a record.
     int64_t bytes = 0;
   };
 
@@ -126,8 +126,9 @@ class ShardSetWriter {
   const size_t threads_;
   InterruptFlag unwanted_;
   int64_t records_ = 0;
-  std::vector<Chunk> gathered_;  // By thread: what is not handed over yet.
-  // By shard. Only the shard's thread uses it, and Finish() after the threads have ended.
+  std::vector<Chunk> gathered_;  // By thread: records that are not handed over yet.
+  // By shard. A writer is used only by its shard's thread, and by Finish() after the threads have
+  // ended.
   std::vector<std::optional<RecordWriter>> writers_;
 
   Mutex mu_;

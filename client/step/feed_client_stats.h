@@ -56,8 +56,8 @@ struct FeedClientStats {
   // address. Empty: all were shared, or no server has a "unix:PATH" address.
   std::string not_shared;
 
-  // The trainer got `step`, for which it had waited this long. Call it for every step but the
-  // trainer's first.
+  // Counts that the trainer waited for `step`, and for how long. Call this for every step that the
+  // trainer got, except its first.
   void AddWait(int64_t step, absl::Duration waited) {
     step_waits.Add(waited);
     if (waited <= longest_wait) return;

@@ -30,7 +30,8 @@ struct WantedSteps {
 // InvalidArgument if a number is out of range; names the field.
 absl::Status CheckWantedSteps(const WantedSteps& wanted);
 
-// InvalidArgument unless [core_begin, core_end) lies inside [0, num_cores), or both are 0: all.
+// InvalidArgument unless [core_begin, core_end) lies inside [0, num_cores). If both are 0, they
+// mean all cores.
 absl::Status CheckWantedCores(int core_begin, int core_end, int num_cores);
 
 // The step after the last one wanted; kNoEnd if there is no last one. `total_steps` and

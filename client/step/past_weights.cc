@@ -18,13 +18,14 @@
 namespace systole {
 namespace {
 
-// The turn at which a change begins if its step is one of `steps`.
+// The turn at which the change at `place` begins. If `place` is a step, the step begins where
+// `steps` has it.
 absl::uint128 TurnOf(const ChangePlace& place, const Order& steps) {
   return place.by_example ? place.turn : TurnsBefore(steps, PositionBefore(steps, place.number));
 }
 
-// Whether the token's feed changed its weights where `order` would change them with the steps of
-// `steps`.
+// Whether the token's feed changed its weights at the turns at which `order` would change them if
+// its steps began where those of `steps` begin.
 bool HasPastOf(const ResumeToken& token, const Order& order, const Order& steps) {
   const absl::uint128 end = TurnsBefore(order, token.position);
   std::vector<absl::uint128> turns;
@@ -45,8 +46,8 @@ bool HasStepAt(const ResumeToken& token, const Order& steps) {
 }
 
 // `order` with the one global batch that gives it the token's past. Nullopt if no batch does.
-// Nullopt also if several batches do, because with each of them the later changes would begin at
-// other examples.
+// The result is also nullopt if several batches do: the examples at which later changes begin would
+// depend on the batch chosen.
 std::optional<Order> WithThePastOf(const ResumeToken& token, const Order& order) {
   if (order.spec().mixture == nullptr || token.weight_changes.empty()) return std::nullopt;
   OrderSpec spec = order.spec();

@@ -18,9 +18,9 @@ namespace systole {
 inline constexpr int64_t kMaxBatchFound = int64_t{1} << 16;
 
 // Says which change of the weights before the token's position differs between the token's feed and
-// a feed in `order`, and what to do. Empty if no change differs. Perhaps only the global batch
-// differs, and the steps of the changes therefore begin at other examples. If exactly one batch
-// gives the token's past, the text names these examples.
+// a feed in `order`, and what to do. Empty if no change differs. Changes at the same steps may
+// differ because the token's feed had another global batch, so that its steps began at other
+// examples. If exactly one batch gives the token's past, the text names these examples.
 // REQUIRES: both feeds have the same dataset.
 std::string DifferentPast(const ResumeToken& token, const Order& order);
 

@@ -24,7 +24,7 @@ absl::StatusOr<RaggedRows> RaggedRowsOf(const Step& step, int core, absl::string
   if (index < 0 || length_index < 0) return NoSuchOutput(name);
   const TensorSpec& spec = layout.tensors()[static_cast<size_t>(index)].spec;
   const TensorView lengths = step.Tensor(core, length_index);
-  // Another output may have the name of a length by chance.
+  // The output with the lengths' name may be another output, which has this name by chance.
   if (spec.shape.size() < 2 || lengths.dtype != DType::kInt32 || lengths.shape.size() != 1) {
     return NoSuchOutput(name);
   }

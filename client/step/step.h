@@ -1,5 +1,5 @@
-// One step of a feed in the trainer's memory, in one block. StepPlacement says where its tensors
-// stand.
+// One step of a feed in the trainer's memory, in one block. StepPlacement says where the tensors
+// stand in the block.
 //
 // Thread-compatible. Owns its memory, and gives it back to the client when destroyed. A Step may
 // outlive the client.

@@ -13,8 +13,8 @@
 
 namespace systole {
 
-// Unlike Histogram, this class has plain numbers. A feed holds a lock anyway when it adds a wait,
-// and when it copies its numbers.
+// Unlike Histogram, this class has plain numbers, which threads may not share without a lock. A
+// feed holds a lock anyway when it adds a wait and when it copies its numbers.
 class StepWaits {
  public:
   // In seconds. A wait up to the first bound counts as hardly waiting (client/verdict). The last
@@ -22,7 +22,7 @@ class StepWaits {
   static constexpr std::array<double, 14> kBounds = {50e-6, 200e-6, 0.001, 0.002, 0.005, 0.01, 0.02,
                                                      0.05,  0.1,    0.5,   2,     10,    60,   600};
 
-  // A negative wait counts as none.
+  // A negative wait counts as 0.
   void Add(absl::Duration waited);
   HistogramReading Read() const;
 

@@ -43,8 +43,8 @@ struct FeedVerdict {
   double share = 0;
   // kDecode: the tensor of the output that costs most to make. -1: not known.
   int output = -1;
-  // The number of the operation that costs most, among the output's transforms. A server says it,
-  // so it may be any number. -1: not known.
+  // The number of the operation that costs most, among the output's transforms. The number comes
+  // from a server, so it may be any number. -1: not known.
   int operation = -1;
 };
 

@@ -8,8 +8,8 @@
 // step waits for its last slice. So where stages of two slices fall on the same time, the stages of
 // the later slice count. But a slice may be done before the slice ahead of it has arrived in full.
 // Then the finished slice only waited for the slice ahead of it, and its own stages held up
-// nothing. A moment in no span belongs to no stage. An example is the time in which the request is
-// on its way.
+// nothing. A moment that lies in no span belongs to no stage. For example, there is no span for the
+// time in which the request is on its way.
 //
 // All times are since one fixed moment. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_VERDICT_STEP_SPANS_H_
@@ -66,8 +66,8 @@ class StepSpans {
 
   Spans spans_;
   bool in_slice_ = false;
-  absl::Duration arrived_;                          // The slice's first chunk.
-  absl::Duration handled_;                          // Spent in this process for its chunks.
+  absl::Duration arrived_;                          // When the slice's first chunk arrived.
+  absl::Duration handled_;                          // Time that this process spent on its chunks.
   absl::Duration end_ = -absl::InfiniteDuration();  // When the last chunk was handled.
 };
 

@@ -60,7 +60,7 @@ class WaitShares {
     // Waited for kDecode, by tensor.
     struct Output {
       double seconds = 0;
-      int operation = -1;  // The last one that was said to cost most.
+      int operation = -1;  // The operation that was last named as the costliest.
     };
     std::vector<Output> outputs;
 
