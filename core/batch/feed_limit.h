@@ -1,4 +1,4 @@
-// Names what limits a feed's speed. Clients find this out and tell it to servers.
+// Names what limits a feed's speed. Clients find out the limit and report it to servers.
 // client/verdict/README.md says what each answer means.
 //
 // Thread-safe: no state.
@@ -13,13 +13,13 @@
 namespace systole {
 
 enum class FeedLimit {
-  kUnknown,  // Too early to say, or servers of an older release do not say it.
+  kUnknown,  // Too early to say, or the servers' release is too old to send stage times.
   kStorage,
   kDecode,
   kWire,
   kClient,
   kTrainer,  // Steps wait for the trainer.
-  kNothing,  // The trainer hardly waits, but no steps wait for it either: both are equally fast.
+  kNothing,  // The trainer hardly waits, but no steps wait for it either: equal speeds.
 };
 inline constexpr size_t kNumFeedLimits = 7;
 

@@ -58,7 +58,8 @@ struct SliceTensor {
   // The shape of one example, and its bytes: without the batch, and without the padding of tiles.
   std::vector<int64_t> example_shape() const;
   int64_t example_bytes() const;
-  // Bytes of all examples. Only in tiles is spec.num_bytes() larger.
+  // Bytes of all examples. In tiles, spec.num_bytes() also counts the padding; otherwise it is
+  // equal.
   int64_t useful_bytes() const { return example_bytes() * per_core_batch(); }
 
   // Calls visit(offset, bytes) for each piece of an example, in the order of the example's
@@ -79,7 +80,8 @@ class SliceLayout {
   //                    a rank of 0, a batch axis that is neither the first nor the last, tiles of a
   //                    type other than bfloat16 or of a shape other than TiledShape(), a dimension
   //                    below 1, tensors with different batches, or more than kMaxSliceBytes in all.
-  //                    Descriptions from a peer are checked here before they decide an allocation.
+  //                    Descriptions from a peer are checked here before memory is allocated for
+  //                    them.
   static absl::StatusOr<SliceLayout> Create(std::vector<SliceTensor> tensors);
 
   // An empty layout, to assign to.
@@ -128,9 +130,9 @@ void ClearExample(const SliceTensor& tensor, int64_t slot, uint8_t* values);
 // tiles. REQUIRES: sizes fit.
 void PlaceExample(const SliceTensor& tensor, int64_t slot, const uint8_t* example, uint8_t* slice);
 
-// XXH3-128 (32 hex digits) over the tensors of a slice, sorted by name. For each tensor it covers
-// the length of its name, the name, dtype, rank, dimensions and bytes. Numbers are 8 bytes, least
-// significant first.
+// XXH3-128 (32 hex digits) over the tensors of a slice, sorted by name. For each tensor, the hash
+// covers the length of the name, the name, dtype, rank, dimensions and bytes. Numbers are 8 bytes,
+// least significant first.
 std::string SliceDigest(const SliceLayout& layout, const uint8_t* slice);
 
 // The same hash over the place of one example. The shapes lack the batch dimension. For tiles,

@@ -17,7 +17,7 @@ struct CacheKey {
   friend bool operator==(const CacheKey&, const CacheKey&) = default;
 };
 
-// Keys are hashes already.
+// Returns a part of the key, which is a hash already.
 struct CacheKeyHash {
   size_t operator()(const CacheKey& key) const { return static_cast<size_t>(key.low); }
 };

@@ -93,7 +93,8 @@ absl::StatusOr<std::unique_ptr<DiskStore>> DiskStore::Open(const std::string& fo
 }
 
 DiskStore::~DiskStore() {
-  // A forked child has a copy of the descriptor, and would go on holding the lock.
+  // Closing the descriptor would not be enough: the copy of the descriptor in a forked child would
+  // keep the lock.
   if (process_ == ::getpid()) ::flock(lock_.get(), LOCK_UN);
 }
 

@@ -4,8 +4,8 @@
 // records fit, a cache that always makes room for new values loses each record before it is needed
 // again. So this set fills up and then stays as it is. If half of the records fit, half of the
 // look-ups find a value. Each look-up names its user, and a value belongs to the user that found it
-// last. A user that has asked for nothing during many look-ups of others counts as gone. Its values
-// then make room for values of others.
+// last. A user that has looked up nothing during many look-ups by other users counts as gone. Its
+// values then make room for the values of other users.
 //
 // Thread-compatible. Knows keys and sizes, not the values.
 #ifndef SYSTOLE_CORE_CACHE_KEPT_SET_H_
@@ -23,8 +23,8 @@ namespace systole {
 
 class KeptSet {
  public:
-  // A user counts as gone after this many look-ups of others, or twice the number of kept values,
-  // whichever is more.
+  // A user counts as gone after this many look-ups by other users, or after twice as many look-ups
+  // as there are kept values, whichever is more.
   static constexpr int64_t kIdleLookUps = 10'000;
   // The user of values that no feed has asked for yet, such as those found on disk at the start.
   static constexpr uint64_t kNobody = 0;

@@ -55,16 +55,16 @@ class ValueCache {
   // The errors of DiskStore::Open().
   static absl::StatusOr<std::unique_ptr<ValueCache>> Create(const ValueCacheOptions& options);
 
-  // The value; null if it is not kept. `user` is a number for the feed that asks. The number
-  // differs between feeds of different data or values, and is never KeptSet::kNobody. For kDisk,
-  // Find() looks in memory first. A value that was read from disk is kept in memory too, if there
-  // is room.
+  // The value; null if it is not kept. `user` is the number of the feed that needs the value. Feeds
+  // with different data or values have different numbers. No feed has the number KeptSet::kNobody.
+  // For kDisk, Find() looks in memory first. A value that was read from disk is kept in memory too,
+  // if there is room.
   CachedValue Find(const CacheKey& key, CacheStore store, uint64_t user);
   // Looks only in memory. Does not count the look-up if it finds nothing.
   CachedValue FindInMemory(const CacheKey& key, uint64_t user) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whether a value of this many bytes would be kept now. Ask before you do work that helps only if
-  // the value is kept.
+  // Whether a value of this many bytes would be kept now. Call Admits() before work that helps only
+  // if the value is kept.
   bool Admits(int64_t bytes, CacheStore store) const;
 
   // How many values of this many bytes an empty cache would keep. The answer never changes, so a

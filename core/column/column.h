@@ -29,8 +29,8 @@ struct ColumnFacts {
   int64_t first_int64 = -1;
   int64_t first_long = -1;  // A list of two values or more.
 
-  // Whether values can be compared: no record has two values or bytes, and all numbers are of one
-  // kind.
+  // Whether values can be compared: no record has bytes or more than one value, and all numbers are
+  // of one kind.
   bool has_values() const {
     return first_bytes < 0 && first_long < 0 && (first_float < 0 || first_int64 < 0);
   }

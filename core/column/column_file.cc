@@ -26,7 +26,7 @@ absl::Status Wrong(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("file of a column ", what));
 }
 
-// The bytes of a value: 0 if the column has none.
+// The size of one value in bytes. 0 if the column has no values.
 uint64_t ValueBytes(const ColumnFacts& facts) {
   if (!facts.has_values()) return 0;
   return facts.first_int64 >= 0 ? 8 : facts.first_float >= 0 ? 4 : 0;

@@ -8,9 +8,9 @@
 // lengths differ, the lengths come first, 4 bytes each. Then come the values, 8 bytes each for
 // int64s and 4 for floats.
 //
-// The file is tied to the content of the shard, not to the state of a file. So it holds for every
-// copy of the shard, and for shards that are not open yet. An index tells from the state of a file
-// which content the file has.
+// A column's file belongs to the content of the shard, not to the present state of the shard's
+// file. So it holds for every copy of the shard, and for shards that are not open yet. An index
+// says which content the shard's file has in its present state.
 //
 // Each column has a file of its own, so that processes that note different columns of a shard at
 // once never replace each other's files. Processes that note the same column write the same bytes.

@@ -51,8 +51,8 @@ using GetColumn = absl::FunctionRef<absl::StatusOr<Column>(const std::string& fe
 // Which of the records meet the condition: bit i % 64 of word i / 64 for record i. Calls `get` for
 // each of FeaturesOf(condition), in order, and holds one column at a time. Besides this column,
 // takes one bit of memory for each record and test. REQUIRES: all columns are of the same records.
-// If the values of a feature are tested and its facts are not has_values(), the result is of no
-// use.
+// If the condition tests values of a feature for which facts.has_values() is false, the result has
+// no meaning.
 //   Cancelled  InterruptRequested().
 // Also the errors of `get`.
 absl::StatusOr<std::vector<uint64_t>> RecordsThatMeet(const Condition& condition, GetColumn get);
