@@ -202,10 +202,10 @@ absl::Status CheckSameLists(const v1::ResolveFeedResponse& answer,
   for (int i = 0; i < first.where_hashes_size(); ++i) {
     if (answer.where_hashes(i) == first.where_hashes(i)) continue;
     return absl::FailedPreconditionError(absl::StrFormat(
-        "the server has other records for `where` number %d of the spec than the server that "
-        "answered first: %d of hash %016x, want %d of hash %016x. Its columns were noted when "
-        "other records "
-        "were damaged; note them anew for every server: %s",
+        "for `where` number %d of the spec, the server finds other records than the server that "
+        "answered first: %d of hash %016x, want %d of hash %016x. The columns of the two servers "
+        "were noted while different records were damaged; note the columns anew for every server: "
+        "%s",
         i, answer.where_records(i), answer.where_hashes(i), first.where_records(i),
         first.where_hashes(i), NoteAnewCommand(spec)));
   }

@@ -100,7 +100,7 @@ std::string DifferentPast(const ResumeToken& token, const Order& order) {
                                        : "that the token's feed did not have",
                         ". Weights may change where the token was taken, ",
                         PositionText(order, token.position),
-                        ", or later; earlier ones must stay as they were. ", Remedy(token, order));
+                        ", or later; earlier changes must stay the same. ", Remedy(token, order));
   }
   if (i == old.size()) return "";
   return absl::StrCat("the past differs: before the token was taken, ",
