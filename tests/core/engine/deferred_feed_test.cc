@@ -62,7 +62,7 @@ class DeferredFeedTest : public testing::Test {
     return unread;
   }
 
-  // A dataset of which most shards are not open.
+  // A dataset most of whose shards are not open.
   std::shared_ptr<Dataset> OpenDeferred() const {
     const std::shared_ptr<Dataset> first = Open();
     EXPECT_EQ(Unread(*first), 0);
@@ -137,7 +137,7 @@ TEST_F(DeferredFeedTest, AnIndexThatIsGoneIsMadeAnewWhenTheShardIsRead) {
 }
 
 TEST_F(DeferredFeedTest, DamageThatTheIndexDoesNotKnowIsMaskedAsEver) {
-  // The payload of a record; a scan reads no payloads.
+  // Damages the payload of a record. A scan does not read payloads.
   Bucket().Put(KeyOf(10), WithFlippedBit(shards_[10], shards_[10].size() * 4));
   const std::shared_ptr<Dataset> open = Open();
   const std::shared_ptr<Dataset> deferred = Open();
@@ -178,8 +178,8 @@ TEST_F(DeferredFeedTest, AnIndexThatCannotBeReadEndsTheFeedAndAnotherFeedTriesAg
   EXPECT_THAT(Digests(engine, PlanOf(deferred, masks)).status(),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("shard-00010")));
   Bucket().SetFault(nullptr);
-  // A read of the first feed may still be under way. A feed that needs the same bytes shares its
-  // end.
+  // A read of the first feed may still be under way. A feed that needs the same bytes waits for
+  // that read, and gets its error.
   EXPECT_TRUE(WaitUntil([&] { return Digests(engine, PlanOf(deferred, masks)).ok(); }));
 }
 

@@ -100,8 +100,8 @@ TEST(ExampleMakerTest, NoMemoryForTheReferencesIsUnavailableAndNeverMasked) {
 }
 #endif
 
-// Eight records with their plan, over a source that the test can still reach. The records lie
-// apart, so that each one is read by itself, or they lie side by side.
+// A step of eight records, and the source that they are read from. The records lie apart, so that
+// each record is read by itself, or they lie side by side.
 struct Distant {
   ErrorSource* source = nullptr;
   std::shared_ptr<const Dataset> dataset;
@@ -153,8 +153,9 @@ TEST(ExampleMakerTest, AReadThatFailsForOneRecordEndsNoOther) {
   EXPECT_GE(distant.source->num_reads(), 8);
 }
 
-// Makes 16 records. Damaged are: the header of an image (3), the data of both images (4 and 7), the
-// other image alone (5) and the record itself (12). Record 9 has images of another kind.
+// Makes 16 records. In record 3 the header of an image is damaged, in records 4 and 7 the data of
+// both images, in record 5 only the image `other`. Record 12 is no tf.train.Example. The images of
+// record 9 are progressive.
 std::string ShardWithDamage() {
   ShardBuilder builder;
   for (int64_t i = 0; i < 16; ++i) {
@@ -181,7 +182,7 @@ constexpr char kTwoImages[] =
     "  transforms { resize { height: 8 width: 8 } } } ";
 
 TEST(ExampleMakerTest, ExamplesMadeTogetherEqualExamplesMadeAlone) {
-  // Each step has records of both shards, so that many are not read in one piece.
+  // Each step has records of both shards, so its records cannot be read in one piece.
   const auto dataset = OpenTestDataset({ShardWithDamage(), ShardWithDamage()});
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
       FeedPlan::Create(SpecFromText(absl::StrCat(kTwoImages, "on_corrupt: MASK")), dataset);
@@ -196,7 +197,8 @@ TEST(ExampleMakerTest, ExamplesMadeTogetherEqualExamplesMadeAlone) {
     }
     EXPECT_EQ(together, alone) << "step " << step;
   }
-  // In each epoch five records of each shard are masked twice: in the whole slice, and made alone.
+  // In each epoch five records of each shard are masked twice: in the whole slice, and when the
+  // example is made alone.
   EXPECT_EQ(dataset->damage().masked_examples(), 3 * 2 * 5 * 2);
   for (const DamageLog::Entry& entry : dataset->damage().entries()) {
     if (entry.record % 16 != 5) continue;  // Its first image is good.
@@ -328,8 +330,8 @@ TEST(ExampleMakerTest, WhatNobodyWantsIsGivenUpAndNeverCalledDamage) {
         FeedPlan::Create(SpecFromText(spec), dataset);
     ASSERT_THAT(plan, IsOk());
     std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
-    // The flag is raised before the work begins, or when the maker asks the n-th time whether to
-    // end its turn.
+    // The flag is raised before the work begins, or when the maker asks for the n-th time whether
+    // to end its turn. `asked` is this n, or 0 for a flag that is raised before the work.
     for (int asked = 0; asked < 8; ++asked) {
       InterruptFlag unwanted;
       if (asked == 0) unwanted.Raise();
@@ -361,7 +363,7 @@ TEST(ExampleMakerTest, WhatNobodyWantsIsGivenUpAndNeverCalledDamage) {
 }
 
 // Bytes that the allocator has handed out. mallinfo2 does not see AddressSanitizer's memory, so
-// there the number is always the same.
+// under AddressSanitizer the number is always the same.
 size_t UsedBytes() { return mallinfo2().uordblks + mallinfo2().hblkhd; }
 
 // Bytes that a maker keeps after the first example of `plan`.
@@ -409,7 +411,8 @@ TEST(ExampleMakerTest, NothingLargeIsKeptOfAnExampleOrItsImages) {
   ASSERT_THAT(jpeg, IsOk());
   const auto dataset = OpenTestDataset(
       {ShardBuilder().Add(ExampleBuilder().AddBytes("image", *jpeg).Serialize()).Build()});
-  // The feed needs 12 MiB on the way to NCHW, and 30 decoders of a MiB each.
+  // The feed needs 12 MiB for the image before it is written as NCHW, and 30 decoders of a MiB
+  // each.
   std::string spec = "dataset: 'test' global_batch: 1 num_cores: 1 ";
   for (int i = 0; i < 30; ++i) {
     absl::StrAppend(&spec, "outputs { name: 'x", i, "' feature: 'image' dtype: FLOAT32 ",

@@ -68,7 +68,7 @@ TEST_P(FairClockTest, APieceThatWasNotBegunCostsNothing) {
   one.account.Undo(one.account.Take(100));
   EXPECT_FALSE(one.account.GoesBefore(other.account));
   EXPECT_FALSE(other.account.GoesBefore(one.account));
-  EXPECT_EQ(one.account.Take(1), other.account.Take(1));  // The undone piece changes no guess.
+  EXPECT_EQ(one.account.Take(1), other.account.Take(1));  // Undo() has changed no guess.
 }
 
 TEST_P(FairClockTest, PartiesGetAlikeWhateverTheirPiecesCost) {
@@ -90,7 +90,7 @@ TEST_P(FairClockTest, AGuessFarOffIsMadeGood) {
 TEST_P(FairClockTest, WorkUnderWayIsCharged) {
   std::vector<Party> parties;
   for (int i = 0; i < 3; ++i) parties.emplace_back(clock_, Peer(i), 5, /*guess=*/5);
-  // No piece finishes, as if many threads worked at once. The parties still take turns.
+  // No piece finishes, as if many threads worked at the same time. The parties still take turns.
   std::vector<int> taken(3, 0);
   for (int i = 0; i < 30; ++i) {
     Party& next = First({&parties[0], &parties[1], &parties[2]});
@@ -132,7 +132,7 @@ TEST(FairClockOfPeersTest, APeerGetsItsPartHoweverManyStreamsOthersHave) {
   for (Party& party : crowd) all.push_back(&party);
   Serve(all, 20'000);
   EXPECT_NEAR(alone.had, 10'000, 10);
-  // Each stream of the crowd gets the same part.
+  // Each stream of the crowd gets the same amount of work.
   for (const Party& party : crowd) EXPECT_NEAR(party.had, 50, 15);
 }
 

@@ -25,7 +25,7 @@ using Candidate = FairQueue::Candidate;
 
 constexpr double kEndlessTurn = std::numeric_limits<double>::infinity();
 
-// Streams, and what each of them wants. `candidates` points to the accounts, which must not move.
+// Streams as candidates for a choice. `candidates` points to the accounts, which must not move.
 struct Streams {
   Streams(FairQueue& queue, const std::vector<std::string>& peers) {
     accounts.reserve(peers.size());
@@ -33,7 +33,7 @@ struct Streams {
     for (FairClock::Account& account : accounts) candidates.push_back({.account = &account});
   }
 
-  // Charges the stream of this number with work of this cost.
+  // Charges the stream `number` with work of this cost.
   void Serve(size_t number, double cost) {
     FairClock::Account& account = accounts[number];
     account.Finish(1, account.Take(1), cost);
@@ -43,8 +43,8 @@ struct Streams {
   std::vector<Candidate> candidates;
 };
 
-// The choice by the rule of fair_queue.h, and all candidates that the rule lets go first. Model()
-// is a plain implementation of the rule: it takes the least advanced candidate of each set.
+// The choice by the rule of fair_queue.h, and all candidates that may go first by this rule.
+// Model() is a plain implementation of the rule: it takes the least advanced candidate of each set.
 struct Expected {
   FairQueue::Choice choice;
   std::vector<size_t> can_be_first;
@@ -110,7 +110,7 @@ TEST(FairQueueTest, ChoosesAsTheHeaderSaysWhateverStreamsWant) {
       const FairQueue::Choice choice = FairQueue::Choose(streams.candidates);
       const auto [want, can_be_first] = Model(streams.candidates);
       ASSERT_EQ(choice.first.has_value(), want.first.has_value());
-      if (choice.first != want.first) {  // Of two that are equally advanced, either may go.
+      if (choice.first != want.first) {  // Equally advanced candidates: any may go first.
         ASSERT_THAT(can_be_first, Contains(*choice.first));
         ASSERT_FALSE(streams.accounts[*want.first].GoesBefore(streams.accounts[*choice.first]));
       }
@@ -128,7 +128,7 @@ TEST(FairQueueTest, ChoosesAsTheHeaderSaysWhateverStreamsWant) {
   }
 }
 
-// This holds for any number of streams of a peer, and while other peers come and go.
+// One of the two peers may have several streams, and other peers come and go.
 TEST(FairQueueTest, TwoPeersThatAlwaysHaveWorkAreNeverMoreThanOneUnitApart) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);

@@ -155,7 +155,7 @@ void Write(const SliceTensor& tensor, const v1::Output& output, bool image, Exam
                });
 }
 
-// Mixes an example, written plainly.
+// Mixes an example, by plain code.
 Example Mixed(const MixDraw& draw, bool image, Example own, Example partner) {
   const bool cut = draw.kind == Kind::kCutmix && image;
   for (int64_t y = 0; y < own.height; ++y) {
@@ -175,7 +175,7 @@ Example Mixed(const MixDraw& draw, bool image, Example own, Example partner) {
   return own;
 }
 
-// How many examples were mixed, and how many were not because their partner is missing.
+// How many examples were mixed, and how many were not mixed because their partner is missing.
 struct Counts {
   int mixed = 0;
   int alone = 0;
@@ -214,7 +214,7 @@ Counts MixPlainly(const v1::FeedSpec& spec, const Plan& unmixed, Slices& slices)
         Example own = Read(tensor, output, image, slot, source);
         Example other = Read(tensor, output, image, partner, source);
         if (!draws.has_value()) {
-          // The first output is an image.
+          // The first output is an image. MixDraws need its size.
           draws = *MixDraws::Create(mix, static_cast<int>(own.height), static_cast<int>(own.width));
         }
         const MixDraw draw = draws->Of({.seed = spec.seed(),
@@ -301,7 +301,7 @@ TEST(GroupMixerTest, AFeedIsWhatPlainCodeMakesOfTheUnmixedOne) {
 
 // Random specs, with damaged and missing examples.
 TEST(GroupMixerTest, RandomFeedsAreWhatPlainCodeMakesOfThem) {
-  std::mt19937 random(1);  // The same everywhere.
+  std::mt19937 random(1);  // Draws the same numbers everywhere.
   const auto below = [&](int count) { return static_cast<int>(random() % count); };
   Counts sum;
   for (int i = 0; i < (kSanitized ? 15 : 60); ++i) {
@@ -456,7 +456,8 @@ TEST(GroupMixerTest, DamageChangesTheExampleBeforeItAndNothingElse) {
   EXPECT_EQ(alone, 2);
 }
 
-// A group may have a billion values, so a thread checks now and then whether they are still wanted.
+// A group may have a billion values, so the thread that mixes it checks now and then whether the
+// values are still wanted.
 TEST(GroupMixerTest, NothingIsMixedThatNobodyWants) {
   const Plan plan = MakePlan(MixSpec("global_batch: 10 num_cores: 1", "group: 5 mixup {}"),
                              OpenTestDataset(TestShards({10})));

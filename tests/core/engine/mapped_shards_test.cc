@@ -151,7 +151,7 @@ TEST(MappedShardsTest, RecordsAreReadInPlaceOnceTheirImagesAreKept) {
   const auto plan = MakePlan(numbers, kKeptOutputs, files);
   const std::vector<std::string> digests =
       Digests(MakePlan(numbers, kKeptOutputs, OpenTestDataset(shards)));
-  // One cache has room for all images, the other one for some of them.
+  // One cache has room for all images, the other cache only for some of them.
   for (const int64_t bytes : {10'000'000, 100'000}) {
     const std::shared_ptr<ValueCache> cache = *ValueCache::Create({.memory_bytes = bytes});
     EXPECT_EQ(Digests(plan, cache), digests);

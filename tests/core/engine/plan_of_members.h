@@ -15,10 +15,10 @@
 
 namespace systole {
 
-// By name.
+// The key is the dataset's name.
 using Datasets = std::map<std::string, std::shared_ptr<Dataset>>;
 
-// The plan of the spec that `text` is the textproto of. NotFound if the spec names a dataset that
+// The plan of a spec. `text` is the spec as textproto. NotFound if the spec names a dataset that
 // `datasets` does not have. Also the errors of DatasetOf() and FeedPlan::Create().
 inline absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(const std::string& text,
                                                               const Datasets& datasets) {

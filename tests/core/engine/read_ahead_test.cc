@@ -46,7 +46,7 @@ std::shared_ptr<const FeedPlan> PlanOf(const std::shared_ptr<Dataset>& dataset,
   return *plan;
 }
 
-// A hash of the tensors of `steps` steps; the error, if one ends the stream.
+// A hash of the tensors of `steps` steps, or the error that ends the stream.
 absl::StatusOr<uint64_t> Digest(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan,
                                 int64_t steps) {
   absl::StatusOr<std::unique_ptr<StepStream>> stream =
@@ -70,7 +70,7 @@ const std::vector<std::string>& Shards() {
   return *shards;
 }
 
-// All orders. Under a sanitizer, only the two that differ most in what they read.
+// All orders. Under a sanitizer, only the two orders whose reads differ most.
 std::vector<std::string> Orders() {
   const std::string window = "shuffle { mode: WINDOW block_records: 5 window_records: 40 }";
   const std::string selected = "shuffle { mode: GLOBAL } select { shard { count: 2 index: 1 } }";
@@ -306,7 +306,7 @@ TEST(ReadAheadTest, AReadThatNeverReturnsFailsItsStepAndOtherFarDatasetsGoOn) {
   const auto healthy = PlanOf(OpenFarDataset(Shards(), std::make_shared<Gate>(), "healthy"), spec);
   gate->Shut();
   StepEngine engine({.threads = 1, .max_threads = 1, .read_timeout = absl::Seconds(1), .reads = 8});
-  // Each of these streams stands for a trainer that tries again.
+  // Each stream of the hung dataset stands for another try of a trainer.
   for (int i = 0; i < 3; ++i) {
     EXPECT_THAT(Digest(engine, hung, 9), StatusIs(absl::StatusCode::kUnavailable,
                                                   AllOf(HasSubstr("shard-"), HasSubstr("1s"))));
@@ -314,7 +314,7 @@ TEST(ReadAheadTest, AReadThatNeverReturnsFailsItsStepAndOtherFarDatasetsGoOn) {
   }
   // All tries together hold no more than one dataset's share of the requests.
   EXPECT_LE(gate->waiting(), 6);
-  // The slices that they would have made take no memory.
+  // The slices of the failed streams take no memory.
   EXPECT_EQ(engine.GetStats().memory_used_bytes, 0);
   gate->Open();
   ASSERT_TRUE(WaitUntil([&] { return gate->waiting() == 0; }));
@@ -361,7 +361,7 @@ TEST(ReadAheadTest, OfCompressedShardsEachByteIsReadOnceInOrderAndWhenAllIsKept)
       ASSERT_THAT(Digest(engine, plan, *plan->order().total_steps()), IsOk());
       const BlockReaderStats stats = engine.GetStats().reads;
       EXPECT_GE(stats.bytes_read, far->far_bytes());
-      // Pieces of deflate share a byte.
+      // Two pieces of a deflate stream may meet inside a byte, which both reads then fetch.
       EXPECT_LE(stats.bytes_read, far->far_bytes() + stats.blocks_read);
     }
   }
@@ -394,7 +394,7 @@ TEST(ReadAheadTest, AWarmFeedWhoseBlocksWereDroppedMeanwhileReadsThemAgain) {
     if (round == 0) {
       EXPECT_EQ(gate->reads(), reads);
     } else {
-      // Slices are made ahead. So these reads may be for later slices, and they may come while the
+      // Slices are made ahead. So the new reads may be for later slices, and may begin while the
       // other feed still runs.
       EXPECT_TRUE(WaitUntil([&] { return gate->reads() > reads; }));
     }
@@ -407,7 +407,7 @@ TEST(ReadAheadTest, AWarmFeedWhoseBlocksWereDroppedMeanwhileReadsThemAgain) {
   EXPECT_THAT(Digest(engine, plan, 3 * epoch), IsOkAndHolds(*want));
 }
 
-// An engine whose threads the test plays.
+// An engine without threads. The test takes and finishes the tasks itself.
 class PlayedEngine final : public ReadAhead::Engine {
  public:
   explicit PlayedEngine(const std::shared_ptr<const FeedPlan>& plan) : scheduler_({.threads = 1}) {
@@ -430,7 +430,7 @@ class PlayedEngine final : public ReadAhead::Engine {
     MutexLock lock(mu_);
     return std::move(scheduler_.Take().task);
   }
-  // Ends the task, and lets go of its blocks.
+  // Ends the task, and releases its blocks.
   void Finish(std::optional<SliceTask>& task) {
     MutexLock lock(mu_);
     StepScheduler::TellAll(scheduler_.Finish(*task, task->run(), /*cost=*/1));
@@ -447,13 +447,13 @@ class PlayedEngine final : public ReadAhead::Engine {
   int arrived_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// Otherwise tasks that find their blocks in memory could keep for ever the room that another task
+// If the other tasks got blocks from memory, they could keep for ever the room that the first task
 // waits for.
 TEST(ReadAheadTest, WhileATaskWaitsForRoomNoOtherTaskGetsBlocksFromMemory) {
   const auto plan = PlanOf(OpenFarDataset(Shards(), std::make_shared<Gate>()),
                            absl::StrCat("shuffle { mode: GLOBAL } global_batch: 8 ", kId));
   PlayedEngine engine(plan);
-  // A want that is larger than the whole memory is read alone.
+  // The blocks of a task do not fit into a memory of one byte. Such blocks are read alone.
   ReadAhead reads({.requests = 8, .memory_bytes = 1}, engine);
   reads.Wake();
   ASSERT_TRUE(WaitUntil([&] { return engine.arrived() == 1; }));
@@ -469,13 +469,13 @@ TEST(ReadAheadTest, WhileATaskWaitsForRoomNoOtherTaskGetsBlocksFromMemory) {
   std::optional<SliceTask> second = engine.Take();
   ASSERT_TRUE(second.has_value());
   engine.Finish(second);
-  // The others follow in the same way.
+  // The other tasks get their blocks in the same way.
   for (int task = 3; task <= 4; ++task) {
     ASSERT_TRUE(WaitUntil([&] { return engine.arrived() == task; }));
     std::optional<SliceTask> next = engine.Take();
     ASSERT_TRUE(next.has_value());
     if (task == 4) {
-      // No task waits any more, and the blocks of this one are in memory.
+      // No task waits any more, and the blocks of the fourth task are in memory.
       EXPECT_TRUE(WaitUntil([&] { return reads.FindInMemory(*next, again); }));
       EXPECT_NE(again.blocks, nullptr);
       again = {};

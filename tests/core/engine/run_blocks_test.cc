@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 TEST(RunBlocksTest, OfBlocksThatBeginAtOneByteTheOneThatHoldsTheSpanIsFound) {
   const MemorySource source("0123456789", "a");
-  // If a block could not be read, its error tells which block was found.
+  // Each block has an error with its name, so that the test can see which block was found.
   const auto block = [&source](uint64_t offset, uint64_t size, const char* name) {
     return std::make_shared<const Block>(
         BlockRange{.source = &source, .offset = offset, .size = size},

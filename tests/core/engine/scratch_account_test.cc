@@ -1,5 +1,5 @@
-// The memory that threads take beside slices is counted. A thread waits for such memory if there is
-// no room, and gives it back however its turn ends.
+// Tests that the memory which threads take for their work, apart from slices, is counted. A thread
+// waits for such memory if there is no room, and gives it back however its turn ends.
 #include "core/engine/scratch_account.h"
 
 #include <malloc.h>
@@ -82,8 +82,8 @@ TEST(ScratchAccountTest, EachUseCountsAsTheMostThatItNeeded) {
   EXPECT_EQ(account.held_bytes(), kMiB);
 }
 
-// Eight progressive images of 1,536 x 1,024 pixels, or of a third as many under a sanitizer. Each
-// needs 4.5 MiB for coefficients, or 1.5 MiB.
+// Eight progressive images of 1,536 x 1,024 pixels, each of which needs 4.5 MiB for coefficients.
+// Under a sanitizer the width is 512, and an image needs 1.5 MiB.
 constexpr int kWidth = kSanitized ? 512 : 1536;
 
 std::shared_ptr<Dataset> LargeImages(bool damaged) {
@@ -123,7 +123,8 @@ TEST(ScratchAccountTest, WhatATurnTookIsGivenBackWhateverItsEnd) {
           const auto plan = FeedPlan::Create(SpecFromText(spec), LargeImages(damaged));
           ASSERT_THAT(plan, IsOk());
           std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
-          // With the large capacity nothing has to wait. With the small one nothing may be kept.
+          // With the large capacity, no thread waits for memory. With the small capacity, the maker
+          // may keep no memory.
           for (const int64_t capacity : {1000 * kMiB, int64_t{1}}) {
             InterruptFlag unwanted;
             const InterruptScope scope(unwanted);

@@ -150,7 +150,7 @@ class RandomStreams {
     stream.delivered.pop_back();
   }
 
-  // Half of these slices still have a task that writes to them.
+  // Takes back the last pending slice. In half of the cases a task still writes to the slice.
   void TakeBack(Stream& stream) {
     if (stream.pending.empty()) return ReturnLate();
     AlignedBuffer buffer = std::move(stream.pending.back());
@@ -267,7 +267,7 @@ TEST(SliceBudgetTest, InOneProcessWhatNobodyWaitsForYieldsToWhatSomebodyWaitsFor
   EXPECT_FALSE(yields(here, true, starved_here));
   EXPECT_FALSE(yields(here, false, starved_elsewhere));
   EXPECT_FALSE(yields(elsewhere, false, starved_here));
-  // A stream whose slices are given away needs one only when a consumer waits for it.
+  // A stream whose slices are given away needs a slice only when its consumer waits.
   EXPECT_TRUE(SliceBudget::IsEmptyHanded(starved_here, /*waits=*/true));
   EXPECT_FALSE(SliceBudget::IsEmptyHanded(starved_here, /*waits=*/false));
   EXPECT_TRUE(SliceBudget::IsEmptyHanded(starved_elsewhere, /*waits=*/false));

@@ -137,7 +137,7 @@ TEST_F(ScheduledTimesTest, TheWaitForAStepIsThatForAllOfItsCores) {
   }
 }
 
-// The consumer then waits for itself.
+// Such a consumer waits until it gives a slice back itself.
 TEST_F(ScheduledTimesTest, AConsumerThatHoldsItsFillWaitsForNoStep) {
   const Stream stream = Add(/*steps=*/10, /*cores=*/1, {.window_bytes = 1});
   for (int i = 0; i < 3; ++i) Make(100, 110);
@@ -187,7 +187,7 @@ TEST_F(ScheduledTimesTest, OnlyRunsThatAreReadAndNothingToMakeIsReading) {
   ExampleRun second = slice.TakeToRead({.records = 4});
   EXPECT_TRUE(slice.only_reads());
   slice.ReturnRead(std::move(first));
-  EXPECT_FALSE(slice.only_reads());  // A thread could take it.
+  EXPECT_FALSE(slice.only_reads());  // A thread could make these examples now.
   const ExampleRun made = slice.Take({});
   EXPECT_FALSE(slice.only_reads());
   slice.Finish(made);

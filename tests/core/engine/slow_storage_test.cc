@@ -101,7 +101,7 @@ TEST(SlowStorageTest, AReadThatNeverReturnsFailsItsStepAndLeavesOtherDatasetsAlo
   const auto healthy = PlanOver(OpenTestDataset(TestShards({16, 16}), "healthy"));
   gate->Shut();
   StepEngine engine({.threads = 1, .max_threads = 4, .read_timeout = kReadTimeout});
-  // Each of these streams stands for a trainer that tries again.
+  // Each stream of the hung dataset stands for another try of a trainer.
   for (int i = 0; i < 4; ++i) {
     EXPECT_THAT(Drain(engine, hung),
                 StatusIs(absl::StatusCode::kUnavailable,
@@ -113,7 +113,7 @@ TEST(SlowStorageTest, AReadThatNeverReturnsFailsItsStepAndLeavesOtherDatasetsAlo
   EXPECT_LE(gate->waiting(), 2);
   EXPECT_GT(engine.GetStats().threads_stuck, 0);
   EXPECT_GT(engine.GetStats().reads_timed_out, 0);
-  // Memory that the hung reads may still write to is given to nobody else.
+  // Memory that the hung reads may still write to is not used again, and still counts.
   EXPECT_GE(engine.GetStats().memory_used_bytes, gate->waiting() * hung->layout().slice_bytes());
   gate->Open();
   ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().threads_stuck == 0; }));

@@ -46,7 +46,7 @@ std::string ShuffledSpec(const std::string& more) {
 
 using Digests = std::map<std::pair<int64_t, int>, std::string>;  // The key is (step, core).
 
-// Drains a stream to its clean end and checks the order of the slices.
+// Takes all slices of a stream, which must end without an error, and checks their order.
 Digests Drain(StepStream& stream) {
   Digests digests;
   while (true) {
@@ -99,7 +99,7 @@ TEST(StepEngineTest, StreamsOfOnePlanHaveTheSameBytesAndMakeThemOnce) {
   EXPECT_EQ(engine.GetStats().slices_shared, 2 * 9 * 2);
   streams.clear();
   EXPECT_EQ(engine.GetStats().memory_used_bytes, 0);
-  // A stream that comes later makes the examples anew.
+  // A stream that opens after the others have ended makes the examples again.
   EXPECT_EQ(DrainAll(engine, plan, all), wanted);
   EXPECT_EQ(engine.GetStats().examples_made, 2 * 9 * 6);
 }
@@ -182,7 +182,8 @@ TEST(StepEngineTest, StridedStreamsTogetherAreTheWholeRun) {
   const auto plan =
       MakePlan(ShuffledSpec("global_batch: 4 num_cores: 2"), OpenTestDataset(TestShards({30})));
   StepEngine engine({.threads = 2});
-  // Takes 10 steps of an endless feed, then the same steps by three streams of every third step.
+  // Takes 10 steps of an endless feed, then the same steps with three streams, each of which has
+  // every third step.
   const Digests whole = DrainAll(engine, plan, {.count = 10, .core_end = 2});
   Digests parts;
   for (int64_t lane = 0; lane < 3; ++lane) {
@@ -348,7 +349,7 @@ TEST(StepEngineTest, RoundedPixelsAreThoseOfAUint8FeedNormalised) {
   const std::vector<uint8_t> pixels =
       Values<uint8_t>(engine, MakePlan(ResizedSpec("dtype: UINT8"), dataset), "x", 2);
   std::vector<float> want;
-  const float stddev[3] = {64, 32, 16}, mean[3] = {1, 2, 3};  // Powers of two: exact.
+  const float stddev[3] = {64, 32, 16}, mean[3] = {1, 2, 3};  // Dividing by these is exact.
   for (size_t i = 0; i < pixels.size(); ++i) {
     want.push_back(pixels[i] * (0.5f / stddev[i % 3]) + -mean[i % 3] / stddev[i % 3]);
   }
@@ -358,7 +359,7 @@ TEST(StepEngineTest, RoundedPixelsAreThoseOfAUint8FeedNormalised) {
         ResizedSpec(absl::StrCat("transforms { round_to_uint8 {} }", normalize, "dtype: FLOAT32")),
         dataset);
     EXPECT_EQ(Values<float>(engine, rounded, "x", 2), want) << target;
-    // An output that is only uint8, or only cast to FLOAT32, has the values of the pixels.
+    // Without `normalize`, an output of UINT8 or FLOAT32 has the values of the pixels.
     const std::string round = "transforms { round_to_uint8 {} } ";
     EXPECT_EQ(
         Values<uint8_t>(engine, MakePlan(ResizedSpec(round + "dtype: UINT8"), dataset), "x", 2),
@@ -368,7 +369,7 @@ TEST(StepEngineTest, RoundedPixelsAreThoseOfAUint8FeedNormalised) {
         std::vector<float>(pixels.begin(), pixels.end()));
   }
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
-  // Otherwise this test could not distinguish rounded values from others.
+  // Without rounding, the values differ. Otherwise the checks above would show nothing.
   const auto unrounded = MakePlan(ResizedSpec(absl::StrCat(normalize, "dtype: FLOAT32")), dataset);
   EXPECT_NE(Values<float>(engine, unrounded, "x", 2), want);
 }
@@ -400,7 +401,7 @@ TEST(StepEngineTest, FailNamesShardOffsetAndRecordAfterAllStepsBefore) {
       StatusIs(absl::StatusCode::kDataLoss,
                AllOf(HasSubstr("shard-0.tfrecord"), HasSubstr("record 13"), HasSubstr("offset")));
   EXPECT_THAT((*stream)->Next(), damaged);
-  EXPECT_THAT((*stream)->Next(), damaged);  // The error stays.
+  EXPECT_THAT((*stream)->Next(), damaged);  // The next call returns it again.
 }
 
 TEST(StepEngineTest, MaskZeroesOnePlaceAndLeavesAllOthers) {
@@ -578,7 +579,8 @@ TEST(StepEngineTest, ANewStreamGetsItsFirstSliceThoughPausedOnesHoldTheWholeBudg
     paused.push_back(*std::move(stream));
   }
   ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().memory_used_bytes == budget; }));
-  // Trainers of one job wait for each other: if the fifth stream starved, all would.
+  // Trainers of one job wait for each other. If the fifth stream got no slice, all of them would
+  // stop.
   const StepRange range = {.count = 5, .core_end = 4};
   const Digests digests = DrainAll(engine, plan, range);
   EXPECT_EQ(digests.size(), 20u);

@@ -72,7 +72,7 @@ struct Consumer {
   std::vector<Slice> held;
   bool waits = false;
   bool cancelled = false;
-  bool ended = false;  // The consumer was told the end or an error.
+  bool ended = false;  // The consumer has got the end or an error.
 
   // Step and core of the slice that comes next.
   int64_t step() const { return range.first_step + delivered / range.num_cores() * range.stride; }
@@ -361,7 +361,7 @@ TEST(StepSchedulerRandomTest, EverySliceIsMadeOnceAndAllMemoryComesBack) {
     failed += model.failed();
     shared += model.shared();
   }
-  // Otherwise the test has shown nothing.
+  // The test shows something only if each of these has happened often.
   EXPECT_GT(delivered, 1000);
   EXPECT_GT(returned, 1000);
   EXPECT_GT(failed, 20);

@@ -91,7 +91,7 @@ TEST(StepSchedulerTest, ASliceOfMillionsOfExamplesIsCutAsItIsTaken) {
   const Stream stream = MustAdd(scheduler, MakePlan(1 << 24));
   const Task records = MustTake(scheduler);
   EXPECT_EQ(records.examples().begin, 0);
-  EXPECT_LE(records.examples().end, 20);  // The examples after these are padding.
+  EXPECT_LE(records.examples().end, 20);  // The slice's other examples are padding.
   int64_t end = records.examples().end;
   for (int i = 0; i < 10; ++i) {
     const Task task = MustTake(scheduler);
@@ -125,8 +125,8 @@ TEST(StepSchedulerTest, TasksHaveWholeGroupsAndThePaddingOfTheLastOne) {
       EXPECT_EQ(task.examples().begin, end);
       EXPECT_EQ(task.examples().size() % group, 0);
       EXPECT_LT(task.examples().size(), 4096 + group);
-      // The slice has 20 records, and padding after them. A task with records ends with their last
-      // group.
+      // The slice has 20 records, and padding after them. A task that has records ends with the
+      // last group that has a record.
       if (end < 20) {
         EXPECT_LE(task.examples().end, (20 + group - 1) / group * group);
       }
@@ -235,7 +235,7 @@ TEST(StepSchedulerTest, PeersShareThreadsHoweverManyStreamsEachHas) {
     const Task task = MustTake(scheduler);
     Finish(scheduler, task, 100);
     of_alone += task.plan() == alone->plan() ? 1 : 0;
-    // Each consumer takes what it gets.
+    // The consumer takes the slice, and gives it back at once.
     if (task.plan() == alone->plan()) {
       scheduler.GiveBack(*alone, Deliver(scheduler, alone));
       continue;
@@ -262,8 +262,8 @@ TEST(StepSchedulerTest, PeersShareTheBudgetHoweverManyStreamsEachHas) {
     if (!work.task.has_value()) break;
     of_alone += work.task->plan() == plan ? 1 : 0;
   }
-  // A stream gets at most a quarter of the budget. The crowd's peer gets half of the budget, 32
-  // slices. So each of its 16 streams holds 2.
+  // A stream gets at most a quarter of the budget. The 16 streams of the crowd belong to one peer,
+  // which gets half of the budget: 32 slices, 2 for each stream.
   EXPECT_EQ(of_alone, kSlices / 4);
   EXPECT_EQ(scheduler.budget().used_bytes(), (kSlices / 4 + 16 * 2) * CostOf(*plan));
 }
@@ -333,8 +333,8 @@ TEST(StepSchedulerTest, TheErrorOfASliceComesBehindAllSlicesBefore) {
   const auto second_failed = StatusIs(absl::StatusCode::kDataLoss, HasSubstr("second"));
   EXPECT_THAT(*scheduler.Next(*stream), second_failed);
   EXPECT_THAT(*scheduler.Next(*stream), second_failed);
-  Finish(scheduler, fourth, 1);                                         // This frees its slice.
-  EXPECT_EQ(scheduler.budget().used_bytes(), CostOf(*stream->plan()));  // The first slice's.
+  Finish(scheduler, fourth, 1);                                         // Frees the fourth slice.
+  EXPECT_EQ(scheduler.budget().used_bytes(), CostOf(*stream->plan()));  // The first slice is left.
 }
 
 TEST(StepSchedulerTest, LookAheadComesBackForAStreamThatHoldsNothing) {
@@ -353,7 +353,7 @@ TEST(StepSchedulerTest, LookAheadComesBackForAStreamThatHoldsNothing) {
   for (const Task& task : running) Finish(scheduler, task, 1);
   EXPECT_EQ(scheduler.budget().used_bytes(), 7 * CostOf(*plan));
   EXPECT_EQ(MustTake(scheduler).plan(), late->plan());
-  // The slice that was taken back had been made ahead: no stream has lost its next one.
+  // A slice that was made ahead has been taken back. No stream has lost its next slice.
   for (const Stream& stream : paused) {
     const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, stream);
     EXPECT_EQ(slice->step(), 0);
@@ -453,7 +453,8 @@ TEST(StepSchedulerTest, WhatStandsAroundTinySlicesIsInTheBudget) {
   for (int i = 0; i < 4; ++i) streams.push_back(MustAdd(scheduler, plan));
   int slices = 0;
   while (scheduler.Take().task.has_value()) ++slices;
-  EXPECT_EQ(slices, 4 * (kBudget / 4 / CostOf(*plan)));  // By their bytes alone 512 would fit.
+  // 512 would fit if only their bytes counted.
+  EXPECT_EQ(slices, 4 * (kBudget / 4 / CostOf(*plan)));
 }
 
 TEST(StepSchedulerTest, AnotherThreadIsToldOnlyOfMoreWork) {
@@ -478,8 +479,8 @@ int MakeAll(StepScheduler& scheduler) {
   return tasks;
 }
 
-// Takes and drops `count` slices of the stream. Makes all that there is work for whenever the next
-// slice is not made. Returns the memory of each slice.
+// Takes and drops `count` slices of the stream. Calls MakeAll() whenever the next slice is not made
+// yet. Returns the memory of each slice.
 std::vector<const uint8_t*> Consume(StepScheduler& scheduler, const Stream& stream, int count) {
   std::vector<const uint8_t*> data;
   for (int i = 0; i < count; ++i) {
@@ -504,7 +505,7 @@ TEST(SliceSharingTest, ASliceIsMadeOnceForAllThatHoldIt) {
   const Stream a = MustAdd(scheduler, plan);
   const Stream b = MustAdd(scheduler, plan);
   const Task task = MustTake(scheduler);
-  EXPECT_EQ(MakeAll(scheduler), 3);  // Both look ahead four slices.
+  EXPECT_EQ(MakeAll(scheduler), 3);  // The two streams look ahead the same four slices.
   EXPECT_EQ(Deliver(scheduler, a), nullptr);
   EXPECT_EQ(Deliver(scheduler, b), nullptr);
   Finish(scheduler, task, 1);
@@ -540,7 +541,7 @@ TEST(SliceSharingTest, AStreamThatIsBehindGetsWhatTheOtherHasDropped) {
   const Stream behind = MustAdd(scheduler, plan);
   const std::vector<const uint8_t*> made = Consume(scheduler, ahead, 20);
   EXPECT_EQ(Consume(scheduler, behind, 20), made);
-  EXPECT_LE(scheduler.examples_made(), 4 * (20 + 4));  // 20, and 4 that are made ahead.
+  EXPECT_LE(scheduler.examples_made(), 4 * (20 + 4));  // 20 slices, and 4 that are made ahead.
 }
 
 TEST(SliceSharingTest, WhatIsKeptIsBoundedAndTheRestIsMadeAgain) {
@@ -695,8 +696,8 @@ TEST(StepSchedulerTest, RecordsOfFarShardsAreMadeOnlyOnceTheyAreRead) {
   EXPECT_NE(Deliver(scheduler, stream), nullptr);
 }
 
-// If there is nothing to read, TakeReadsChanged() is false. It is true after each new read, and
-// after a read that is no longer wanted.
+// TakeReadsChanged() is true if there may be something to read, or if a slice with reads was
+// dropped since the last call.
 TEST(StepSchedulerTest, ItSaysWhetherThereMayBeSomethingToRead) {
   StepScheduler scheduler({.threads = 1});
   MustAdd(scheduler, MakePlan(4));
@@ -708,7 +709,7 @@ TEST(StepSchedulerTest, ItSaysWhetherThereMayBeSomethingToRead) {
   const Task second = MustTakeToRead(scheduler);
   EXPECT_FALSE(scheduler.TakeReadsChanged());
   scheduler.Cancel(stream);
-  EXPECT_TRUE(scheduler.TakeReadsChanged());  // Its two reads are not wanted any more.
+  EXPECT_TRUE(scheduler.TakeReadsChanged());  // The stream's two reads are not wanted any more.
   EXPECT_FALSE(scheduler.TakeReadsChanged());
 }
 

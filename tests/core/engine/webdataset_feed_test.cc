@@ -45,7 +45,7 @@ std::string ExampleOf(int i) {
       .Serialize();
 }
 
-// 40 samples in two shards of each kind.
+// Writes 40 samples as two archives, and the same samples as two TFRecord shards.
 void WriteShards(const TempFolder& folder) {
   for (int shard = 0; shard < 2; ++shard) {
     ArchiveBuilder archive;
@@ -125,7 +125,7 @@ std::vector<std::string> Digests(const std::shared_ptr<Dataset>& dataset,
 TEST(WebDatasetFeedTest, EqualsTheFeedOfTheSameDataInTfRecord) {
   const TempFolder folder;
   WriteShards(folder);
-  // Records with an image to decode are copied. Without the images they are read in place.
+  // If an output decodes an image, the records are copied. Otherwise they are read in place.
   for (const std::string& outputs : {absl::StrCat(kImages, kOthers), std::string(kOthers)}) {
     const std::vector<std::string> digests = Digests(MustOpenDataset(folder / "*.tar"), outputs);
     EXPECT_EQ(digests.size(), 2u * 2u * 7u);

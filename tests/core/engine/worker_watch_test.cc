@@ -26,8 +26,8 @@ class Machine {
   void BeginAll() {
     for (int i = 0; i < static_cast<int>(times.size()); ++i) watch.Begin(i, now);
   }
-  // Lets a period pass. Thread i ran for ran[i] of the period. Each thread was queued for `queued`
-  // of the period.
+  // Lets a period pass. `ran[i]` is the share of the period for which thread i ran, and `queued`
+  // the share for which each thread was queued.
   std::vector<int> Pass(const std::vector<double>& ran, double queued = 0) {
     now += kPeriod;
     for (size_t i = 0; i < ran.size(); ++i) {
@@ -160,7 +160,7 @@ TEST(WorkerWatchTest, WhoDoesNotRunForASecondIsStuckAndAnotherTakesItsPlace) {
   EXPECT_EQ(machine.watch.stuck(), 1);
   EXPECT_TRUE(machine.watch.MayBegin());
   machine.watch.Begin(1, machine.now);
-  // The stuck thread does not raise the limit, as a waiting thread would.
+  // A waiting thread would raise the limit. The stuck thread does not raise it.
   for (int i = 0; i < 50; ++i) machine.Pass({0, 1});
   EXPECT_EQ(machine.watch.limit(), 1);
   EXPECT_FALSE(machine.watch.MayBegin());

@@ -1,4 +1,4 @@
-// The bytes that a feed of a zip fetches from a server, beside what EpochBytesOf() says.
+// Compares the bytes that a feed of a zip fetches from a server with what EpochBytesOf() says.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -32,7 +32,7 @@ namespace {
 constexpr int kRecords = 60;
 constexpr int64_t kMib = int64_t{1} << 20;
 
-// Shards of up to 300 KB a record, cut where `draw` says.
+// Random shards. A record has up to about 300 KB.
 std::vector<std::string> DrawShards(std::mt19937& draw) {
   std::vector<std::string> shards;
   for (int made = 0; made < kRecords;) {
@@ -88,7 +88,7 @@ class ZipBytesTest : public testing::Test {
     return bytes;
   }
 
-  // The bytes that a feed of the plan fetches, in a process of its own. On a busy machine a read
+  // The bytes that a feed of the plan fetches, with an engine of its own. On a busy machine a read
   // may be slow, and then the server is asked a second time. Such bytes count once.
   int64_t Fetch(const std::shared_ptr<const FeedPlan>& plan, int64_t read_budget_bytes) {
     const int64_t before = Asked();

@@ -251,7 +251,7 @@ TEST(ZipFeedTest, AFeatureThatIsDamagedIsNotedWithItsMember) {
                                     HasSubstr("output 'other'"), Not(HasSubstr("dataset 'a'"))));
 }
 
-// Every order, and budgets that keep nothing and everything.
+// Covers every order, and read budgets that keep nothing and everything.
 TEST(ZipFeedTest, FarMembersGiveTheBytesOfLocalOnes) {
   const std::vector<std::string> a = ShardsFrom(0, {37, 0, 64, 1});
   const std::vector<std::string> b = ShardsFrom(200, {50, 52});
