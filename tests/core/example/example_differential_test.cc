@@ -1,5 +1,5 @@
-// Records that stretch the format. Each must be read as protobuf reads it. The fuzzer makes more
-// such records without end.
+// Unusual and invalid records. Each must be read, or refused, as protobuf does. The fuzzer makes
+// more such records without end.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -76,7 +76,7 @@ class Storage final : public ByteSource {
   }
   std::string Bytes(uint64_t block) const { return bytes_.substr(block * kSize, kSize); }
 
-  std::atomic<size_t> comes_first_ = 0;  // Before the gate.
+  std::atomic<size_t> comes_first_ = 0;  // The bytes that come before a read waits at the gate.
   std::atomic<bool> open_ = true;
   std::atomic<bool> fails_ = false;
   std::atomic<bool> heeds_ = true;
@@ -125,7 +125,7 @@ class Arrivals {
   std::vector<std::vector<BlockPtr>> blocks_ ABSL_GUARDED_BY(mu_);
 };
 
-// The blocks, wherever they come from.
+// Gets the blocks of the want, from memory or by a read.
 std::vector<BlockPtr> ReadNow(BlockReader& reader, BlockWant want) {
   Arrivals arrivals;
   BlockReading reading = reader.TryRead(std::move(want), arrivals.Done());

@@ -1,4 +1,4 @@
-// Random wants, reads, drops and hangs: what must hold at all times holds after each step.
+// Random wants, reads, drops and hangs. After each step, the test checks what must always hold.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
@@ -56,7 +56,7 @@ class RandomUse {
     Check();
   }
 
-  // Lets everything end.
+  // Lets all wants and reads end.
   void Finish() {
     for (int i = 0; i < 100'000 && (!waiting_.empty() || !jobs_.empty()); ++i) {
       Begin();
@@ -148,7 +148,8 @@ class RandomUse {
     }
     ASSERT_LE(static_cast<int64_t>(held.size()) * kCost, stats.memory_in_use_bytes);
     ASSERT_LE(stats.memory_in_use_bytes, stats.memory_bytes);
-    // Nobody reads a block twice at a time, and each dataset leaves requests to the other.
+    // No block is read twice at the same time, and each dataset leaves requests to the other
+    // dataset.
     std::map<uint64_t, int> reads;
     std::map<bool, int64_t> of_dataset;
     for (const BlockTable::Job& job : jobs_) {

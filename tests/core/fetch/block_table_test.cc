@@ -42,7 +42,7 @@ class BlockTableTest : public testing::Test {
   static std::shared_ptr<const Block> Bad(const BlockRange& range) {
     return std::make_shared<const Block>(range, absl::UnavailableError("no route"));
   }
-  // Reads everything that is queued, and releases it.
+  // Reads all queued blocks, and releases them.
   static void ReadAll(BlockTable& table) {
     while (std::optional<BlockTable::Job> job = table.NextRead(kNow)) {
       const auto finished = table.Arrive(job->read, Good(job->range), BlockOrigin::kSource, kNow);
@@ -141,7 +141,7 @@ TEST_F(BlockTableTest, ALongWantIsAdmittedOnlyIfNothingOfItsDatasetIsQueued) {
   const BlockTable::Admission refused = table.Admit(WantOf({10}));
   EXPECT_FALSE(refused.admitted);
   EXPECT_TRUE(refused.dataset_is_full);
-  EXPECT_THAT(BeginAll(table), SizeIs(3));  // Three of four requests.
+  EXPECT_THAT(BeginAll(table), SizeIs(3));  // A dataset gets three of the four requests.
   EXPECT_TRUE(table.Admit(WantOf({10}, 1)).admitted);
 }
 

@@ -43,7 +43,7 @@ TEST(DatasetPartsTest, TheQueueIsSharedLikeTheRequests) {
   EXPECT_FALSE(parts.MayQueue(kOne, 1, 1));
   parts.Queue(kOther, 1);
   EXPECT_TRUE(parts.MayQueue(kOther, 1, 1));
-  // One begins at once, one has room in the queue.
+  // The other dataset can begin one read at once, and queue one more.
   EXPECT_FALSE(parts.MayQueue(kOther, 2, 1));
 }
 

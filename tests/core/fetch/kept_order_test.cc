@@ -85,7 +85,7 @@ TEST(KeptOrderTest, BlocksInUseDoNotGo) {
   EXPECT_EQ(order.First(), std::nullopt);
 }
 
-// The order is computed only when First() is called. The number of calls must not change it.
+// The order is computed only when First() is called. It must not depend on the number of calls.
 TEST(KeptOrderTest, ItDoesNotMatterHowOftenTheFirstIsAskedFor) {
   KeptOrder asked;
   KeptOrder order;
@@ -105,7 +105,7 @@ TEST(KeptOrderTest, ItDoesNotMatterHowOftenTheFirstIsAskedFor) {
 
 TEST(KeptOrderTest, BlocksThatAGoneFeedDidNotReadToTheEndGoFirst) {
   KeptOrder order;
-  order.Read(order.Of(1), 7, 1, 2);  // This feed reads no more.
+  order.Read(order.Of(1), 7, 1, 2);  // Feed 7 reads no more.
   order.Read(order.Of(2), 8, 1, 1);
   for (int64_t read = 0; read < KeptOrder::kIdleReads; ++read) order.Read(order.Of(3), 8, 1, 2);
   for (const int64_t block : {1, 2, 3}) order.SetFree(order.Of(block), true);
@@ -119,7 +119,8 @@ TEST(KeptOrderTest, OnlyTheLastFeedsOfABlockAreCounted) {
   EXPECT_TRUE(KeptOrder::IsSpent(order.Of(1)));
 }
 
-// How many blocks a cache with room for `room` of `blocks` blocks finds in each epoch.
+// Each epoch reads the same `blocks` blocks, and the cache has room for `room` blocks. Returns how
+// many blocks each epoch finds in the cache.
 std::vector<int> HitsOf(int blocks, size_t room) {
   KeptOrder order;
   std::set<int64_t> kept;

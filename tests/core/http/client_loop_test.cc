@@ -62,7 +62,7 @@ uint64_t BlockedSignals(const std::string& thread) {
 TEST(ClientLoopTest, ItsThreadGetsNoSignalButItsOwnFaultsAndItsMakersThreadGetsThemAsBefore) {
   sigset_t before;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &before);
-  std::thread([] {}).join();  // ThreadSanitizer then starts a thread of its own.
+  std::thread([] {}).join();  // With the first thread, ThreadSanitizer starts one of its own.
   const std::set<std::string> old_threads = Threads();
   const auto loop = MakeLoop();
   const std::set<int> faults = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
@@ -74,7 +74,7 @@ TEST(ClientLoopTest, ItsThreadGetsNoSignalButItsOwnFaultsAndItsMakersThreadGetsT
     EXPECT_TRUE(WaitUntil([&] { return (BlockedSignals(thread) >> (SIGSEGV - 1) & 1) == 0; }));
     const uint64_t blocked = BlockedSignals(thread);
     for (int signal = 1; signal < 32; ++signal) {
-      if (signal == SIGKILL || signal == SIGSTOP) continue;  // Nobody can block them.
+      if (signal == SIGKILL || signal == SIGSTOP) continue;  // No thread can block these.
       EXPECT_EQ((blocked & uint64_t{1} << (signal - 1)) != 0, !faults.contains(signal)) << signal;
     }
   }
@@ -121,7 +121,7 @@ class Caller {
   std::atomic<ThreadId> id_ = 0;
   absl::Status outcome_;
   long waits_ = 0;
-  std::thread thread_;  // Last: it uses what is above.
+  std::thread thread_;  // Last, because it uses the members above.
 };
 
 std::unique_ptr<HttpClient> MakeClient(HttpClientOptions options) {
@@ -148,7 +148,7 @@ TEST(ClientLoopTest, AThreadThatWaitsForAnAnswerAPlaceOrATimeDoesNotRunMeanwhile
   const auto client = MakeClient({.max_connections_per_origin = 1});
   Caller answered(GetOf(*client, server));
   EXPECT_TRUE(WaitUntil([&] { return server.requests().size() == 1; }));
-  Caller listed(GetOf(*client, server));  // The first one has the only connection.
+  Caller listed(GetOf(*client, server));  // `answered` has the only connection.
   Caller asleep([&] { return client->SleepFor(kLong); });
   // In each round the loop's thread looks at all flags.
   constexpr int kRounds = 25;
@@ -186,7 +186,7 @@ TEST(ClientLoopTest, AnInterruptEndsEachKindOfWaitAndNoOther) {
   EXPECT_TRUE(WaitUntil([&] { return server.requests().size() == 1; }));
   Caller listed(GetOf(*client, server));
   listed.WaitUntilItSleeps();
-  Caller third(GetOf(*client, server));  // There is no room in the list.
+  Caller third(GetOf(*client, server));  // The list of waiting calls is full.
   Caller asleep([&] { return client->SleepFor(kLong); });
   for (Caller* const caller : {&third, &asleep, &listed}) {
     caller->WaitUntilItSleeps();

@@ -49,7 +49,7 @@ class FaultyHttpServer {
   const StubHttpServer::Handler usual_;
   Mutex mu_;
   Fault fault_ ABSL_GUARDED_BY(mu_);
-  StubHttpServer server_;  // Last: its threads use what is above.
+  StubHttpServer server_;  // Last, because its threads use the members above.
 };
 
 }  // namespace systole

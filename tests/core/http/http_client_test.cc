@@ -188,7 +188,7 @@ TEST(HttpClientTest, AKeptConnectionMakesRoomForAnotherServer) {
 TEST(HttpClientTest, AnInterruptedCallReturnsAndFreesItsConnection) {
   const StubHttpServer server([](const StubRequest&) { return StubAnswer{.hangs = true}; });
   const auto client = MakeClient({.max_connections = 1});
-  for (int i = 0; i < 2; ++i) {  // The second one would wait for ever for a connection.
+  for (int i = 0; i < 2; ++i) {  // The second call needs the connection of the first call.
     InterruptFlag unwanted;
     std::thread caller([&] {
       const InterruptScope scope(unwanted);
@@ -241,7 +241,7 @@ TEST(HttpClientTest, NothingIsWrittenToTheCallersMemoryAfterTheCall) {
   });
   EXPECT_TRUE(WaitUntil([&] { return began.load(); }));
   unwanted.Raise();
-  caller.join();  // ASan would see a byte that comes later.
+  caller.join();  // ASan would find a byte that is written later.
   EXPECT_TRUE(WaitUntil([&] { return server.open_now() == 0; }));
 }
 
@@ -255,8 +255,8 @@ TEST(HttpClientTest, TheDestructorEndsCallsThatRunAndCallsThatWait) {
                   StatusIs(absl::StatusCode::kCancelled, HasSubstr("has ended")));
     });
   }
-  // One call has the connection when its request has come. Once a third call gets no place to wait,
-  // the second call must have the only place.
+  // When a request has come, one call has the connection. When a third call finds no place to wait,
+  // the second call has the only place.
   EXPECT_TRUE(WaitUntil([&] { return server.requests().size() == 1; }));
   HttpRequest third = Get(server.Url("/"));
   third.timeout = absl::Milliseconds(50);
@@ -349,7 +349,7 @@ TEST(HttpClientTest, OptionsOutOfRangeAreRefusedByName) {
 }
 
 TEST(HttpClientTest, TheBuffersOfAllConnectionsHaveFourMiB) {
-  // No budget of memory counts them, so they must stay small.
+  // No memory budget counts the buffers, so they must stay small.
   EXPECT_LE(HttpClientOptions().max_connections * kReceiveBufferBytes, 4 << 20);
 }
 

@@ -214,7 +214,7 @@ TEST(HttpSigningTest, RequestsToCloudStorageAreSignedInItsWords) {
     EXPECT_THAT(client->Fetch(request), IsOk());
     EXPECT_THAT(VerifySigV4(server.requests().back(), sign), IsOk()) << target;
   }
-  // There are no temporary keys.
+  // Cloud Storage has no temporary keys.
   HttpRequest request = {.url = server.Url("/"), .sign = sign, .timeout = kLong};
   request.sign->session_token = "to:ken";
   EXPECT_THAT(client->Fetch(request),
@@ -222,7 +222,8 @@ TEST(HttpSigningTest, RequestsToCloudStorageAreSignedInItsWords) {
                        AllOf(HasSubstr("session token"), Not(HasSubstr("to:ken")))));
 }
 
-// libcurl signs the query as it is written, and a server sorts it first.
+// libcurl signs the parameters of a query in the order in which they are written. A server sorts
+// them before it checks the signature.
 TEST(HttpSigningTest, AQueryThatIsNotSortedIsRefusedByServers) {
   const StubHttpServer server([](const StubRequest&) { return Reply(200, ""); });
   EXPECT_THAT(MakeClient()->Fetch(Signed(server.Url("/b?prefix=x&delimiter=y"))), IsOk());

@@ -11,10 +11,11 @@
 
 namespace systole {
 
-// OK if `request` is signed with `expected`, for its region and service, and if the signature
-// covers all that a server may ask for: host, every x-amz and x-goog header, range and if-match. A
-// request must not have both x-amz and x-goog headers. The error says what is missing or different.
-// The date is taken from the request and not compared with any clock.
+// OK if `request` is signed with the keys of `expected`, for the region and service of `expected`,
+// and if the signature covers all headers that a server may want signed: host, every x-amz and
+// x-goog header, range and if-match. A request must not have both x-amz and x-goog headers. The
+// error says what is missing or different. The date is taken from the request and not compared with
+// any clock.
 absl::Status VerifySigV4(const StubRequest& request, const AwsSigning& expected);
 
 }  // namespace systole

@@ -30,7 +30,7 @@ AwsSigning ExampleOfS3() {
           .region = "us-east-1"};
 }
 
-// "Example: GET Object" there.
+// "Example: GET Object" of the API reference.
 StubRequest GetObject() {
   return {.method = "GET",
           .target = "/test.txt",
@@ -46,7 +46,8 @@ StubRequest GetObject() {
 
 TEST(SigV4VerifierTest, AcceptsTheExamplesOfS3) {
   EXPECT_THAT(VerifySigV4(GetObject(), ExampleOfS3()), IsOk());
-  // "GET Bucket Lifecycle": a parameter without a value. "Get Bucket (List Objects)": two.
+  // "GET Bucket Lifecycle" has a query parameter without a value. "Get Bucket (List Objects)" has
+  // two query parameters.
   const auto get_bucket = [](const std::string& target, const std::string& signature) {
     return StubRequest{
         .method = "GET",

@@ -146,7 +146,7 @@ class StubHttpServer::Connection {
     return true;
   }
 
-  // Appends what comes next. False at the end.
+  // Appends the bytes that come next. False if the connection has ended.
   bool Receive(std::string& to) {
     char buffer[4096];
     const ssize_t got = tls_ != nullptr ? SSL_read(tls_.get(), buffer, sizeof(buffer))
@@ -166,8 +166,8 @@ StubHttpServer::StubHttpServer(Handler handler, const StubCertificate* certifica
     : handler_(std::move(handler)),
       tls_(TlsOf(certificate), &SSL_CTX_free),
       listener_(ListenOnLoopback(port_)) {
-  ::signal(SIGPIPE, SIG_IGN);  // Clients go away as they like.
-  // A proxy of the environment does not lead to this machine.
+  ::signal(SIGPIPE, SIG_IGN);  // A client may leave at any time.
+  // A proxy that the environment names cannot reach servers of this machine.
   ::setenv("no_proxy", "127.0.0.1", 1);
   accepting_ = std::thread([this] { Accept(); });
 }
@@ -216,8 +216,9 @@ void StubHttpServer::Accept() {
     open_.push_back(client.get());
     most_open_ = std::max(most_open_, static_cast<int>(open_.size()));
     const int number = accepted_++;
-    // Detached: ThreadSanitizer calls a thread that nobody joined a leak, and a server that a
-    // process never destroys joins none. The destructor waits for `open_` instead.
+    // The thread is detached, because ThreadSanitizer reports each thread that was not joined as a
+    // leak, and some processes never destroy their server. The destructor waits until `open_` is
+    // empty.
     std::thread([this, number, socket = std::move(client)]() mutable {
       Serve(std::move(socket), number);
     }).detach();
@@ -232,7 +233,7 @@ void StubHttpServer::Serve(OwnedFd socket, int number) {
   MutexLock lock(mu_);
   open_.remove(socket.get());
   closed_.SignalAll();
-  // Closed under the lock: a descriptor in the list belongs to its connection.
+  // Closed under the lock, so that each descriptor in the list is still that of its connection.
   const OwnedFd closed = std::move(socket);
 }
 
@@ -243,7 +244,7 @@ void StubHttpServer::Answer(Connection& connection, int number) {
     if (end == std::string::npos) {
       if (!connection.Receive(received)) return;
       if (received[0] != '\x16') continue;
-      connection.Send(Reply(400, "this is TLS").bytes);  // As other servers do.
+      connection.Send(Reply(400, "this is TLS").bytes);  // Real servers do so, too.
       return;
     }
     std::optional<StubRequest> request = ParseRequest(received.substr(0, end));

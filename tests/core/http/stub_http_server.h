@@ -32,10 +32,10 @@ struct StubRequest {
 };
 
 // `text` of a URL with each %XX replaced by its byte, as a server reads it. Does not call
-// PercentDecoded(), which the stores use: a stub must not test it with itself.
+// PercentDecoded(), which the stores use: a stub that used it would not notice its mistakes.
 std::string WithoutEscapes(absl::string_view text);
 
-// The bytes that are sent, without any change. After that the connection serves the next request.
+// An answer. Its bytes are sent without any change. Then the connection serves the next request.
 struct StubAnswer {
   std::string bytes;
   bool closes = false;  // The connection is closed after `bytes`.
@@ -72,14 +72,14 @@ class StubHttpServer {
   StubHttpServer(const StubHttpServer&) = delete;
   StubHttpServer& operator=(const StubHttpServer&) = delete;
 
-  // The address of `target` here.
+  // The address of `target` on this server.
   std::string Url(absl::string_view target) const;
   int port() const { return port_; }
 
   std::vector<StubRequest> requests() const ABSL_LOCKS_EXCLUDED(mu_);
   int connections() const ABSL_LOCKS_EXCLUDED(mu_);  // Accepted so far.
   int open_now() const ABSL_LOCKS_EXCLUDED(mu_);
-  int most_open() const ABSL_LOCKS_EXCLUDED(mu_);  // At a time, so far.
+  int most_open() const ABSL_LOCKS_EXCLUDED(mu_);  // At the same time, so far.
 
  private:
   class Connection;
@@ -95,12 +95,12 @@ class StubHttpServer {
 
   mutable Mutex mu_;
   std::vector<StubRequest> requests_ ABSL_GUARDED_BY(mu_);
-  std::list<int> open_ ABSL_GUARDED_BY(mu_);  // A thread serves each.
-  CondVar closed_;                            // One left `open_`.
+  std::list<int> open_ ABSL_GUARDED_BY(mu_);  // Each has a thread that serves it.
+  CondVar closed_;                            // Signalled when a connection leaves `open_`.
   int accepted_ ABSL_GUARDED_BY(mu_) = 0;
   int most_open_ ABSL_GUARDED_BY(mu_) = 0;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread accepting_;  // Last: it uses what is above.
+  std::thread accepting_;  // Last, because it uses the members above.
 };
 
 }  // namespace systole

@@ -18,7 +18,7 @@
 
 namespace systole {
 
-// `answer` to a HEAD has no body.
+// `answer`, without its body if `request` is a HEAD.
 inline StubAnswer Bodiless(const StubRequest& request, StubAnswer answer) {
   if (request.method == "HEAD") answer.bytes.resize(answer.bytes.find("\r\n\r\n") + 4);
   return answer;
@@ -79,7 +79,7 @@ class StubObjects {
   Mutex mu_;
   std::map<std::string, std::pair<std::string, std::string>> objects_ ABSL_GUARDED_BY(mu_);
   int puts_ ABSL_GUARDED_BY(mu_) = 0;
-  FaultyHttpServer server_;  // Last: its threads use what is above.
+  FaultyHttpServer server_;  // Last, because its threads use the members above.
 };
 
 }  // namespace systole

@@ -86,7 +86,7 @@ TEST(ImageTransformerTest, ScaledEqualsDecodeAtThatScaleThenResizeOnEveryTarget)
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
-    std::vector<int> drawn(9);  // Crops by divisor.
+    std::vector<int> drawn(9);  // How many crops each divisor got.
     const ImageTransformerOptions options = {.output = Imagenet(12, PixelType::kFloat32),
                                              .scaled = true};
     ImageTransformer transformer = MakeTransformer(options);
@@ -158,8 +158,8 @@ TEST(ImageTransformerTest, WhereNothingShrinksScaledIsTheFullDecode) {
         MakeTransformer({.output = {.height = 20, .width = 26}, .scaled = scaled});
     out[scaled ? 1 : 0].resize(transformer.output_bytes());
     ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
-    // Half of the crop's 58 columns would be enough for 26. Half of its 39 rows is too little
-    // for 20.
+    // Half of the crop's 58 columns would be enough for 26 output columns. Half of its 39 rows is
+    // too little for 20 output rows.
     ASSERT_THAT(transformer.Transform({7, 3, 39, 58}, true, absl::MakeSpan(out[scaled ? 1 : 0])),
                 IsOk());
   }
@@ -265,7 +265,8 @@ TEST(ImageTransformerTest, BadArgumentsAreNamed) {
   ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
   EXPECT_THAT(transformer.Transform({0, 0, 1, 1}, false, absl::MakeSpan(out).subspan(1)),
               StatusIs(kInvalid, HasSubstr("11 bytes")));
-  // The image's 10 rows become 2 at an eighth, rounded up, and so do the 11 rows of the crop.
+  // At an eighth, both the image's 10 rows and the crop's 11 rows are rounded up to 2 rows. The
+  // crop is refused all the same.
   ImageTransformer scaled = MakeTransformer({.output = {.height = 1, .width = 1}, .scaled = true});
   ASSERT_THAT(scaled.ReadHeader(jpeg), IsOk());
   EXPECT_THAT(scaled.Transform({0, 0, 11, 20}, false, absl::MakeSpan(out)),

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kLargestKeptByThread = 1032;
 
-int64_t allocations = 0;  // Counts only larger pieces. Used by one thread.
+int64_t allocations = 0;  // Counts pieces larger than kLargestKeptByThread. Used by one thread.
 
 void Count(size_t size) {
   if (size > kLargestKeptByThread) ++allocations;

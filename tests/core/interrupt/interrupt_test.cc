@@ -31,7 +31,8 @@ TEST(InterruptTest, AFlagIsHeededByTheThreadsThatWorkForIt) {
   flag.Raise();
   const InterruptScope scope(flag);
   bool interrupted = true;
-  WorkerPool(1).Submit([&interrupted] { interrupted = InterruptRequested(); });  // Waits for it.
+  // The pool's destructor waits for the task.
+  WorkerPool(1).Submit([&interrupted] { interrupted = InterruptRequested(); });
   EXPECT_FALSE(interrupted);
 }
 

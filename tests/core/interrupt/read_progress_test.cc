@@ -30,7 +30,7 @@ TEST(ReadProgressTest, AnotherThreadMayAddToTheProgressOfAThread) {
   ReadProgress progress;
   const ReadProgressScope scope(progress);
   ReadProgress* const current = CurrentReadProgress();
-  WorkerPool(1).Submit([current] {  // Waits for it.
+  WorkerPool(1).Submit([current] {  // The pool waits for its task.
     NoteRead(1);
     current->Add(10);
   });

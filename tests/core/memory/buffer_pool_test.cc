@@ -55,7 +55,7 @@ TEST(AlignedBufferTest, NegativeSizeIsRefused) {
 }
 
 TEST(AlignedBufferTest, MoreThanTheMachineHasIsResourceExhausted) {
-  if (kAddressSanitizer) return;  // This allocator never returns null, but ends the program.
+  if (kAddressSanitizer) return;  // Its allocator does not return null, but ends the program.
   EXPECT_THAT(AlignedBuffer::Create(int64_t{1} << 60),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("refused")));
 }
@@ -84,7 +84,7 @@ TEST(BufferPoolTest, LargeBuffersAskForHugePagesIfTheyAreNotMany) {
   const bool are_there = access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0;
   EXPECT_EQ(AsksForHugePages(MustAcquire(pool, kLarge)), are_there);
   EXPECT_FALSE(AsksForHugePages(MustAcquire(pool, kLarge / 8)));
-  // A process may not have as many mappings as such buffers make.
+  // A pool of this budget could have more mappings than a process may have.
   BufferPool large_pool({.budget_bytes = 100'000 * kLarge});
   EXPECT_FALSE(AsksForHugePages(MustAcquire(large_pool, kLarge)));
 }
@@ -176,7 +176,7 @@ TEST(BufferPoolTest, ABufferGivenAwayCountsNoMoreAndMayComeBack) {
   EXPECT_NE(second.data(), memory);
   pool.TakeBack(std::move(first));  // There is no room to keep the buffer.
   pool.Release(std::move(second));
-  pool.GiveAway(MustAcquire(pool, 100).size());  // The new owner frees it.
+  pool.GiveAway(MustAcquire(pool, 100).size());  // The new owner frees the buffer.
   AlignedBuffer third = MustAcquire(pool, 60);
   const uint8_t* const kept = third.data();
   pool.GiveAway(third.size());
@@ -201,7 +201,7 @@ TEST(BufferPoolTest, BeyondTheLimitSealedMemoryIsPrivateAfterAll) {
   EXPECT_NE(first.sealed(), nullptr);
   EXPECT_NE(second.sealed(), nullptr);
   EXPECT_EQ(MustAcquire(pool, 10'000, BufferKind::kSealed).sealed(), nullptr);
-  // A kept sealed buffer still counts. It is the buffer that is handed out again.
+  // A kept sealed buffer still counts, and is handed out again.
   const uint64_t id = first.sealed()->id();
   pool.Release(std::move(first));
   AlignedBuffer again = MustAcquire(pool, 10'000, BufferKind::kSealed);

@@ -47,7 +47,7 @@ TEST(ScratchBudgetTest, TheElderTakesWhatItNeedsAndTheOthersWaitInLine) {
   EXPECT_FALSE(budget.someone_waits());
 }
 
-// Each account holds memory that the other one waits for.
+// Each account holds memory that the other account waits for.
 TEST(ScratchBudgetTest, WhoGrowsNeverWaitsForOneAnother) {
   ScratchBudget budget(kCapacity);
   Account a, b;

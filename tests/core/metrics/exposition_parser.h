@@ -14,9 +14,9 @@
 namespace systole {
 
 struct Exposition {
-  // By name and labels as they are written: "a_total{x=\"1\"}".
+  // The key is the name with the labels, as they are written: "a_total{x=\"1\"}".
   std::map<std::string, double> series;
-  std::map<std::string, std::string> types;  // By the family's name.
+  std::map<std::string, std::string> types;  // The key is the family's name.
 
   std::set<std::string> names() const;
 };
@@ -27,7 +27,7 @@ struct Exposition {
 //     Units are seconds and bytes.
 //   * Each series comes once. Values of labels have no control characters.
 //   * Values of counters and of histograms are finite and not negative. Buckets ascend, in their
-//     bounds and in their numbers; the last one is +Inf, and equals _count.
+//     bounds and in their numbers; the last bucket has the bound +Inf, and its number is _count.
 //   * The text ends with a line end.
 absl::StatusOr<Exposition> ParseExposition(absl::string_view text);
 

@@ -83,7 +83,7 @@ TEST(MathTest, LogIsWithinHalfAnUlp) {
     const float x = FromBits(bits);
     ASSERT_LT(UlpError(Log(x), std::log(static_cast<double>(x))), 0.501) << x;
   }
-  for (uint32_t i = 0; i < 200000; ++i) {  // Around 1, where the result nearly cancels.
+  for (uint32_t i = 0; i < 200000; ++i) {  // Around 1, where the result is nearly 0.
     const float x = FromBits(0x3f800000u - 100000 + i);
     ASSERT_LT(UlpError(Log(x), std::log(static_cast<double>(x))), 0.501) << x;
   }
@@ -138,7 +138,7 @@ TEST(MathTest, PowHasCsSpecialCases) {
 TEST(MathTest, CosPiIsWithinHalfAnUlp) {
   constexpr long double kPi = 3.14159265358979323846264338327950288L;
   for (float x = 0; x <= 1; x += 0x1p-16f) {
-    // Where the cosine is nearly 0, only the sine of the rest keeps all digits.
+    // Where the cosine is nearly 0, computing it as this sine keeps all digits.
     const long double want = std::sin(kPi * (0.5L - x));
     ASSERT_LT(UlpError(CosPi(x), static_cast<double>(want)), 0.501) << x;
     ASSERT_EQ(CosPi(-x), CosPi(x)) << x;
@@ -154,7 +154,8 @@ TEST(MathTest, CosPiHandlesTheEdges) {
   for (const float half : {0.5f, -0.5f, 1.5f, 2.5f, 1048577.5f}) {
     EXPECT_EQ(std::bit_cast<uint32_t>(CosPi(half)), 0u) << half;
   }
-  EXPECT_EQ(CosPi(8388609.0f), -1.0f);  // Floats are integers from 2^23 on, even ones from 2^24 on.
+  // Floats from 2^23 on are integers. Floats from 2^24 on are even integers.
+  EXPECT_EQ(CosPi(8388609.0f), -1.0f);
   EXPECT_EQ(CosPi(0x1p24f), 1.0f);
   EXPECT_EQ(CosPi(0x1.fffffep127f), 1.0f);
   EXPECT_TRUE(std::isnan(CosPi(kInf)));

@@ -26,7 +26,7 @@ TEST(SimdTargetTest, EachTargetCanBeForcedAndReleased) {
   for (const std::string& target : targets) {
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
     EXPECT_EQ(CurrentSimdTarget(), target);
-    EXPECT_EQ(SupportedSimdTargets(), targets);  // Forcing a target hides none.
+    EXPECT_EQ(SupportedSimdTargets(), targets);  // Forcing a target hides no other.
   }
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
   EXPECT_EQ(CurrentSimdTarget(), targets.front());

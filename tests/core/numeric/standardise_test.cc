@@ -74,7 +74,7 @@ TEST(StandardiseTest, EveryTargetAndLengthEqualsTheDefinition) {
 }
 
 TEST(StandardiseTest, TheOrderOfTheAdditionsChangesTheSum) {
-  // Otherwise the test above proves nothing.
+  // If both sums were equal, the tests above would prove nothing.
   double sum = 0;
   for (const float x : Floats(5003)) sum += x;
   EXPECT_NE(SumOf(absl::Span<const float>(Floats(5003))), sum);

@@ -66,7 +66,7 @@ TEST(ValueTableTest, EveryTypeAndNumberOfChannelsCutAnywhere) {
   }
 }
 
-// Any float is valid in an entry. All NaNs are the same NaN.
+// Any float is valid in an entry. All NaNs become the same NaN.
 TEST(ValueTableTest, NoNumberIsRefused) {
   std::vector<float> entries(kTableEntries, std::numeric_limits<float>::infinity());
   entries[1] = std::bit_cast<float>(0xffc12345);

@@ -377,7 +377,7 @@ TEST(TensorFlowSeedTest, DrawsDependOnSeedEpochAndRecordAlone) {
   EXPECT_NE(made("transforms { contrast { factor_max: 1 } tf_seed: [3, 5] }",
                  {.seed = 1, .epoch = 2, .record = 3}),
             value);
-  // A second operation of the same kind draws the same.
+  // A second operation with the same tf_seed draws the same factor.
   EXPECT_FLOAT_EQ(made(one + one, {.seed = 1, .epoch = 2, .record = 3}), value * value);
 }
 

@@ -22,7 +22,7 @@ using Block = std::array<int16_t, 64>;
 using Quantization = std::array<uint16_t, 64>;
 
 constexpr int kMaxBlocks = HuffmanScan::kMaxBlocks;
-constexpr int kMcus = 19;  // They fill more than one vector, but no whole number of vectors.
+constexpr int kMcus = 19;  // More than one vector, but no whole number of vectors.
 constexpr int kFirstMcu = 3;
 
 int RoundedShift(int x, int bits) { return (x + (1 << (bits - 1))) >> bits; }

@@ -48,9 +48,9 @@ TEST(EntropyCheckTest, AnEntropyDecoderThatIsNotLibjpegsIsNotReplaced) {
                        HasSubstr("cannot replace libjpeg's decoder for a 4:4:4 test image")));
 }
 
-// Without the check the pixels would be wrong: OtherPixelsAreFound shows it.
+// Without the check the pixels would be wrong, as the test OtherPixelsAreFound shows.
 TEST(EntropyCheckTest, DecodersOfAnUnfitProcessLeaveEntropyDecodingToLibjpeg) {
-  // The first decoder of the process is created with these tables, so the process's check fails.
+  // The first decoder of the process is created with kOtherTables, so the process's check fails.
   ASSERT_EQ(other_libjpeg, OtherLibjpeg::kOtherTables);
   JpegDecoder decoder = *JpegDecoder::Create();
   EXPECT_THAT(OwnJpegEntropyDecoding(),

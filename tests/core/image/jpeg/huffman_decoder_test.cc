@@ -206,7 +206,7 @@ std::optional<Mcu> Take(HuffmanDecoder& decoder, int num_blocks) {
 
 // A scan and its content.
 struct Written {
-  HuffmanScan scan;  // Its `bytes` is empty.
+  HuffmanScan scan;  // Without `bytes`.
   std::vector<Mcu> mcus;
   std::string bytes;
 
@@ -542,7 +542,7 @@ TEST(HuffmanDecoderTest, LongCodesOfTheLargestValuesAreReadAndSkipped) {
 // T.81 has one code for the end of a block. libjpeg takes every symbol without a value as the end,
 // except sixteen zeros.
 TEST(HuffmanDecoderTest, AnySymbolWithoutAValueEndsABlock) {
-  for (const int length : {3, 13}) {  // The code fits into a lookup's bits, or not.
+  for (const int length : {3, 13}) {  // Only the short code fits into a lookup.
     for (int end = 0x00; end < kSixteenZeros; end += 0x10) {
       SCOPED_TRACE(absl::StrCat("symbol ", end, " of ", length, " bits"));
       Written written;
@@ -574,8 +574,9 @@ TEST(HuffmanDecoderTest, AnySymbolWithoutAValueEndsABlock) {
 
 TEST(HuffmanDecoderTest, AnInvalidCodeIsGivenUp) {
   EXPECT_EQ(McusOf(SmallScan("\x0f\xff\xd9"), 1), 1);  // 00 00: no difference, end of block.
-  EXPECT_EQ(McusOf(SmallScan(std::string("\x3f\xff\x00\xff\xd9", 5)), 1), 0);  // 00 111: no AC.
-  EXPECT_EQ(McusOf(SmallScan(std::string("\xf0\x00\x00\xff\xd9", 5)), 1), 0);  // 111: no DC.
+  // 00 111: no AC code.
+  EXPECT_EQ(McusOf(SmallScan(std::string("\x3f\xff\x00\xff\xd9", 5)), 1), 0);
+  EXPECT_EQ(McusOf(SmallScan(std::string("\xf0\x00\x00\xff\xd9", 5)), 1), 0);  // 111: no DC code.
 }
 
 TEST(HuffmanDecoderTest, ARunBeyondTheBlockIsGivenUp) {
@@ -610,7 +611,7 @@ TEST(HuffmanDecoderTest, AMarkerBeforeTheLastMcuIsGivenUp) {
     for (int i = 0; i < 3; ++i) writer.Add(block, &predictor, codes.dc_codes[0], codes.ac_codes[0]);
     writer.Marker(marker);
     std::string bytes = writer.bytes();
-    bytes.append(5000, '\0');  // A decoder that reads on finds blocks here.
+    bytes.append(5000, '\0');  // A decoder that read past the marker would find blocks here.
     // The last byte is filled with ones, which are no code.
     EXPECT_EQ(McusOf(SmallScan(bytes), 4), 3) << marker;
   }

@@ -177,8 +177,8 @@ TEST(JpegDecoderTest, EveryFirstRowEqualsTheCutOfTheWholeImage) {
 
 // libjpeg 2.1 skips rows through the colour converter. Plain 4:2:0 upsampling has no converter, so
 // libjpeg uses the converter of a previous image, whose memory is freed. By then the next image's
-// coefficients may lie in that memory. Only then are pixels wrong, but valgrind always sees the
-// stray access.
+// coefficients may lie in that memory. Pixels are wrong only in that case, but valgrind always
+// finds the stray access.
 TEST(JpegDecoderTest, PlainUpsamplingDoesNotWriteIntoThePreviousImage) {
   JpegDecoder decoder = MakeDecoder({.fancy_upsampling = false});
   for (int side = 16; side < 64; side += 3) {

@@ -185,7 +185,7 @@ TEST_F(JpegEndingsTest, FillAnywhereHasLibjpegsVerdict) {
   EXPECT_EQ(refused_, 0);
 }
 
-// A crop does not read all bytes. libjpeg decides how many bytes it looks at.
+// Decoding a crop does not read all bytes. libjpeg's code decides how many bytes are read.
 TEST_F(JpegEndingsTest, CropsHaveTheVerdictOfLibjpegsEntropyDecoder) {
   JpegDecoder library = *JpegDecoder::Create({.library_entropy_decoder = true});
   std::vector<uint8_t> ours, theirs;

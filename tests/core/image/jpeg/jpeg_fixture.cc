@@ -12,7 +12,8 @@ namespace systole {
 namespace {
 
 struct DamageManager {
-  jpeg_error_mgr manager;  // First, as libjpeg hands back its address.
+  // The first member: libjpeg hands back its address, which is also the DamageManager's address.
+  jpeg_error_mgr manager;
   std::jmp_buf jump;
 };
 

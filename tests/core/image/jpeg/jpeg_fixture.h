@@ -16,7 +16,7 @@ enum class JpegColour { kGrey, kRgb, kYcc, kCmyk, kCmykNoAdobe, kYcck };
 struct JpegKind {
   const char* name;
   JpegColour colour = JpegColour::kYcc;
-  // Sampling factors of the first component; the others have 1x1.
+  // Sampling factors of the first component. The other components have 1x1.
   int h = 1;
   int v = 1;
   bool progressive = false;

@@ -9,8 +9,8 @@ namespace systole {
 
 enum class OtherLibjpeg {
   kNone,
-  // Huffman tables change once decoding has begun. A decoder that reads them then gets wrong
-  // pixels, without an error.
+  // Huffman tables change once decoding has begun. A decoder that reads the changed tables gets
+  // wrong pixels, without an error.
   kOtherTables,
   // The function pointers in `entropy` do not point into libjpeg's code.
   kOtherEntropy,

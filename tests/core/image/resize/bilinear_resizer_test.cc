@@ -211,7 +211,7 @@ TEST(BilinearResizerTest, WhereTheOutputLiesDoesNotChangeIt) {
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
-    for (const int side : {224, 225}) {  // Rows of whole blocks, and others.
+    for (const int side : {224, 225}) {  // Only with 224 are the rows whole blocks.
       SCOPED_TRACE(side);
       const size_t bytes = static_cast<size_t>(side) * side * 3 * sizeof(float);
       auto resizer =

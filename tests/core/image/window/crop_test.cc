@@ -34,7 +34,7 @@ TEST(CropTest, RandomResizedCropStaysInsideAndWithinItsRanges) {
   }
 }
 
-// A square image takes nearly every first draw, so the distributions can be checked directly.
+// Nearly every first draw fits into a square image, so the distributions can be checked directly.
 TEST(CropTest, AreaIsUniformAndAspectLogUniform) {
   const RandomResizedCropOptions options = {.min_area = 0.1f, .max_area = 0.5f};
   constexpr int kDraws = 40000;
