@@ -228,7 +228,7 @@ class Model {
     std::erase_if(consumers_, [&](const auto& known) { return known.get() == &consumer; });
   }
 
-  // Returns false if there is no work.
+  // Lets a thread take a task as StepScheduler::Take() does. Returns false if there is no work.
   bool Take(bool beside) {
     if (running_.size() == kThreads) return false;
     StepScheduler::Work work = scheduler_.Take(beside);

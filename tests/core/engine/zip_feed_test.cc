@@ -320,7 +320,8 @@ TEST(ZipFeedTest, OfAMemberThatIsNamedTwiceTheBytesAreFetchedOnce) {
   EXPECT_EQ(engine.GetStats().reads.bytes_read, far->far_bytes());
 }
 
-// The far member's bytes were checked when they were fetched. The local member is read in place.
+// The file of member `a` is replaced. It is read in place, also if member `b` is far and its bytes
+// were already checked when they were fetched.
 TEST(ZipFeedTest, AReplacedFileOfAMemberEndsTheFeedBesideAFarOneToo) {
   const std::vector<std::string> shards = ShardsFrom(0, {20});
   for (const bool far : {false, true}) {

@@ -17,7 +17,8 @@ void* operator new(size_t size) {
   if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
   std::abort();
 }
-// These are not inlined. Otherwise g++ sees free() beside a new expression and warns of a mismatch.
+// These operators are not inlined. Otherwise g++ sees free() beside a new expression and warns of a
+// mismatch.
 __attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
 __attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 

@@ -1,5 +1,6 @@
-// The ending of an image decides whether it is whole or damaged. It does not change the pixels. Our
-// verdict must be libjpeg's for every ending, even if our own code decodes the entropy-coded bytes.
+// The ending of an image decides whether the image is whole or damaged. The ending does not change
+// the pixels. Our verdict must be libjpeg's for every ending, even if our own code decodes the
+// entropy-coded bytes.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -28,7 +28,7 @@ struct JpegKind {
   bool arithmetic = false;
 };
 
-// Every sampling and colour model the decoder must handle.
+// JPEGs with every sampling and every colour model that the decoder must handle.
 const std::vector<JpegKind>& AllJpegKinds();
 
 // Smooth colours with edges and noise, so that neighbouring pixels differ. The shape is [height,
