@@ -32,7 +32,7 @@ std::vector<MetricFamily> InfeedPump::Metrics() const {
   std::vector<MetricFamily> families = client_.Metrics();
   families.push_back({.name = absl::StrCat(kFeedMetricPrefix, "infeed_ready_steps"),
                       .kind = MetricKind::kGauge,
-                      .help = "Steps that wait in the queues of the cores: in the one with fewest.",
+                      .help = "Steps that wait in the queue of the core that has the fewest.",
                       .samples = {{.value = static_cast<double>(fewest)}}});
   return families;
 }

@@ -38,12 +38,14 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
        .read = ReadField<&Stats::steps_received>},
       {.name = "examples_taken",
        .kind = kCounter,
-       .help = "Examples of the steps that the trainer took. Places that hold none are left out.",
+       .help =
+           "Examples of the steps that the trainer took. Places without an example do not count.",
        .read = ReadField<&Stats::examples_taken>},
       {.name = "next_step",
        .kind = kGauge,
-       .help = "The number of the step that the trainer takes next. A token that is made now goes "
-               "on there.",
+       .help =
+           "The number of the step that the trainer takes next. A token that is made now begins "
+           "with this step.",
        .read = ReadField<&Stats::next_step>},
       {.name = "ready_steps",
        .kind = kGauge,
@@ -51,8 +53,8 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
        .read = ReadField<&Stats::ready_steps>},
       {.name = "buffered_bytes",
        .kind = kGauge,
-       .help = "Memory of complete steps that the trainer has not taken, also of those that come "
-               "after a missing one.",
+       .help = "Memory of complete steps that the trainer has not taken. Complete steps behind a "
+               "missing step count too.",
        .read = ReadField<&Stats::buffered_bytes>},
       {.name = "delivered_bytes",
        .kind = kCounter,
@@ -125,19 +127,22 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
        .read = [](const Stats& stats) { return absl::ToDoubleSeconds(stats.waiting); }},
       {.name = "trainer_seconds",
        .kind = kCounter,
-       .help = "The time from the trainer's first step to its last one. The wait for the first "
-               "step, when servers begin, is left out, here and below.",
+       .help = "The time from the trainer's first step to its last step. The wait for the first "
+               "step, in which servers begin, is not part of it, and no part of the waits below.",
        .read = [](const Stats& stats) { return stats.waits.times.seconds; }},
       {.name = "trainer_wait_seconds",
        .kind = kCounter,
-       .help = "The part of trainer_seconds in which the trainer waited for a step, by what the "
-               "step did meanwhile.",
+       .help =
+           "The part of trainer_seconds in which the trainer waited for a step, by what happened "
+           "to the step in that time.",
        .label = "cause",
        .parts = {{"storage", Waited<WaitCause::kStorage>, "its records were read"},
                  {"decode", Waited<WaitCause::kDecode>,
                   "its examples were made, or waited for a processor"},
-                 {"wire", Waited<WaitCause::kWire>, "it, or its request, was on the way"},
-                 {"client", Waited<WaitCause::kClient>, "it was checked, copied or finished here"},
+                 {"wire", Waited<WaitCause::kWire>,
+                  "the step, or the request for it, was on the way"},
+                 {"client", Waited<WaitCause::kClient>,
+                  "the step was checked, copied or finished by the client"},
                  {"unknown", Waited<WaitCause::kUnknown>,
                   "a server of an older release does not say"}}},
       {.name = "recent_wait_ratio",

@@ -121,8 +121,8 @@ std::vector<MetricFamily> CallMetrics::Read() const {
   MetricFamily seconds = {.name = "grpc_server_call_duration_seconds",
                           .kind = MetricKind::kHistogram,
                           .help =
-                              "How long calls took until their end. A stream of steps takes as "
-                              "long as its client wants: its duration says nothing of speed."};
+                              "How long calls took until their end. The duration of a stream of "
+                              "steps says nothing about speed, because its client ends it."};
   MetricFamily sent = {.name = "grpc_server_call_sent_total_compressed_message_size_bytes",
                        .kind = MetricKind::kHistogram,
                        .help = "Bytes of messages that were sent, of each call together."};

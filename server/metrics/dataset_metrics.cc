@@ -56,7 +56,9 @@ std::vector<MetricFamily> DatasetFamilies(const std::vector<DatasetNumbers>& dat
 MetricFamily BuildInfo(absl::string_view version, absl::string_view content_version) {
   return {.name = absl::StrCat(kServerMetricPrefix, "build_info"),
           .kind = MetricKind::kGauge,
-          .help = "Always 1. The labels say which program runs, and which bytes its feeds have.",
+          .help =
+              "Always 1. The labels say the version of the program, and the content version of its "
+              "feeds.",
           .samples = {{.labels = {{"version", std::string(version)},
                                   {"content_version", std::string(content_version)}},
                        .value = 1}}};

@@ -22,7 +22,7 @@ std::vector<MetricLine<TrainerTotals>> TrainerMetrics() {
       {.name = "trainer_wait_ratio",
        .kind = kGauge,
        .help = "The part of the last seconds in which trainers waited for steps, from 0 to 1, as "
-               "their clients say. 0 if none says it.",
+               "their clients report it. 0 if no client reports it.",
        .label = "statistic",
        .parts = {{"mean", ReadField<&Totals::mean_waits>, "of all trainers"},
                  {"max", ReadField<&Totals::max_waits>, "the trainer that waits most"}}},
@@ -32,7 +32,7 @@ std::vector<MetricLine<TrainerTotals>> TrainerMetrics() {
        .read = ReadField<&Totals::trainers>},
       {.name = "trainer_limits",
        .kind = kGauge,
-       .help = "These trainers, by what limits their feed.",
+       .help = "Trainers that report, by what limits their feed.",
        .label = "limit",
        .parts = {Limit<FeedLimit::kStorage>("they wait for records to be read"),
                  Limit<FeedLimit::kDecode>("they wait for examples to be made"),
