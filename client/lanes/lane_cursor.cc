@@ -63,7 +63,7 @@ absl::StatusOr<ChunkPlace> LaneCursor::AcceptSlice(const ChunkHeader& header) {
   if (tensor_ != 0 || offset_ != 0) {
     return absl::InternalError(absl::StrCat("a slot came at tensor ", tensor_, ", offset ", offset_,
                                             " of step ", step_, ", core ", core_,
-                                            "; want it at the slice's beginning"));
+                                            "; want it at the beginning of a slice"));
   }
   const int64_t slice_bytes = shape_->layout.slice_bytes();
   if (header.slot_bytes != slice_bytes) {

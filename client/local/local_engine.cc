@@ -56,11 +56,10 @@ absl::Status LocalEngine::Admit(int64_t slice_bytes, int64_t ahead_bytes) {
   if (slice_bytes > memory_budget_bytes_) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "a step of this feed takes ", slice_bytes,
-        " bytes, and the engine that it shares with the other feeds of this process has a "
-        "memory_budget of ",
+        " bytes, but the feeds of this process share an engine whose memory_budget is ",
         memory_budget_bytes_,
-        "; close the other feeds and give the engine more before the first one is opened, or make "
-        "global_batch smaller"));
+        "; make global_batch smaller, or close the other feeds and raise memory_budget before the "
+        "first feed is opened"));
   }
   return absl::OkStatus();
 }

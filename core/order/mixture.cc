@@ -158,7 +158,7 @@ absl::Status Mixture::ChangeWeights(const ChangePlace& place, absl::Span<const i
   const std::string field = absl::StrCat("weights[", num_calls_, "]");
   if (num_calls_ == kMaxWeightChanges) {
     return absl::InvalidArgumentError(
-        absl::StrCat(field, " is one too many, want at most ", kMaxWeightChanges));
+        absl::StrCat(field, ": want at most ", kMaxWeightChanges, " changes of weights"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckPlace(field, place, num_calls_ == 0 ? nullptr : &last_place_));
   SYSTOLE_RETURN_IF_ERROR(CheckWeights(absl::StrCat(field, ".weights"), weights, members_.size()));

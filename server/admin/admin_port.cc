@@ -196,11 +196,11 @@ ServerView AdminPort::View(const Source& source, const Permissions& permissions)
   if (!view.no_pictures.empty()) return view;
   view.pictures = source.Pictures();
   if (view.pictures == nullptr) {
-    view.no_pictures = "No stream has sent anything since somebody looked.";
+    view.no_pictures = "No stream has sent anything since somebody opened this page.";
   } else if (!std::all_of(view.pictures->datasets.begin(), view.pictures->datasets.end(),
                           [&](const std::string& name) { return permissions.MayRead(name); })) {
     view.pictures = nullptr;
-    view.no_pictures = "Pictures are for those who may read the dataset.";
+    view.no_pictures = "You may see pictures only with the permission to read their dataset.";
   }
   return view;
 }
@@ -216,7 +216,7 @@ PageAnswer AdminPort::StatusForPeople(const PageRequest&, const Permissions& per
 PageAnswer AdminPort::StatusEvents(const PageRequest& request, const Permissions&) const {
   if (source_ == nullptr) return Text(503, kStarting);
   if (!request.may_have_events) {
-    return Text(503, "too many pages are open that change by themselves; /statusz can be read\n");
+    return Text(503, "too many open pages update themselves; open /statusz without updates\n");
   }
   PageAnswer answer = {.content_type = "text/event-stream; charset=utf-8"};
   answer.next_event = [this, request, shown = int64_t{0},

@@ -520,8 +520,8 @@ std::vector<std::string> CheckFolders(const LayerRules& rules, const Tree& tree)
   for (const std::string& folder : tree.folders) {
     if (Contains(rules.refused_folder_names, fs::path(folder).filename().string()) &&
         !Contains(rules.folders_of_other_programs, folder)) {
-      violations.push_back(
-          absl::StrCat(folder, ": this name fits everything; name the folder after what is in it"));
+      violations.push_back(absl::StrCat(
+          folder, ": a folder of this name could hold anything; name it after what it holds"));
     }
   }
   return violations;

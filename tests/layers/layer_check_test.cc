@@ -368,7 +368,7 @@ TEST(CheckFoldersTest, RefusesDrawers) {
     const std::string folder = std::string("core/image/") + name;
     const Tree tree{.top_level = rules.top_level, .folders = {folder}, .sources = {}};
     EXPECT_THAT(CheckFolders(rules, tree),
-                ElementsAre(StartsWith(folder + ": this name fits everything")));
+                ElementsAre(StartsWith(folder + ": a folder of this name could hold anything")));
   }
 }
 

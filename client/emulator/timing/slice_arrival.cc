@@ -13,12 +13,12 @@ absl::StatusOr<std::optional<StepArrival>> PopStep(const PopArrival& pop, int nu
     if (!slice.has_value()) {
       if (core == 0) return std::optional<StepArrival>();
       return absl::FailedPreconditionError(
-          absl::StrCat("core ", core, "'s feed has ended, core 0's has a step ", step.step));
+          absl::StrCat("core ", core, "'s feed has ended, but core 0's feed has step ", step.step));
     }
     if (core == 0) step.step = slice->step;
     if (slice->step != step.step) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("core ", core, " is given step ", slice->step, ", core 0 step ", step.step));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "core ", core, " is given step ", slice->step, ", but core 0 step ", step.step));
     }
     step.arrived_at.push_back(slice->arrived_at);
   }

@@ -57,12 +57,13 @@ absl::StatusOr<PoppedStep> Loop::Pop(const PopInfeed& pop) const {
     if (!next->has_value()) {
       if (core == 0) return PoppedStep{};
       return absl::FailedPreconditionError(absl::StrCat(
-          "core ", core, "'s feed has ended, core 0's has a step ", popped.slices[0].step));
+          "core ", core, "'s feed has ended, but core 0's feed has step ", popped.slices[0].step));
     }
     InfeedStep& slice = **next;
     if (core > 0 && slice.step != popped.slices[0].step) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "core ", core, " is given step ", slice.step, ", core 0 step ", popped.slices[0].step));
+      return absl::FailedPreconditionError(absl::StrCat("core ", core, " is given step ",
+                                                        slice.step, ", but core 0 step ",
+                                                        popped.slices[0].step));
     }
     popped.waits.push_back(std::max(absl::ZeroDuration(), slice.arrived_at - wanted_at));
     popped.bytes += slice.bytes;

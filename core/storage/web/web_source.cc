@@ -160,9 +160,11 @@ absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std:
   }
   return absl::DataLossError(absl::StrCat(
       shown,
-      ": the server says that it has no first byte (status 416), and then that it is "
-      "not empty, or not there, ",
-      kMostAsks, " times; it is replaced all the time, or a cache or proxy on the way is broken"));
+      ": the server answers that this object has no first byte (status 416), and then that "
+      "the object is not empty, or not there, ",
+      kMostAsks,
+      " times in a row; perhaps the object is replaced all the time, or a cache or proxy "
+      "between is broken"));
 }
 
 absl::StatusOr<SeenObject> WebConnection::Look(const std::string& name, const std::string& called,

@@ -229,7 +229,7 @@ TEST(WeightChangesTest, ChangesThatMeanNothingAreRefusedByTheirNumber) {
   EXPECT_EQ(refusal({{0, {65535, 1}}, {INT64_MAX, {0, 65536}}}), "");
   std::vector<Change> many;
   for (int i = 0; i <= kMaxWeightChanges; ++i) many.push_back({i + 1, {1, 1}});
-  EXPECT_THAT(refusal(many), HasSubstr("weights[64] is one too many, want at most 64"));
+  EXPECT_THAT(refusal(many), HasSubstr("weights[64]: want at most 64 changes of weights"));
 }
 
 TEST(WeightChangesTest, ChangesByStepAndByExampleComeInTheOrderOfTheirTurns) {

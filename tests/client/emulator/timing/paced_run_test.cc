@@ -226,12 +226,12 @@ TEST(PacedRunTest, ErrorsArePassedOnAndDisagreementIsOne) {
   uneven.ends_early_at = 1;
   EXPECT_THAT(uneven.Run(options).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("core 1's feed has ended, core 0's has a step 1")));
+                       HasSubstr("core 1's feed has ended, but core 0's feed has step 1")));
   World skipping(2);
   skipping.skips_at = 1;
   EXPECT_THAT(skipping.Run(options).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("core 1 is given step 2, core 0 step 1")));
+                       HasSubstr("core 1 is given step 2, but core 0 step 1")));
   EXPECT_THAT(World().Run({.infeed = {.step_time = Ms(10)}, .max_steps = 0}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("max_steps is 0")));
   EXPECT_THAT(World().Run({}).status(),

@@ -230,12 +230,12 @@ TEST(TrainingLoopTest, ErrorsOfTheFeedArePassedOnAndItsEndIsNamed) {
   uneven.ends_early_at = 1;
   EXPECT_THAT(run(uneven, {.epochs = 1, .steps_per_epoch = 5}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("core 1's feed has ended, core 0's has a step 1")));
+                       HasSubstr("core 1's feed has ended, but core 0's feed has step 1")));
   ToyFeed skipping(5, &now);
   skipping.skips_at = 1;
   EXPECT_THAT(run(skipping, {.epochs = 1, .steps_per_epoch = 5}),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("core 1 is given step 2, core 0 step 1")));
+                       HasSubstr("core 1 is given step 2, but core 0 step 1")));
   EXPECT_THAT(run(ToyFeed(5, &now), {.epochs = 1,
                                      .steps_per_epoch = 1,
                                      .open_validation = []() -> absl::StatusOr<PopInfeed> {
