@@ -1,6 +1,7 @@
-// A history of a run's steps in bounded memory. A row is one step at first. When the rows are full,
-// neighbours are merged in pairs, and from then on a row covers twice as many steps. Sums, smallest
-// and largest values are kept. So no spike is lost, but the exact step of a spike is forgotten.
+// A history of a run's steps in bounded memory. A row is one step at first. When there is no room
+// for another row, neighbouring rows are merged in pairs. From then on a row covers twice as many
+// steps. Sums, smallest and largest values are kept. So no spike is lost, but the exact step of a
+// spike is forgotten.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_STEP_HISTORY_H_

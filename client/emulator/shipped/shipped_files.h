@@ -26,7 +26,8 @@ absl::Span<const ShippedFile> ShippedModels();
 
 // Reads the shipped file of this name or, if there is none, the file at that path. (To read a file
 // that has the name of a shipped one, write "./v3".) The message's values are not checked.
-//   NotFound         no shipped file and no other file has this name; lists the shipped names.
+//   NotFound         no shipped file and no other file has this name. The message lists the
+//                    shipped names.
 //   InvalidArgument, ResourceExhausted  the cases of LoadMessage.
 absl::Status ReadChip(const std::string& name_or_file, v1::Chip& chip);
 absl::Status ReadModel(const std::string& name_or_file, v1::Model& model);

@@ -29,7 +29,7 @@ struct ArrivalTensor {
 
 enum class RecordedBy { kDrain, kPaced };
 
-// The most times in a recording. They take half a gigabyte, and are enough for eight million steps
+// A recording has at most this many times. That is half a gigabyte, enough for eight million steps
 // of eight cores.
 inline constexpr int64_t kMaxArrivalTimes = int64_t{1} << 26;
 
@@ -50,7 +50,7 @@ struct Arrivals {
 
 // Checks that `arrivals` can be a recording. It is called before a recording is written and after
 // one is read.
-// InvalidArgument, naming the tensor or the field, if it cannot.
+// InvalidArgument, naming the tensor or the field, if `arrivals` cannot be a recording.
 absl::Status CheckArrivals(const Arrivals& arrivals);
 
 }  // namespace systole::emulator

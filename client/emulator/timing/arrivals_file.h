@@ -21,8 +21,7 @@ namespace systole::emulator {
 absl::Status WriteArrivals(const Arrivals& arrivals, absl::string_view systole_version,
                            std::unique_ptr<ByteSink> sink);
 
-// Reads what WriteArrivals() wrote. Takes memory for the times in the file, and up to the same
-// amount of unused memory.
+// Reads what WriteArrivals() wrote. Takes up to twice the memory of the times in the file.
 //   InvalidArgument  the file is not a recording, is of another version, or fails CheckArrivals().
 //   DataLoss         the file is cut short or damaged.
 absl::StatusOr<Arrivals> ReadArrivals(const ByteSource& source);

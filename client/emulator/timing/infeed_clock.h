@@ -1,5 +1,5 @@
-// The virtual clock of chips that are fed over PCIe. The clock is told when the cores' slices of
-// the batch arrived at the host, and computes when each step starts. Only Step() and Slip() move
+// The virtual clock of chips that are fed over PCIe. From the times at which the cores' slices of a
+// step arrived at the host, the clock computes when the step starts. Only Step() and Slip() move
 // the clock.
 //
 // With room for D steps in each core's queue, for step i and core c:

@@ -10,8 +10,8 @@
 //     Otherwise the loop would catch up with a burst of short steps, and would take steps from the
 //     feed faster than the chip does.
 //
-// One thread paces all cores. That is enough, because the cores meet when the last of them has its
-// slice.
+// One thread is enough to pace all cores, because all cores start a step at the same moment, when
+// the last core has its slice.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_PACED_RUN_H_

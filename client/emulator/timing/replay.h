@@ -1,5 +1,6 @@
-// Replay mode. A recording says when a feed's slices arrived. From it, replay computes offline how
-// busy the feed would have kept any chip. The same file gives the same numbers every time.
+// Replay mode. A recording says when a feed's slices arrived. Replay computes from these times,
+// offline, how busy the feed would have kept any chip. The same file gives the same numbers every
+// time.
 //
 // If the recorder takes slices as fast as they come, the feed never waits for it. The recording
 // then shows a feed that may run ahead of the cores without a limit. With a slower chip, the feed

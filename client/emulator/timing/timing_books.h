@@ -24,9 +24,8 @@ class TimingBooks {
   // The wait of the first step, which utilisation() leaves out.
   absl::Duration first_wait() const { return first_wait_; }
   Utilisation utilisation() const { return meter_.result(); }
-  // The waits for all steps but the first. A wait lasts from the moment the cores wanted a step
-  // (the end of the step before) until the last core had its slice. The wait is 0 for a step that
-  // was there in time.
+  // The waits for all steps but the first. A wait lasts from the end of the step before until the
+  // last core had its slice. The wait is 0 for a step that was there in time.
   const LatencyHistogram& waits() const { return waits_; }
 
  private:

@@ -4,8 +4,8 @@
 // * AU (accelerator utilization) is defined as in MLPerf Storage: compute time / total time. The
 //   benchmark of MLPerf Storage passes at 90 % (ResNet-50, UNet3D) or 70 % (CosmoFlow).
 // * The infeed fraction is defined as in the TPU profiler (xprof): a step's infeed stall / the
-//   step's duration, for the core that stalled longest. Below 5 % a step is not input-bound. Below
-//   20 % it is moderately input-bound.
+//   step's duration, for the core that stalled longest. Below 5 % a step is not input-bound. From 5
+//   % on it is moderately input-bound, and from 20 % on highly input-bound.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_UTILISATION_H_

@@ -17,7 +17,7 @@ BatchNormLayer<T>::BatchNormLayer(const LayerPlan& plan, const LayerParameters<T
 template <typename T>
 T BatchNormLayer<T>::Count(const StepContext<T>& step) const {
   const int64_t valid = plan_.local_statistics ? step.valid_on_core : step.valid_everywhere;
-  // At least 1, because a core without examples has sums of 0, which must not become NaN.
+  // At least 1: for a core without examples the sums are 0, and 0 / 0 would be NaN.
   return static_cast<T>(std::max<int64_t>(1, valid * places_));
 }
 

@@ -42,9 +42,9 @@ struct EpochSize {
 Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, const EpochSize& size,
                           const std::string& feed_token);
 
-// The step of the current epoch with which a resumed run goes on. `size` is that of the resumed
-// run's epochs. The step is the first that has no example of the steps before the checkpoint.
-// Returns size.steps_per_epoch if the epoch has no such step.
+// The step of the current epoch with which a resumed run goes on: the first step without an example
+// that was used before the checkpoint. Returns size.steps_per_epoch if the epoch has no such step.
+// `size` describes the epochs of the resumed run.
 int64_t StepInEpoch(const Checkpoint& checkpoint, const EpochSize& size);
 
 // Puts the checkpoint's numbers into `trainer`. Cores and batch may differ. With another number of

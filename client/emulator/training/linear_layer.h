@@ -5,11 +5,10 @@
 //   input gradient   d_x[places, channels]   = patches(d_out, spread and padded) * w turned round
 //   weight gradient  d_w'[filters, patch]    = d_out' * patches(x)
 //
-// All three use the matrix unit. x and d_out are rounded to operands once, into images with a rim
-// of zeros, and patches are gathered from there. With a stride > 1, d_out is spread: there are
-// zeros between its values. Spreading is simple and exact, but the input gradient takes stride^2
-// times the multiply-accumulates.
-// Single-thread.
+// All three use the matrix unit. x and d_out are rounded to operands once. The rounded images have
+// a rim of zeros, and patches are gathered from these images. With a stride > 1, d_out is spread:
+// there are zeros between its values. Spreading is simple and exact, but the input gradient takes
+// stride^2 times the multiply-accumulates. Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_LINEAR_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_LINEAR_LAYER_H_
 

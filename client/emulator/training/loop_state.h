@@ -39,9 +39,9 @@ struct LoopState {
   // `sums` has the sums.
   EpochReport current;
   ScoreSums sums;
-  // The next step of the current epoch, counted from 0. Equals current.steps, unless the run went
-  // on with another global batch in this epoch: then this number counts the earlier steps of the
-  // epoch as if they had had the present batch.
+  // The next step of the current epoch, counted from 0. Equals current.steps, except if the run was
+  // resumed with another global batch within this epoch. Then the epoch's examples before the
+  // resume count as steps of the new batch size.
   int64_t step_in_epoch = 0;
   // As in TrainingReport, for the run so far.
   absl::Duration training_time;

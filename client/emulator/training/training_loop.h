@@ -28,9 +28,9 @@ struct InfeedStep {
   std::shared_ptr<const void> owner;  // Keeps the memory of `inputs`; released after the step.
 };
 
-// Waits for core `core`'s next step; nullopt at the end of the feed. Cores are asked in order, so
-// the duration of a call does not tell how long its core waited. `arrived_at` tells when the core's
-// slice came.
+// Waits for core `core`'s next step; nullopt at the end of the feed. The loop calls this for one
+// core after the other, so the duration of a call does not show how long the core waited.
+// `arrived_at` says when the core's slice came.
 using PopInfeed = std::function<absl::StatusOr<std::optional<InfeedStep>>(int64_t core)>;
 
 // Reported after every training step.
@@ -73,7 +73,7 @@ struct TrainingLoopOptions {
 // unchanged.
 //
 //   InvalidArgument     an option out of range, inputs that do not fit the model, or a feed that
-//                       ends before the last epoch: its spec asks for too few epochs.
+//                       ends before the last epoch: its spec has too few epochs.
 //   FailedPrecondition  cores are given different steps, or only some cores are given a step.
 absl::StatusOr<TrainingReport> RunTraining(Trainer& trainer, const PopInfeed& pop,
                                            const TrainingLoopOptions& options);

@@ -8,8 +8,8 @@
 namespace systole::emulator {
 namespace {
 
-// base^exponent by squaring. It uses only products, which have the same bits on every CPU. It is in
-// double, so that 1 - 0.999^t keeps its digits for small t.
+// base^exponent by squaring. Only products are used, because they have the same bits on every CPU.
+// The type is double, so that 1 - 0.999^t keeps its digits for small t.
 double Power(double base, int64_t exponent) {
   double power = 1;
   for (; exponent > 0; exponent /= 2, base *= base) {
