@@ -28,7 +28,8 @@
 namespace systole {
 namespace {
 
-// The most steps in the window. So many steps hide a short delay even if each step is small.
+// The most steps in the window. With this many steps, the window hides a short delay even if each
+// step is small.
 constexpr int64_t kMaxWindowSteps = 4096;
 // While one step waits to be taken, another step is received.
 constexpr int64_t kMinWindowSteps = 2;
@@ -118,7 +119,7 @@ class FeedClient::Impl {
   void Start() {
     if (started) return;
     lanes.Start(shape, std::move(finisher), *order, first_step, end_step, window_steps);
-    started = true;  // Last, because stats() calls the lanes from now on.
+    started = true;  // Set last: from now on, stats() calls the lanes.
   }
   // Start() hands the finisher to the lanes.
   std::shared_ptr<const StepFinisher> finisher;

@@ -32,7 +32,7 @@ std::vector<MetricFamily> InfeedPump::Metrics() const {
   std::vector<MetricFamily> families = client_.Metrics();
   families.push_back({.name = absl::StrCat(kFeedMetricPrefix, "infeed_ready_steps"),
                       .kind = MetricKind::kGauge,
-                      .help = "Steps that wait in the queue of the core that has the fewest.",
+                      .help = "Steps that are ready for the core that has the fewest ready steps.",
                       .samples = {{.value = static_cast<double>(fewest)}}});
   return families;
 }

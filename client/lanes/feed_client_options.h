@@ -77,9 +77,10 @@ struct FeedClientOptions {
   // How long Create() or Resume() waits for the first answer of a server. The same limit then holds
   // for the trainer's wait for the first step, while no server is making that step.
   absl::Duration connect_timeout = absl::Seconds(10);
-  // The feed ends when the trainer has waited this long for a step, and no step at all arrived.
-  // Bytes alone do not count, so a server cannot prolong the wait by sending a few at a time. Time
-  // in which the trainer does not wait, or its process is stopped, does not count either.
+  // The feed ends when the trainer has waited this long for a step, and no step at all has arrived.
+  // Bytes of an incomplete step do not count, so a server cannot prolong the wait by sending a few
+  // bytes at a time. Time in which the trainer does not wait, or its process is stopped, does not
+  // count either.
   absl::Duration retry_for = absl::Minutes(10);
   // A server counts as lost if it sends nothing for this long while the client wants a step from
   // it. The time must be longer than a server takes for one step.
@@ -98,7 +99,7 @@ struct FeedClientOptions {
   // needs them. If false, the first call of Next() or WaitForNext() begins to ask.
   bool start_at_once = true;
   // How often the client tells the servers that send steps how long the trainer waits. The request
-  // for each stream says it, too. A report takes a few dozen bytes at most. Servers only show
+  // for a stream also has this report. A report takes a few dozen bytes at most. Servers only show
   // reports.
   absl::Duration report_every = absl::Seconds(10);
   // Called every 50 ms by the thread that waits in Create() or Resume(); may be null. If it returns
@@ -115,7 +116,7 @@ struct FeedClientOptions {
   std::string traceparent;
 
   // Says what the feed waits for, from Create() on. May be null. Several feeds may use the same
-  // watch. The caller shares it, because the feed or the caller may be destroyed first.
+  // watch. Feed and caller share its ownership, because either may be destroyed first.
   std::shared_ptr<FeedWatch> watch;
 
   // Gets lines about servers that fail and come back, late steps, changes of the servers and masked

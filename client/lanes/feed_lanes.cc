@@ -147,7 +147,7 @@ void FeedLanes::Carry(const ScheduleAction& action, const absl::Status& cause, i
     } else if constexpr (std::is_same_v<Action, DeliverStep>) {
       Deliver(what);
     } else if constexpr (std::is_same_v<Action, CloseLane>) {
-      // The memory may belong to the caller, so it is given back without the lock.
+      // The caller's function may free this memory, so the keeper frees it later, without the lock.
       StepBuffer unused = lanes_.Close(what.lane);
       if (unused != nullptr) work_.unused.push_back(std::move(unused));
     } else if constexpr (std::is_same_v<Action, GiveUp>) {

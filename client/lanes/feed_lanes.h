@@ -67,8 +67,8 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   absl::StatusOr<v1::ResolveFeedResponse> WaitForAnswer() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Begins to fill a window of `window_steps`, from `first_step` up to `end_step`. `finisher` is
-  // null if nothing travels compactly; `order` tells masked examples from padding. Called once,
-  // after an answer.
+  // null if nothing travels compactly. `order` shows which missing examples are padding. Called
+  // once, after an answer.
   void Start(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepFinisher> finisher,
              const Order& order, int64_t first_step, int64_t end_step, int64_t window_steps)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -128,7 +128,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   const FeedClientOptions options_;
   const ServerList list_;
   const MonotonicClock clock_;
-  // A number of this client's own: decides the servers used first, and tells trainers apart.
+  // This client's number. It decides which servers are used first. Reports to servers have it.
   const uint64_t client_;
 
   mutable Mutex mu_;

@@ -80,8 +80,8 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
     order = order_;
     told = Tell(StepTaken());
   }
-  // mu_ is not held any more, but these streams exist. Since Tell() the schedule counts them as
-  // reading, so each ends only after a read of it has failed, and none has begun.
+  // mu_ is not held any more, but these streams still exist. The schedule counts them as reading,
+  // so they are destroyed only after a read has failed, and their next read begins only here.
   for (ChunkStream* stream : told.resumed) stream->Read();
   const MissingExamples missing = FindMissing(*step, *order);
   examples_taken_.fetch_add(missing.present, std::memory_order_relaxed);

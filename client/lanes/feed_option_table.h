@@ -23,7 +23,7 @@ struct FeedOption {
 
   // Python's keyword.
   absl::string_view name;
-  // The flag of `systole`; FlagOf() makes it from the name if it is empty.
+  // The flag of `systole`. If it is empty, FlagOf() makes the flag from the name.
   absl::string_view flag = {};
   // What the help calls the value: TIME, N, X, FILE, NAME. Empty: the option is on or off.
   absl::string_view value = {};

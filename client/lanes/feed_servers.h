@@ -34,16 +34,16 @@ class FeedServers {
  public:
   // Counts in `stats` and logs to `log`. Both belong to the feed, and the lock that guards this
   // object guards them, too.
-  // `client` is a number of this client's own; it decides which servers are used first.
+  // `client` is this client's number. It decides which servers are used first.
   FeedServers(const v1::FeedSpec& spec, const FeedClientOptions& options,
               std::shared_ptr<const ChannelSecurity> security, uint64_t client, FeedLog& log,
               FeedClientStats& stats);
 
   // From now on the servers are those at `addresses`. New servers get numbers that were never used.
   // Servers that are no longer in the list stay until Forget(). Returns the events for the
-  // schedule. New servers come first, so that they can take over. The new servers are in the order
-  // in which this client is to use them (server_subset.h). `running`: the feed has begun, so new
-  // servers are logged.
+  // schedule. The events of new servers come first, so that these servers can take over the work of
+  // servers that left. The new servers are in the order in which this client is to use them
+  // (server_subset.h). `running`: the feed has begun, so new servers are logged.
   std::vector<ScheduleEvent> SetAddresses(const std::vector<std::string>& addresses, bool running);
   // Closes the link to a server that stays in the list, and returns it. The caller destroys it.
   // Null if the server has no link. REQUIRES: nothing is under way with the server.

@@ -27,8 +27,8 @@ struct FeedWaiting {
   std::string asking;
   // How long the wait has lasted.
   absl::Duration waited;
-  // How long the wait may last. After that the feed ends as Unavailable or, if no server was lost,
-  // `asking` counts as lost.
+  // How long the wait may last. If a server was lost, the feed then ends with Unavailable. If no
+  // server was lost, `asking` then counts as lost.
   absl::Duration limit;
   // Whether the feed has received a step before.
   bool started = false;
