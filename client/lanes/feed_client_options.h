@@ -91,7 +91,7 @@ struct FeedClientOptions {
   double hedge_fraction = 0.02;
   // A server that failed is asked again at once. If it fails again, there is a pause before each
   // further attempt. The pause doubles each time, from `backoff` up to `max_backoff`. Each pause is
-  // up to a quarter longer, by chance.
+  // up to a quarter longer, at random.
   absl::Duration backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(2);
 

@@ -45,7 +45,7 @@ class FeedServers {
   // servers that left. The new servers are in the order in which this client is to use them
   // (server_subset.h). `running`: the feed has begun, so new servers are logged.
   std::vector<ScheduleEvent> SetAddresses(const std::vector<std::string>& addresses, bool running);
-  // Closes the link to a server that stays in the list, and returns it. The caller destroys it.
+  // Closes and returns the link to a server that stays in the list. The caller destroys the link.
   // Null if the server has no link. REQUIRES: nothing is under way with the server.
   std::unique_ptr<ServerLink> Release(int server);
   // Like Release(), but also forgets the server.

@@ -1,5 +1,5 @@
-// Everything that a report of a run shows, in any mode, and its JSON. `--json` prints the JSON, and
-// the page of html_report.h contains it.
+// Everything that the report of a run shows, in any mode, and the report's JSON. `--json` prints
+// the JSON, and the page of html_report.h contains it.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_RUN_REPORT_H_

@@ -40,7 +40,7 @@ double TopOf(std::vector<double> values) {
   return *at > 0 ? std::min(largest, 2.5 * *at) : largest;
 }
 
-// Draws a column for the row, with its parts on top of each other, and its tooltip.
+// Draws the row as a column, whose parts stand on top of each other. The column has a tooltip.
 void DrawRow(const StepRow& row, const std::vector<TimePart>& parts, double gap, Plot& plot) {
   const double left = static_cast<double>(row.first_step), right = EndOf(row);
   std::string tip = absl::StrCat(StepsText(row), "\nbegan at ",

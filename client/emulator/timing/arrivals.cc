@@ -16,7 +16,8 @@ constexpr size_t kMaxOriginText = 64 << 10;
 constexpr size_t kMaxRank = 8;
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;
 constexpr int64_t kMaxStep = int64_t{1} << 60;
-// The largest time, three years. Sums of times do not overflow.
+// The largest time that a recording may have: about three years. This keeps sums of times from
+// overflowing.
 constexpr int64_t kMaxNs = 100'000'000'000'000'000;
 
 absl::Status CheckTensor(const ArrivalTensor& tensor) {

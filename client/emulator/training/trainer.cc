@@ -79,7 +79,7 @@ absl::StatusOr<Trainer> Trainer::Create(const Model& model, const TrainerOptions
   if (const LayerPlan* layer = model.first_untrainable()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "model '", model.name, "' has layer '", layer->name,
-        "', of a kind that can be priced but not trained; `systole compile` prices the model"));
+        "', of a kind that cannot be trained; to see the model's cost, use `systole compile`"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckOption("num_cores", options.num_cores, 1 << 12));
   SYSTOLE_RETURN_IF_ERROR(CheckOption("per_core_batch", options.per_core_batch, 1 << 20));

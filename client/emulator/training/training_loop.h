@@ -1,6 +1,6 @@
 // The loop around the trainer. It takes one step from every core's infeed, trains on it, validates
-// after each epoch, and keeps the sums. Infeeds and clock are functions, so that this code needs no
-// network and tests can set the time.
+// after each epoch, and keeps the run's sums. Infeeds and clock are functions, so that this code
+// needs no network and tests can set the time.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINING_LOOP_H_
