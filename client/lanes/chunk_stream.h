@@ -54,7 +54,7 @@ class ChunkListener {
 class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   // Passes `lane` to `listener` with each call. If `request` asks for compact tensors, the tensors
-  // come compact, except in shared memory: the server finishes tensors that it puts there.
+  // come compact. If the stream has shared memory, the server always finishes the tensors.
   ChunkStream(v1::StreamStepsRequest request, int lane, ChunkListener& listener);
 
   // Starts the call, with shared memory (slots) if the link has some, and asks for the first chunk.
