@@ -202,7 +202,7 @@ void CompareWithSocket(benchmark::State& state, const char* host, const std::str
         TakeTurns({[&] { return MeasureFeed(host, ready, steps); },
                    [&] { return MeasureSocket(host, steps, ready.bytes(), to); }});
     const Row row = {.figure = figure,
-                     .ceiling = "raw TCP socket through the same",
+                     .ceiling = "raw TCP socket through the same link",
                      .unit = "MB/s",
                      .unit_size = 1e6,
                      .wanted = 0.85};

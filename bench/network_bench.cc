@@ -292,8 +292,8 @@ void BM_FarWindow(benchmark::State& state) {
                .wanted = 0.8},
               samples[0], slower);
     ReportRow(state, "of_set",
-              {.figure = "bytes that the same fetches",
-               .ceiling = "bytes of the set",
+              {.figure = "bytes that the same feed fetches",
+               .ceiling = "bytes of the shards",
                .unit = "GB",
                .unit_size = 1e9,
                .wanted = 1.1,

@@ -61,8 +61,9 @@ constexpr FeedOption kTable[] = {
     {.name = "backoff",
      .value = "TIME",
      .field = Own<&FeedClientOptions::backoff>,
-     .help = "The pause before a server that failed twice in a row is asked again; doubled with "
-             "each further failure",
+     .help =
+         "After two failures of a server in a row, the pause before the next request to it. Each "
+         "further failure doubles the pause",
      .least = kShortestTime,
      .most = kLongestTime},
     {.name = "max_backoff",

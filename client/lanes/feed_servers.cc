@@ -182,8 +182,8 @@ std::string FeedServers::AddressOf(int server) const {
 absl::Status FeedServers::Unreachable(absl::string_view what) const {
   const bool looks_up = !answer_.has_value() && !WhereColumns(spec_).empty();
   return systole::Unreachable(
-      absl::StrCat(what, looks_up ? " (looking up the records that meet `where` may take longer: "
-                                    "raise connect_timeout, and try again)"
+      absl::StrCat(what, looks_up ? " (a server may need longer to look up the records that "
+                                    "meet `where`: raise connect_timeout, and try again)"
                                   : ""),
       servers_, security_->tls());
 }

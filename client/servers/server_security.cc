@@ -99,8 +99,8 @@ absl::StatusOr<std::string> NameInCertificates(const ServerSecurity& security,
   if (names.empty()) return std::string();
   if (names.size() == 1 && named == servers.size()) return *names.begin();
   return absl::InvalidArgumentError(
-      "TLS to dns:/// and other servers together needs one name that all their certificates are "
-      "for: give it by --tls-server-name");
+      "with TLS, a list of dns:/// names and other servers needs one name that all their "
+      "certificates have: give this name by --tls-server-name");
 }
 
 absl::StatusOr<std::shared_ptr<const ChannelSecurity>> ChannelSecurity::Open(

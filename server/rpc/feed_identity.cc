@@ -31,8 +31,9 @@ absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdent
                         own.order_fingerprint(), expected.order_fingerprint()),
         WhereColumns(spec).empty()
             ? ""
-            : absl::StrCat(". Or the columns were noted when other records were damaged: note them "
-                           "anew for every server: ",
+            : absl::StrCat(". Perhaps this server's columns were noted while other records were "
+                           "damaged than on the first server: note the columns anew for every "
+                           "server: ",
                            NoteAnewCommand(spec))));
   }
   // The expected version is empty if the client accepts any version.

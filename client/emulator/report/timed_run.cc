@@ -33,8 +33,9 @@ std::vector<Fact> UtilisationFacts(const TimingReport& timing, const Utilisation
       {"au_verdict", "AU is", std::string(used.au.has_value() ? AuVerdict(*used.au) : "not known")},
       {"infeed.average", "Infeed, of a step's time", part(&InfeedFraction::average),
        Unit::kFraction, true},
-      {"infeed.min", "Infeed, least of a step", part(&InfeedFraction::min), Unit::kFraction},
-      {"infeed.max", "Infeed, most of a step", part(&InfeedFraction::max), Unit::kFraction},
+      {"infeed.min", "Infeed, smallest part of a step", part(&InfeedFraction::min),
+       Unit::kFraction},
+      {"infeed.max", "Infeed, largest part of a step", part(&InfeedFraction::max), Unit::kFraction},
       {"infeed.verdict", "The run is",
        std::string(infeed.has_value() ? InfeedVerdict(infeed->average) : "not known")},
       {"examples_per_second", "Examples per second",
@@ -42,7 +43,7 @@ std::vector<Fact> UtilisationFacts(const TimingReport& timing, const Utilisation
       {"compute_seconds", "Compute of each core", absl::ToDoubleSeconds(used.compute),
        Unit::kSeconds},
       {"total_seconds", "Counted time", total_seconds, Unit::kSeconds, true},
-      Seconds("open_wait_seconds", "Wait cut short by the run's end", used.open_wait),
+      Seconds("open_wait_seconds", "Wait in which the run ended", used.open_wait),
   };
 }
 

@@ -72,7 +72,7 @@ absl::Status CheckOrigin(const FeedOrigin& origin) {
   for (const std::string* text :
        {&origin.dataset, &origin.spec, &origin.servers, &origin.content_version, &origin.date}) {
     if (text->size() <= kMaxOriginText) continue;
-    return absl::InvalidArgumentError(absl::StrCat("a text of origin has ", text->size(),
+    return absl::InvalidArgumentError(absl::StrCat("a text of the feed's origin has ", text->size(),
                                                    " bytes, want at most ", kMaxOriginText));
   }
   return absl::OkStatus();

@@ -36,7 +36,7 @@ TEST(CheckArrivalsTest, WhatCannotBeIsNamed) {
     EXPECT_THAT(CheckArrivals(arrivals),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
   };
-  refused("a text of origin has 65537 bytes",
+  refused("a text of the feed's origin has 65537 bytes",
           [](auto& a) { a.origin.servers = std::string(65537, 'a'); });
   refused("0 tensors, want 1 to 65", [](auto& a) { a.tensors.clear(); });
   refused("a name of 0 bytes", [](auto& a) { a.tensors[0].name.clear(); });
