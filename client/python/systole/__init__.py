@@ -73,17 +73,17 @@ def configure(
 ) -> None:
     """Sets what all LocalFeeds of this process share.
 
-    threads:           threads that read, decode and transform at the same time; default: the number
-                       that the first feed asks for, or one for each CPU
+    threads:           threads that read, decode and transform at the same time; default: `threads`
+                       of the first feed, or else one for each CPU
     memory_budget:     bytes for all steps that are made ahead of the trainers; default: 1 GiB,
                        or four times the prefetch_bytes of the first feed, if that is more
-    read_budget:       bytes, beside memory_budget, for records of buckets and web servers: those
-                       that are read ahead and those that are kept for later; default: a quarter of
-                       memory_budget
-    block_cache:       folder on a local disk for what was read from buckets and web servers, also
-                       for later runs; default: nothing is kept. Only one process may use a folder
-                       at a time. Processes forked from this process use no folder
-    block_cache_bytes: the most that is kept in that folder
+    read_budget:       bytes, on top of memory_budget, for records from buckets and web servers:
+                       those that are read ahead and those that are kept for later; default: a
+                       quarter of memory_budget
+    block_cache:       folder on a local disk that keeps what was read from buckets and web servers,
+                       for this run and later ones; default: nothing is kept. Only one process may
+                       use a folder at a time. Processes forked from this process use no folder
+    block_cache_bytes: the most bytes that are kept in the folder block_cache
 
     The values apply to feeds opened from now on, also in processes forked from this one. Raises
     FailedPrecondition while LocalFeeds with other values are open.

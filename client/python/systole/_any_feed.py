@@ -1,4 +1,4 @@
-"""What every source of batches can do: a feed, and a feed whose batches a function changes."""
+"""The common base of a feed, and of a feed whose batches a function changes (systole.map)."""
 
 from __future__ import annotations
 
@@ -82,18 +82,19 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         raise NotImplementedError
 
     def close(self) -> None:
-        """Ends the feed. A wait on another thread raises Cancelled. Batches stay valid."""
+        """Ends the feed. A thread that waits for a batch gets Cancelled. Batches stay valid."""
         raise NotImplementedError
 
     def _taker(self) -> Callable[[], BatchT | None]:
         """A function that gives the next batch, or None at the end of the feed. After _move() or
-        close() the function raises Cancelled. So a thread that still calls an old function takes no
-        batch from the new place.
+        close() the function raises Cancelled. So a thread that calls an old function after _move()
+        takes no batch from the new place.
         """
         raise NotImplementedError
 
     def _move(self, token: str) -> int:
-        """Lets a new _taker() begin where the token says, and returns the number of that step."""
+        """Makes the next _taker() begin at the step of the token. Returns the number of this
+        step."""
         raise NotImplementedError
 
     # ---- Batches ----
@@ -125,7 +126,8 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         return Steps(self)
 
     def peek(self) -> BatchT:
-        """The next batch, even if it belongs to the next epoch. Counts it as not consumed."""
+        """The next batch, even if it belongs to the next epoch. The batch counts as not
+        consumed."""
         if self._peeked is None:
             self._peeked = self._taker()()
         if self._peeked is None:
@@ -152,8 +154,8 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         self.load_state_dict(self.state_at(step))
 
     def stand_at(self, step: int) -> None:
-        """Does skip_to(step), but nothing if the feed is at this step already. For modules that
-        give each of their loops the step at which it begins."""
+        """Does skip_to(step), or nothing if the feed is at this step already. For modules in which
+        each loop begins at a step of the module's choice."""
         if self._next_step != step:
             self.skip_to(step)
 
@@ -190,7 +192,7 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         return json.dumps(self.state_dict()).encode()
 
     def set_state(self, state: bytes) -> None:
-        """load_state_dict() of JSON."""
+        """load_state_dict() of the JSON that get_state() gave."""
         try:
             state_dict = json.loads(state)
         except (TypeError, ValueError):

@@ -12,10 +12,10 @@ from systole import _errors, _systole
 from systole._arguments import checks_names
 
 _DTYPES = ("uint8", "float32", "int64")
-# What a shard's columns are limited to (core/column/column.h).
+# The limits of a shard's columns (core/column/column.h).
 _MOST_COLUMNS = 64
 _MOST_COLUMN_NAME_BYTES = 1024
-# What to do about arrays of other types.
+# For the kinds of other dtypes, the dtype to which the user can convert an array.
 _INSTEAD = {"i": "int64", "u": "int64", "b": "int64", "f": "float32", "V": "float32"}
 
 
@@ -53,7 +53,8 @@ class Arrays:
         return len(self._rows)
 
     def dataset(self, name: str, expect_records: int, expect_bytes: int) -> _systole.Dataset:
-        """The dataset `name` of these arrays. A number of 0 means any number."""
+        """These arrays as the dataset `name`. Raises if the number of records or bytes is not the
+        expected number. An expected number of 0 means any number."""
         for what, seen, wanted in (
             ("records", len(self), expect_records),
             ("bytes", self._rows.shard_bytes, expect_bytes),
@@ -69,14 +70,15 @@ class Arrays:
         self._rows.write_shard(path)
 
     def columns(self) -> list[str]:
-        """The arrays whose columns a server can note, those with one value a row first."""
+        """The names of the arrays that a server can keep as columns. Arrays with one value a row
+        come first."""
         names = [name for name in self._arrays if len(name.encode()) <= _MOST_COLUMN_NAME_BYTES]
         names.sort(key=lambda name: self._arrays[name][:1].size > 1)
         return names[:_MOST_COLUMNS]
 
     def check_outputs(self, outputs: list[dict[str, Any]]) -> None:
         """Raises if an output cannot be made of arrays, or lacks the shape of its array's rows.
-        `outputs`: those of a spec."""
+        `outputs`: the outputs of a spec."""
         for output in outputs:
             if output["feature"] == "record":
                 raise _errors.InvalidSpec(
@@ -113,15 +115,16 @@ def from_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> Arrays:
         feed = systole.LocalFeed(data, spec)
 
     arrays: by name; the first dimension counts the examples. Types: uint8, float32 and int64. Each
-            row must lie in one piece, as in every array that was not transposed
+            row must lie in one piece of memory, as it does in an array that was not transposed
 
     A feed reads the arrays where they are and copies a value once, into its batch. It keeps the
-    arrays alive. Do not change them while a feed or a server may read them: neither would notice.
+    arrays alive. Do not change them while a feed or a server may read them. Changes are not
+    detected.
 
     The examples are those that systole.write makes of the same rows: a row of uint8 with one
-    dimension or more is bytes, which `decode_raw` reads. Order, draws and bytes of a feed are the
-    same as with one shard of these examples, and so is its state. from_arrays reads all bytes once,
-    to make the dataset's fingerprint. A feed refuses a state if any byte of the arrays differs.
+    dimension or more is bytes, which `decode_raw` reads. Order, draws, bytes and state of a feed
+    are the same as with one shard of these examples. from_arrays reads all bytes once, to make the
+    dataset's fingerprint. A feed refuses a state if any byte of the arrays differs.
 
     systole.serve writes the arrays into a temporary file, because its server is another process.
     When it starts, the server reads the file and notes the columns that a `where` tests. A pickled

@@ -29,7 +29,7 @@ def _close_feeds() -> None:
 class BaseFeed(AnyFeed[Batch]):
     """The base of Feed and LocalFeed."""
 
-    # `open_at(token)` opens the extension's feed, at its first step if `token` is None.
+    # `open_at(token)` opens the extension's feed at the token's step. None: at the first step.
     def __init__(
         self,
         spec: bytes,
@@ -106,8 +106,8 @@ class BaseFeed(AnyFeed[Batch]):
         return _systole.spec_to_text(self._spec)
 
     def explain(self) -> str:
-        """How the transforms of each output run: fused into one pass, row by row, or alone. A line
-        for each output. Every way makes the same bytes; fused is the fastest.
+        """How the transforms of each output run: fused into one pass, row by row, or each alone.
+        One line for each output. All three ways make the same bytes; fused is the fastest.
         """
         return self._handle.explain()
 
@@ -155,7 +155,7 @@ class BaseFeed(AnyFeed[Batch]):
         return [self._handle.digest(batch._memory, core) for core in range(*batch.cores)]
 
     def close(self) -> None:
-        """Ends the feed. A wait on another thread raises Cancelled. Batches stay valid."""
+        """Ends the feed. A thread that waits for a batch gets Cancelled. Batches stay valid."""
         self._closed = True
         self._peeked = None
         self._handle.close()

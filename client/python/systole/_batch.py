@@ -24,7 +24,7 @@ class ArraySpec:
     shape: tuple[int, ...] | None
     # The shape of one core's part.
     per_core_shape: tuple[int, ...]
-    # The dimension that counts the examples: 0, or the last. In tiles it is 3, which
+    # The dimension that counts the examples: 0, or the last. With layout HWCN_TILED it is 3, and
     # counts groups of 128 examples.
     batch_axis: int
     # With layout HWCN_TILED, one core's [height, width, channels, examples]. Otherwise None.
@@ -99,7 +99,7 @@ class Ragged(NamedTuple):
 
 
 class AnyBatch(Mapping[str, Array]):
-    """One step, of a feed or of systole.map: a mapping from names to arrays, `valid` among them.
+    """One step of a feed or of systole.map: a mapping from names to arrays. One name is `valid`.
 
     batch["image"]      the examples of all cores that this process has, in order, as one array
     batch.per_core()    the same, one mapping for each core; views, no copies

@@ -8,9 +8,9 @@ from types import FrameType
 def makes_batches(caller: FrameType) -> bool:
     """Whether the caller is the fetcher of a DataLoader that puts elements together into batches.
 
-    A dataset cannot learn this from the DataLoader, which takes all elements of a batch before it
-    puts them together. So this function looks at the DataLoader's fetcher, which calls
-    iter(dataset) when the fetcher is made. False for other callers.
+    False for all other callers. The fetcher is the object of the DataLoader that calls
+    iter(dataset). A dataset only gives elements, and does not see whether the DataLoader then puts
+    them together. But the fetcher has an attribute that says so.
     """
     fetcher = caller.f_locals.get("self")
     is_fetcher = any("Fetcher" in kind.__name__ for kind in type(fetcher).__mro__)

@@ -1,4 +1,4 @@
-"""The arguments that name a LocalFeed's shards, and what they must hold."""
+"""The arguments that name a LocalFeed's shards, and those that say what the shards must hold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from systole._arrays import Arrays
 from systole._message import Message
 
 # A dict from a dataset's name to the glob or globs of its shards, or to arrays. If the spec names
-# one dataset, the globs or arrays alone will do.
+# one dataset, the globs or arrays may be given without a dict.
 Datasets = Union[
     str, "os.PathLike[str]", Sequence[str], Arrays, Mapping[str, str | Sequence[str] | Arrays]
 ]
@@ -29,7 +29,8 @@ def check_order(datasets: object) -> None:
 
 
 def log_notes(dataset: _systole.Dataset) -> None:
-    """Logs the remarks on a dataset's indexes in one line. Warns if an index cannot be written."""
+    """Logs, in one line, the first remark on a dataset's indexes and how many more there are. Warns
+    if an index cannot be written."""
     lost = [note for note in dataset.index_notes if "not kept" in note]
     notes = lost or dataset.index_notes
     if not notes:
@@ -68,7 +69,7 @@ def expected(
 def check_shapes(
     datasets: Datasets, names: list[str], outputs: list[dict[str, Any]], prefixes: list[str]
 ) -> None:
-    """Raises if an output lacks the shape of its array's rows. `prefixes`: those of a zip's
+    """Raises if an output lacks the shape of its array's rows. `prefixes`: the prefixes of a zip's
     members, in the order of `names`; empty for other specs.
     """
     for name, prefix in zip(names, prefixes or [""] * len(names), strict=True):
@@ -94,7 +95,7 @@ def open_dataset(
     expect_records: int,
     expect_bytes: int,
 ) -> _systole.Dataset:
-    """The dataset `name` of the spec's datasets `names`."""
+    """Opens the dataset `name`. `names`: all datasets of the spec."""
     found = globs(datasets, name, names)
     if isinstance(found, Arrays):
         return found.dataset(name, expect_records, expect_bytes)

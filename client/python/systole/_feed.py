@@ -114,7 +114,7 @@ _MALLOC_VARIABLES = (
     "GLIBC_TUNABLES",
 )
 # How many heaps malloc has in a client (core/process/README.md). With 4 heaps, a feed over TCP has
-# 0.9 of the rate that it has with 1.
+# 0.9 of its rate with 1 heap.
 _ARENAS = 1
 
 # The id of the process that has opened feeds from servers. gRPC leaves files open for good, also
@@ -124,7 +124,8 @@ _process_of_feeds: int | None = None
 
 
 def _check_process() -> None:
-    """Call this before a feed from servers is opened."""
+    """Call this before a feed from servers is opened. Raises if this process was forked from one
+    that has opened such a feed."""
     global _process_of_feeds
     if _process_of_feeds not in (None, os.getpid()):
         raise _errors.FailedPrecondition(
@@ -138,8 +139,8 @@ def _check_process() -> None:
 class LocalFeed(BaseFeed):
     """A feed made in this process by the servers' engine, with the same bytes and the same state.
 
-    datasets:           {name: glob, folder, a list of them, or systole.from_arrays(..)}; or one of
-                        these alone, if the spec names one dataset
+    datasets:           {name: glob, folder, a list of them, or systole.from_arrays(..)}; or, if the
+                        spec names one dataset, only the glob, folder, list or arrays
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
     threads:            threads that read, decode and transform. All LocalFeeds of a process share
                         them, so a number other than that of the open feeds is refused. Default: the
@@ -149,9 +150,9 @@ class LocalFeed(BaseFeed):
                         two steps fit. systole.configure(memory_budget=..) limits all feeds together
     cache_memory:       bytes of memory for values of outputs with cache="memory" or "disk";
                         default: none
-    cache_disk:         folder for values of outputs with cache="disk", also for later runs; one
-                        feed at a time; default: none
-    cache_disk_bytes:   the most that is kept in that folder
+    cache_disk:         folder that keeps values of outputs with cache="disk", for this run and
+                        later ones. Only one feed at a time may use it. Default: none
+    cache_disk_bytes:   the most bytes that are kept in the folder cache_disk
     index_dir:          folder for the shards' indexes; default: beside each shard
     write_index:        whether the indexes of shards in a bucket are written into that bucket;
                         default: no. Indexes of shards elsewhere are always written
@@ -245,8 +246,8 @@ class LocalFeed(BaseFeed):
         super().__init__(serialized, num_cores, said_by, open_at)
 
     def cache_stats(self) -> dict[str, Any]:
-        """How often an image of an output with `cache` was found, how often not, and how much is
-        kept: the metrics of core/cache by name, or by name and store."""
+        """The metrics of core/cache by name, or by name and store. They say how often an image of
+        an output with `cache` was found, how often it was not found, and how much is kept."""
         return dict(self._cache.stats())
 
     def masked_records(self) -> list[dict[str, Any]]:

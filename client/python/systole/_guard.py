@@ -1,9 +1,9 @@
 """Runs a server for as long as another process needs it. Usage: _guard.py FOLDER COMMAND..
 
-Ends the server (SIGTERM, then SIGKILL) when standard input ends. This means that the process that
-started this one has closed it, or has died. Then removes FOLDER. If this process is killed, as Ray
-does with the children of its workers, the kernel kills the server at once. Needs only the standard
-library. The exit code is the server's.
+Ends the server (SIGTERM, then SIGKILL) when standard input ends. Standard input ends when the
+process that started this one closes it or dies. Removes FOLDER after the server's end. If this
+process is killed, the kernel kills the server at once. Ray, for example, kills the children of its
+workers. Needs only the standard library. The exit code is the server's.
 """
 
 import ctypes
@@ -21,8 +21,8 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(folder: str, command: list[str]) -> int:
-    # Ctrl-C in a terminal reaches this process, too. But only the parent decides when the server
-    # ends.
+    # Ctrl-C in a terminal reaches this process, too. It is ignored: only the parent decides when
+    # the server ends.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     guard = os.getpid()
@@ -30,7 +30,7 @@ def main(folder: str, command: list[str]) -> int:
 
     # A preexec_fn is safe here: this process has one thread.
     def prepare() -> None:
-        # The server handles signals itself.
+        # Undoes SIG_IGN, which the server would inherit. The server handles these signals itself.
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -16,10 +16,11 @@ def share_of_cores(
     process_index: int | None,
     process_count: int | None,
 ) -> tuple[tuple[int, int], str]:
-    """The cores, [first, last + 1), and the name of the source that says so.
+    """The cores of this process, [first, last + 1), and the name of the source that gives them.
 
     The source is the first of these that exists: the arguments; JAX, if it runs on several
-    processes; RANK and WORLD_SIZE of the environment. If none exists, the result is all cores.
+    processes; RANK and WORLD_SIZE of the environment. If none exists, the result is all cores and
+    "all".
     """
     if cores is not None:
         if process_index is not None or process_count is not None:

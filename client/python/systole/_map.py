@@ -18,7 +18,7 @@ from systole._map_process import RemoteFunction
 from systole._mapped_batch import Function, MappedBatch, PerExample, Shapes, name_of, no_mapping
 
 _MAX_WORKERS = 256
-# None: the feed has ended.
+# What a worker makes of a batch, or an error. None: the feed has ended.
 Result = MappedBatch | BaseException | None
 
 
@@ -59,7 +59,9 @@ def _first_then(
 class _Row:
     """Workers that take batches in order, and results that come back in the same order.
 
-    A worker holds `_taking` only while it takes a batch, so the order needs no thread of its own.
+    A worker takes a batch while it holds `_taking`. This keeps the order of the batches; no thread
+    is needed to hand them out.
+
     SimpleQueue is written in C. A batch costs a few microseconds with SimpleQueue, and some fifty
     microseconds with Condition.
     """
@@ -122,8 +124,8 @@ class _Row:
             self._permits.put(None)
 
     def next(self) -> MappedBatch | None:
-        """The next result, or None at the end of the feed. After an error, every call raises it
-        again."""
+        """The next result, or None at the end of the feed. After an error, every call raises this
+        error again."""
         while self._given not in self._early:
             number, result = self._results.get()
             self._early[number] = result
@@ -291,17 +293,18 @@ def map(
                  decides the shapes and dtypes; a later batch with others is an error. `valid` comes
                  from the batch, unless the function gives it
     per_example: the function takes one example, a dict of arrays without the first dimension, and
-                 gives a dict. It is not called for padding. The arrays of padding are zeros
+                 gives a dict. The function is not called for padding. The arrays of padding are
+                 zeros
     workers:     threads, for functions that release the GIL, as NumPy does in large arrays.
                  Default: one for each CPU, 8 at most
     processes:   processes in place of threads, for functions that hold the GIL. They are started by
                  `spawn`, so the function must be defined in a module, and a script needs
                  `if __name__ == "__main__":`. Arrays travel through shared memory
-    ahead:       the most batches that workers have taken and the trainer has not; default: two for
-                 each worker, 8 at least
+    ahead:       the most batches that workers have taken and the trainer has not taken yet;
+                 default: two for each worker, but 8 at least
 
-    Raises FunctionError if the function fails; the message names the step. skip_to() can go on with
-    a later step.
+    Raises FunctionError if the function fails; the message names the step. After that, skip_to()
+    can go on with a later step.
     """
     if not isinstance(feed, AnyFeed):
         raise _errors.WrongType(

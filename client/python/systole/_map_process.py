@@ -1,7 +1,8 @@
-"""A function that runs in a process of its own; arrays travel through memory that both share.
+"""Runs a function in another process. Arrays travel through memory that both processes share.
 
-The memory is a file without a name (memfd_create), which the kernel frees with its last user. So
-nothing is left behind when a process is killed. The pipe carries only shapes and dtypes.
+The memory is a file without a name (memfd_create). The kernel frees it when the last process that
+uses it ends, so nothing is left behind when a process is killed. The pipe carries only shapes and
+dtypes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ def _layout_of(arrays: Mapping[str, np.ndarray[Any, Any]]) -> tuple[Layout, int]
 
 class _SharedMemory:
     """Memory for batches to the process, or for results from it. The parent makes the memory and
-    sends its file. If a batch needs more, the parent makes new memory in its place."""
+    sends the file to the process. If a batch or result does not fit, the parent makes larger memory
+    and sends that."""
 
     def __init__(self) -> None:
         self._map: mmap.mmap | None = None
@@ -88,7 +90,8 @@ class RemoteFunction:
     Thread-safe: a lock lets one call run at a time. This is needed after skip_to(), when a new
     worker may call while an old worker still waits for its answer.
 
-    Raises InvalidSpec if the function cannot be sent to a process, or the process does not begin.
+    Raises InvalidSpec if the function cannot be sent to a process, or the process ends before its
+    first batch.
     """
 
     def __init__(self, function: Any, name: str) -> None:
@@ -178,7 +181,8 @@ class _InProcess(Exception):
 
 
 def _run(connection: Connection, function: Any) -> None:
-    """The main of the process. Ends when the parent has closed the connection, or is gone."""
+    """The main function of the process. Returns when the parent has closed the connection or has
+    ended."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent.
     to_child = _SharedMemory()
     from_child = _SharedMemory()

@@ -46,7 +46,7 @@ class Shapes:
         self._specs: dict[str, ArraySpec] | None = None
 
     def specs(self) -> dict[str, ArraySpec] | None:
-        """None before the first batch."""
+        """The properties of the arrays by name. None before the first batch."""
         return self._specs
 
     def batch_of(self, batch: AnyBatch, given: Arrays) -> MappedBatch:
@@ -99,7 +99,7 @@ def _shown(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
 
 
 class PerExample:
-    """A function of examples as a function of batches. It is not called for padding."""
+    """Makes a function of batches from a function of examples, which is not called for padding."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
@@ -108,7 +108,7 @@ class PerExample:
     def __call__(self, batch: Mapping[str, Any]) -> Arrays:
         arrays = {name: np.asarray(batch[name]) for name in batch}
         valid = arrays["valid"]
-        # The arrays need a shape, so a batch of padding alone calls the function once.
+        # If the batch is all padding, the function is called once: the arrays need a shape.
         called = np.flatnonzero(valid) if valid.any() else np.arange(1)
         made: dict[str, np.ndarray[Any, Any]] = {}
         for i in called:

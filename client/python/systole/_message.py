@@ -196,7 +196,8 @@ def _positional_fields_of(kind: type[Message]) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """A NumPy number, or an array without dimensions, as a Python number; others unchanged."""
+    """A NumPy number, or an array without dimensions, as a Python number. Other values are returned
+    unchanged."""
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         return value.item()
     return value
@@ -207,7 +208,7 @@ ShuffleShorthand = str | bool
 
 
 def _shuffle(value: Any) -> Any:
-    """A bool or a mode as the fields of `shuffle`; any other value unchanged."""
+    """A bool or a mode as the fields of `shuffle`; any other value is returned unchanged."""
     if isinstance(value, bool):
         return {"mode": "GLOBAL" if value else "NONE"}
     return {"mode": value.upper()} if isinstance(value, str) else value
@@ -334,7 +335,7 @@ def image_operations(
         elif isinstance(value, Sequence) and not isinstance(value, str):
             made.append(known[kind](*value))
         else:
-            # One value is used for all sizes: a square.
+            # One number stands for both height and width.
             sizes = max(len(_positional_fields_of(known[kind])), 1)
             made.append(known[kind](*[value] * sizes))
     if not any(operation._kind.startswith("decode_") for operation in made):

@@ -17,8 +17,9 @@ class Sample(NamedTuple):
 class Metric(NamedTuple):
     """All samples of one name. `kind` is "gauge", "counter" or "histogram".
 
-    A sample has the metric's name. A histogram has samples NAME_bucket, which count the numbers up
-    to the bound in the label `le`, NAME_sum and NAME_count.
+    Except in a histogram, a sample has the metric's name. The samples of a histogram are NAME_sum,
+    NAME_count, and one NAME_bucket for each bound. The bound is the label `le` of NAME_bucket, and
+    the value is how many numbers are at most the bound.
     """
 
     name: str

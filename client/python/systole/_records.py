@@ -55,8 +55,9 @@ def write(
                  (s3://BUCKET/PREFIX or gs://); PREFIX.manifest lists them
     examples:    dicts, from a list, a generator, .. Example i goes to shard i % shards, so the
                  same examples give the same bytes
-    shards:      the number of shards, at most the number of examples. All are written at the same
-                 time: in a bucket each takes up to 40 MiB of memory, and 100 is the most
+    shards:      the number of shards, at most the number of examples. All shards are written at the
+                 same time. In a bucket, each shard takes up to 40 MiB of memory, and there may be
+                 at most 100 shards
     compression: "zstd", "gzip", "zlib" or "none", for each shard as a whole
     threads:     threads that compress and write; default: one for each CPU
 
@@ -68,15 +69,15 @@ def write(
     | int, bool, array of other integers or bools  | int64                                       |
     | float, array of floats                       | float32                                     |
     | array of texts                               | bytes: one value for each text              |
-    | list or tuple of numbers or of texts         | the same, a value for each item             |
+    | list or tuple of numbers or of texts         | int64, float32 or bytes: one value an item  |
     | dict                                         | features with the names "name/key"          |
 
-    An array becomes a flat list: the spec's `shape` has its shape. A float that is no float32 is
-    rounded.
+    An array becomes a flat list. Give its shape in the spec, by `shape`. A float that is no float32
+    is rounded.
 
     No shard has its name before all examples are written. If a value cannot be written, or
     `examples` raises, no shard is left. An earlier set with the same prefix and number of shards is
-    replaced. If there are other shards with this prefix, raises systole.Error.
+    replaced. If there are shards with this prefix in a set of another size, raises systole.Error.
     """
     where = path("prefix", prefix)
     if not where or where.endswith("/"):
@@ -160,7 +161,7 @@ _Feature = tuple[bytes, str, Any]
 
 
 def _features(number: int, example: Example) -> list[_Feature]:
-    """The features of an example. Errors name its number and the key."""
+    """The features of an example. Errors name the example's number and the key."""
     if not isinstance(example, Mapping):
         raise _errors.WrongType(
             f"example {number} is a {type(example).__name__}; want a dict from names to values"

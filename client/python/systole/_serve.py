@@ -40,14 +40,14 @@ class serve:
     cache_memory:  bytes of memory for values of outputs with cache="memory" or "disk"; default:
                    none
     cache_disk:    folder for values of outputs with cache="disk", also over restarts
-    read_budget:   bytes, beside memory_budget, for records of buckets and web servers: those that
-                   are read ahead and those that are kept for later; default: a quarter of
+    read_budget:   bytes, on top of memory_budget, for records from buckets and web servers: those
+                   that are read ahead and those that are kept for later; default: a quarter of
                    memory_budget
-    block_cache:   folder on a local disk for what was read from buckets and web servers, also over
-                   restarts
-    block_cache_bytes: the most that is kept in that folder
+    block_cache:   folder on a local disk that keeps what was read from buckets and web servers,
+                   also over restarts
+    block_cache_bytes: the most bytes that are kept in the folder block_cache
     columns:       features that a feed's `where` may test, such as ["label"]; for several datasets
-                   {name: list}. The server reads all records of shards without these columns
+                   {name: list}. If a shard lacks these columns, the server reads all its records
                    before it serves, and keeps the columns beside the indexes; default: none for
                    shards, all for arrays
     start_timeout: how long to wait until the server serves, in seconds or as "10m". The first start
@@ -91,7 +91,7 @@ class serve:
             block_cache=block_cache,
             block_cache_bytes=block_cache_bytes,
         )
-        # Only this server sees the arrays' file, so only it can note their columns.
+        # No other server reads the arrays' file, so this server must make the columns.
         self._columns = {name: each.columns() for name, each in arrays.items()}
         self._columns |= columns_by_name(columns, [*arrays, *others])
         self._start_timeout = seconds("start_timeout", start_timeout)

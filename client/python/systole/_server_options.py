@@ -38,7 +38,8 @@ def globs_by_name(datasets: ServedDatasets) -> dict[str, list[str]]:
 def arrays_and_others(
     datasets: Mapping[str, str | os.PathLike[str] | Sequence[str] | Arrays],
 ) -> tuple[dict[str, Arrays], ServedDatasets]:
-    """The argument `datasets`: arrays by name, and the others, which are not checked."""
+    """Splits the argument `datasets` into the arrays and all other entries, both by name. Does not
+    check the other entries."""
     if not isinstance(datasets, Mapping):
         return {}, datasets
     arrays: dict[str, Arrays] = {}
@@ -54,7 +55,7 @@ def arrays_and_others(
 def columns_by_name(
     columns: Mapping[str, Sequence[str]] | Sequence[str], names: Sequence[str]
 ) -> dict[str, list[str]]:
-    """The argument `columns`, checked. `names`: those of the datasets."""
+    """The argument `columns`, checked. `names`: the names of the datasets."""
     if not isinstance(columns, Mapping):
         if not isinstance(columns, str) and not columns:
             return {}

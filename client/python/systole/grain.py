@@ -72,8 +72,8 @@ class DatasetIterator(_WithoutParent, grain.DatasetIterator[Arrays]):  # type: i
 class IterDataset(_WithoutParent, grain.IterDataset[Arrays]):  # type: ignore[misc]
     """A feed as a grain.IterDataset, for trainers that take one.
 
-    open_feed: opens the feed, such as lambda: systole.LocalFeed(..), or systole.map() of one. Each
-               iterator opens a feed of its own, which begins with the first step.
+    open_feed: opens the feed, such as lambda: systole.LocalFeed(..), or a systole.map() of a feed.
+               Each iterator opens a feed of its own, which begins with the first step.
 
     Elements are whole batches: this process's part of the global batch, so .batch() is not needed.
     The feed works on threads of its own, so .mp_prefetch() would only copy. Grain's .map() runs in

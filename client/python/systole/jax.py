@@ -26,8 +26,8 @@ class Device(Protocol):
 
 
 # One sharding for all arrays, or a dict of shardings by the names of arrays. Arrays that the dict
-# does not name are left out of the batch. A device means a sharding that puts all of an array on
-# this device.
+# does not name are left out of the batch. A device stands for a sharding that puts the whole array
+# on this device.
 Shardings = Device | jax.sharding.Sharding | Mapping[str, Device | jax.sharding.Sharding]
 
 
@@ -102,7 +102,7 @@ def _global_array(batch: AnyBatch, spec: ArraySpec, sharding: jax.sharding.Shard
 def _examples(
     batch: AnyBatch, spec: ArraySpec, begin: int, end: int, device: Any
 ) -> np.ndarray[Any, Any]:
-    """The examples [begin, end) of the global batch, as a view if they are in one piece.
+    """The examples [begin, end) of the global batch, as a view if they lie in one piece of memory.
 
     With layout HWCN_TILED, `begin` and `end` count tiles. A core has a whole number of tiles.
     """

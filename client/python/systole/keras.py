@@ -41,13 +41,14 @@ def _nest(names: Names, leaf: Leaf) -> Any:
 
 
 class Dataset(DataAdapter):  # type: ignore[misc]
-    """What fit(), evaluate() and predict() take as their first argument, and fit() as
-    validation_data. dataset() makes it.
+    """The first argument of fit(), evaluate() and predict(), or fit()'s validation_data. dataset()
+    makes it.
 
     An iteration gives the steps up to the next multiple of steps_per_epoch. Keras begins some
-    iterations that it does not end, to build a model for example. Their batches do not count as
-    consumed: the next iteration gives them again. If an epoch has only one step, the first batch
-    also ends the iteration and counts as consumed. So building a model then uses up one step.
+    iterations and does not end them, for example to build a model. The batches of such an iteration
+    do not count as consumed: the next iteration gives them again. An epoch of only one step is an
+    exception: its first batch is also its last, and counts as consumed. Then building a model uses
+    up one step.
     """
 
     def __init__(
@@ -81,8 +82,8 @@ class Dataset(DataAdapter):  # type: ignore[misc]
         return self._step
 
     def state_dict(self) -> dict[str, Any]:
-        """The feed's state between two epochs. Within an epoch use BackupAndRestore: this method
-        still gives the state with which the iteration began."""
+        """The feed's state between two epochs. Within an epoch use BackupAndRestore, because this
+        method then gives the state from the iteration's beginning."""
         return self._feed.state_at(self._step)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -198,11 +199,12 @@ def dataset(
 
     inputs:          the name of the array that the model takes, a tuple of names, or a dict from
                      the model's names to the feed's
-    targets:         the same for the values that the model should give; None: Keras gets no targets
+    targets:         the names of the arrays that the model should give, in the same form; None:
+                     Keras gets no targets
     weights:         the name of an output with a weight for each example; default: 1. Padding and
                      masked examples weigh 0 in any case
-    steps_per_epoch: default: the steps of the feed's epoch. Call fit() without this argument, or
-                     with the same number
+    steps_per_epoch: default: the steps of the feed's epoch. Call fit() without steps_per_epoch, or
+                     with this number
     restart:         each iteration begins with the feed's first step. For validation_data
     """
     if not isinstance(feed, AnyFeed):
@@ -252,7 +254,8 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
         super().__init__(os.fspath(backup_dir), save_freq, **options)
         self._train = train
         self._path = os.path.join(os.fspath(backup_dir), "feed.json")
-        # The last saves, newest first. The folder has, or will soon have, the weights of one save.
+        # The last saves, newest first. The folder has the weights of one of them, or is about to
+        # get these weights.
         self._saves: list[dict[str, Any]] = []
         self._epoch = 0  # The epoch of the batch that comes next.
         self._epoch_begin = 0
@@ -271,8 +274,9 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
 
     def _go_to(self, updates: int) -> None:
         """Sets the feed to the save whose weights have had this number of updates. A save writes
-        our file and then the file of weights, and a crash may come between the two. Both files
-        have the number of updates, and so the number finds the save of these weights."""
+        feed.json and then the file of weights. After a crash between the two, feed.json is newer
+        than the weights. Both files hold the number of updates, which therefore identifies the save
+        that belongs to the weights."""
         for save in self._saves:
             if save["updates"] == updates:
                 self._train.load_state_dict(save["state"])
@@ -286,7 +290,8 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
     def _updates(self) -> int:
         optimizer = self.model.optimizer
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-        # `iterations` counts several batches as one if the optimizer accumulates gradients.
+        # `_iterations` counts each batch. If the optimizer accumulates gradients, its `iterations`
+        # counts several batches as one.
         return int(keras.ops.convert_to_numpy(optimizer._iterations))
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
@@ -305,7 +310,7 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
         super().on_epoch_end(epoch, logs)
 
     def on_train_end(self, logs: Any = None) -> None:
-        self._train._step = self._step  # A callback may have stopped the training in an epoch.
+        self._train._step = self._step  # A callback may have stopped it in mid-epoch.
         super().on_train_end(logs)
 
     def _save_model(self) -> None:

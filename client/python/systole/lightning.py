@@ -36,8 +36,9 @@ class DataModule(LightningDataModule):
         lambda **share: systole.LocalFeed(shards, spec, **share)
         `share` gives each process of Trainer(strategy="ddp") its part of a global batch.
 
-    An epoch has as many batches as an epoch of the feed or, if set, limit_train_batches. The next
-    epoch goes on with the next batch. Validation, test and prediction always begin with step 0.
+    An epoch has as many batches as an epoch of the feed, or fewer with limit_train_batches. The
+    next epoch goes on with the next batch. Validation, test and prediction always begin with step
+    0.
 
     Lightning's checkpoints hold the state of the training feed. trainer.fit(.., ckpt_path=..) goes
     on with the next batch, also in the middle of an epoch.
@@ -85,7 +86,7 @@ class DataModule(LightningDataModule):
         return self._feeds[name]
 
     def close(self) -> None:
-        """Closes the feeds. Feeds that are not closed are closed at exit."""
+        """Closes the feeds. Feeds that are still open when the process ends are closed then."""
         for feed in self._feeds.values():
             feed.close()
         self._feeds.clear()
@@ -93,8 +94,8 @@ class DataModule(LightningDataModule):
     # ---- What Lightning calls ----
 
     def train_dataloader(self) -> Batches:
-        # Lightning ends the epoch itself. The Loader has a length, so Lightning takes no batch
-        # ahead.
+        # Lightning ends the epoch itself. Lightning takes a batch ahead only from a loader without
+        # a length, and this Loader has one.
         return Loader(self.feed("train"), to_tensors, restart=False, without_end=True)
 
     def val_dataloader(self) -> Batches | list[Batches]:

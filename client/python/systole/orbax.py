@@ -41,7 +41,8 @@ class State:
     The state is the same on all hosts, so process 0 writes it, and a job with another number of
     processes can load it. All processes load it from the same folder.
 
-    stateful: the object whose state counts: a device_prefetch and not the feed below it
+    stateful: the object from which the training takes its batches. If this is a device_prefetch, do
+              not give the feed below it
     """
 
     def __init__(self, stateful: Stateful) -> None:

@@ -37,14 +37,14 @@ def register(
 ) -> None:
     """Adds the metrics of a feed, systole_feed_.., to a registry.
 
-    feed:      a feed; for other objects the feed below: dataset.feed of a FeedDataset,
-               prefetch.feed of a device_prefetch
+    feed:      a Feed or LocalFeed. For other objects give the feed below them: dataset.feed of a
+               FeedDataset, prefetch.feed of a device_prefetch
     registry:  default: prometheus_client.REGISTRY
-    labels:    of all metrics of the feed; feeds of one registry need different values of the same
-               labels
+    labels:    the labels of all metrics of the feed. All feeds of a registry must have the same
+               labels, with different values
 
     The registry does not keep the feed alive. The metrics of a feed vanish when the feed is closed.
-    A child of fork() gives no metrics of its parent's feeds.
+    In a child of fork(), the registry gives no metrics of the parent's feeds.
     """
     if not isinstance(feed, BaseFeed):
         raise _errors.WrongType(
@@ -85,7 +85,7 @@ class _FeedCollector(Collector):
 
     def __init__(self) -> None:
         # Feeds, the processes that registered them, and their labels. A new tuple replaces the old
-        # one, so that a scrape needs no lock. fork() could leave a lock locked.
+        # one, so that a scrape needs no lock. After fork(), a lock could stay locked in the child.
         self._feeds: tuple[tuple[weakref.ref[BaseFeed], int, dict[str, str]], ...] = ()
 
     def add(self, feed: BaseFeed, labels: dict[str, str]) -> None:

@@ -48,8 +48,9 @@ def _arguments_of(batch: AnyBatch, process_count: int) -> Arguments:
 class _FeedState(transformers.TrainerCallback, ExportableState):
     """Keeps the feed's state in trainer_state.json, which the Trainer writes as one file.
 
-    Each Trainer has a subclass with its feed. With restore_callback_states_from_checkpoint the
-    Trainer makes a new object of the class, which then has the feed, too.
+    Each Trainer makes a subclass of this class that holds the Trainer's feed. With
+    restore_callback_states_from_checkpoint the Trainer makes a new object of this subclass. The new
+    object then has the feed, too.
     """
 
     feed: AnyFeed[Any]
@@ -76,10 +77,10 @@ class Trainer(transformers.Trainer):
     """transformers.Trainer whose train_dataset, eval_dataset and the dataset of predict() may be
     feeds. Other datasets work as in transformers.Trainer.
 
-    The spec's outputs have the names of the model's arguments, such as pixel_values and labels.
-    Padding and masked examples are left out of the batches. The spec decides the size of a batch.
-    per_device_train_batch_size changes only what the Trainer prints. Evaluation always begins with
-    the feed's first step.
+    The spec's outputs must have the names of the model's arguments, such as pixel_values and
+    labels. Padding and masked examples are left out of the batches. The spec decides the size of a
+    batch. per_device_train_batch_size changes only what the Trainer prints. Evaluation always
+    begins with the feed's first step.
 
     Checkpoints hold the state of the training feed. train(resume_from_checkpoint=..) goes on with
     the next batch, and reads no batch before it.

@@ -1,4 +1,4 @@
-"""Prepares a wheel for `auditwheel repair`, which puts the libraries that it needs into it.
+"""Prepares a wheel for `auditwheel repair`, which adds the libraries that the wheel needs.
 
 usage: gather.py WHEEL REPLACEMENT FOLDER [ROOT]
 
@@ -24,10 +24,10 @@ from auditwheel.wheeltools import InWheel
 from symbol_versions import Glibc, change_versions
 
 GLIBC = r"ld-linux-.*|lib(c|m|dl|rt|util|pthread|resolv)"
-# Every system with such a wheel's tag has these libraries, too (PEP 600).
+# Every system that can install such a wheel has these libraries (PEP 600).
 _PROVIDED = rf"{GLIBC}|lib(gcc_s|z|expat)"
-# PEP 600 allows libstdc++ as well, but an older release. auditwheel puts a library with another
-# name into the wheel.
+# PEP 600 says that systems have libstdc++, too, but the release may be older than ours. Ours gets
+# another name, so that auditwheel adds it to the wheel.
 _STDCXX, _OWN_STDCXX = "libstdc++.so.6", "libstdc++-systole.so.6"
 
 # Headers whose functions become part of the programs. Boost's licence need not come with programs.
@@ -71,7 +71,7 @@ class Debian:
         """
         found = {}
         lines = "".join(_run(*self._list_libraries, file) for file in files)
-        # The loader itself may be listed with a path as its name.
+        # The loader itself may be listed with a path as its name, and is left out then.
         for name, path in re.findall(r"^\s*([^\s/]+) => (\S+)", lines, re.MULTILINE):
             if path == "not":
                 raise FileNotFoundError(f"the loader does not find {name}")
@@ -88,7 +88,7 @@ class Debian:
         return {owners[file] for file in files}
 
     def query(self, *arguments: str) -> str:
-        """What the package database says."""
+        """What dpkg-query prints about the system's packages."""
         return _run("dpkg-query", f"--root={self.root}", *arguments)
 
     def _in_root(self, path: str) -> Path:
@@ -122,7 +122,8 @@ def _is_elf(path: Path) -> bool:
 
 
 def _add_licenses(folder: Path, files: list[Path], debian: Debian) -> None:
-    """Adds what Debian says of the copyright of the files' packages, and the texts named there."""
+    """Adds Debian's copyright file of each package that owns one of the files, and the licences
+    that these copyright files name."""
     folder.mkdir()
     shutil.copyfile(Path(__file__).parents[3] / "LICENSE", folder / "LICENSE")
     named = set()

@@ -1,10 +1,10 @@
 """Makes programs and libraries that were linked on Debian 12 run on older systems, too.
 
-The linker writes beside each function of glibc the newest version under which this machine's glibc
-has it, such as `pthread_create@GLIBC_2.34`. glibc 2.34 moved that function from libpthread to libc,
-and so gave the function a new version. The function is still the same as the older
-`pthread_create@GLIBC_2.2.5`, or `@GLIBC_2.17` on aarch64. So only the version is changed in the
-file. The machine code stays as it is.
+For each function of glibc that a file uses, the linker writes the newest version under which this
+machine's glibc has the function, such as `pthread_create@GLIBC_2.34`. glibc 2.34 moved that
+function from libpthread to libc, and so gave the function a new version. The function is still the
+same as the older `pthread_create@GLIBC_2.2.5`, or `@GLIBC_2.17` on aarch64. So only the version is
+changed in the file. The machine code stays as it is.
 
 A wheel brings its own libstdc++. The versions of its symbols get other names. So the loader never
 confuses the symbols of this libstdc++ with those of the system's libstdc++.
@@ -27,7 +27,8 @@ _OLDER_SERVES = {
     # Since 2.29 these functions set errno in another way, and nothing in the wheel reads their
     # errno. Both versions compute with the same code, which is that of 2.28.
     *("exp", "exp2", "log", "log2", "pow"),
-    # Before 2.34 it returned ESRCH for a thread that had ended. Only OpenLDAP in the wheel has it.
+    # Before 2.34 pthread_kill() returned ESRCH for a thread that had ended. In the wheel, only
+    # OpenLDAP uses pthread_kill().
     "pthread_kill",
 }
 
@@ -89,7 +90,7 @@ class Glibc:
 
 
 def is_newer(version: str) -> bool:
-    """Whether OLDEST_GLIBC lacks this version. Versions of other libraries are not newer."""
+    """Whether OLDEST_GLIBC lacks this version. False for versions of other libraries."""
     return version.startswith("GLIBC_2.") and _number(version) > OLDEST_GLIBC
 
 
@@ -103,8 +104,8 @@ def change_versions(path: Path, glibc: Glibc) -> bool:
     something else of a newer glibc.
 
     Symbols that are unique in a process become ordinary symbols. Otherwise the libstdc++ in the
-    wheel would share some of its variables with the system's libstdc++, which may have another
-    version.
+    wheel would share some of its variables with the system's libstdc++, which may be another
+    release.
     """
     file = _File(path)
     changed = False
@@ -117,8 +118,8 @@ def change_versions(path: Path, glibc: Glibc) -> bool:
         number = _UNVERSIONED
         if symbol.name not in glibc.replaced:
             older = glibc.older_version(symbol.name, version)
-            # The loader looks for a versioned symbol in all libraries. So the older version may
-            # stand in this file's list of another library.
+            # The loader looks for a versioned symbol in all libraries. So it does not matter if
+            # this file lists the older version for another library.
             numbers = [other for other, name in file.needs.items() if name == older]
             if numbers:
                 number = numbers[0]
@@ -189,7 +190,7 @@ class _File:
                 struct.pack_into("<I", self.data, place + 12, following - place)
 
     def rename_versions(self) -> None:
-        """Gives libstdc++'s versions their own names."""
+        """Renames libstdc++'s versions as _STDCXX_NAMES says."""
         begin, _, _ = self._sections[".dynstr"]
         for hash_place, name_place in self._names:
             [name] = self._read("<I", name_place)

@@ -24,7 +24,7 @@ _GOOD_SECONDS = 60.0
 # or after 25 s if its server does not answer (_server_actor.py).
 _LONGEST_SILENCE = 120.0
 _SECONDS_TO_STOP = 20.0
-# How often the controller lists the nodes. It learns at once what happens to a server.
+# How often the controller lists the nodes. The controller learns at once what happens to a server.
 _TURN_SECONDS = 1.0
 # The threads of a SystoleServer. stop() must run while start() or watch() runs. Calls that still
 # run after their connection was lost need further threads.
@@ -53,7 +53,7 @@ class _Place:
     state: str = "paused"
     address: str = ""
     actor: Any = None
-    call: Any = None  # The call of the actor whose answer is awaited, if any.
+    call: Any = None  # The call to the actor that it has not answered yet.
     since: float = 0.0  # When `state` or `call` began.
     served_since: float = 0.0
     next_attempt: float = 0.0

@@ -1,4 +1,4 @@
-"""systole.ray.dataset: a feed for each worker of Ray Train, of the cores of its rank."""
+"""systole.ray.dataset: each worker of Ray Train gets a feed of its rank's cores."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ class Dataset:
         self._state: Mapping[str, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # A feed stays in its process. A worker opens its own.
+        # The feed itself is not pickled. Each worker opens a feed of its own.
         return {**self.__dict__, "_feed": None}
 
     @property
     def feed(self) -> BaseFeed:
         """The feed of this process, opened at the first use.
 
-        If dataset() got neither process_index and process_count nor cores, this process must be a
-        worker of Ray Train; otherwise raises FailedPrecondition.
+        If dataset() got process_index and process_count, or cores, any process can use the feed.
+        Otherwise raises FailedPrecondition if this process is not a worker of Ray Train.
         """
         if self._feed is None:
             feed = self._open()
@@ -154,8 +154,8 @@ def _rank_and_world_size() -> tuple[int, int]:
         ) from error
     try:
         context = ray.train.get_context()
-        # Outside of workers, version 1 of Ray Train's API gives no name but a rank of 0. Version 2
-        # raises RuntimeError.
+        # Outside of workers, version 1 of Ray Train's API gives rank 0 and no experiment name.
+        # Version 2 raises RuntimeError.
         if context.get_experiment_name() is not None:
             return context.get_world_rank(), context.get_world_size()
     except (RuntimeError, AttributeError, DeprecationWarning):

@@ -1,4 +1,4 @@
-"""systole.ray.Feed: a feed from servers on a Ray cluster, whose list of servers follows theirs."""
+"""systole.ray.Feed: a feed that follows the changing list of servers on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from systole.ray._servers import Servers
 # How often a feed requests the addresses from the controller.
 _PERIOD = 2.0
 _SECONDS_TO_ANSWER = 30.0
-# How long a first list may stay empty, while all servers are replaced.
+# How long a new feed waits if no server serves, as while all servers are being replaced.
 _SECONDS_TO_BEGIN = 120.0
 
 

@@ -16,7 +16,7 @@ Choice = int | str | Sequence[str] | None
 
 @dataclass(frozen=True)
 class Node:
-    """A node that lives."""
+    """A living node."""
 
     id: str
     host: str
@@ -78,7 +78,8 @@ def chosen(
     else:
         found = [node for node in alive.values() if node.cpus > 0]
     if isinstance(choice, int):
-        # The nodes with accelerators come late, because trainers need them.
+        # Among nodes that `avoid` and `keep` do not tell apart, those with accelerators come last,
+        # because trainers need them.
         found.sort(
             key=lambda node: (
                 node.id in avoid,

@@ -20,7 +20,7 @@ _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]
 
 
 class SystoleServer:
-    """Runs a `systole-server`, which ends with the actor's process, even if that is killed.
+    """Runs a `systole-server`, which ends with the actor's process, even if that process is killed.
 
     Ray runs the calls on several threads, because stop() may come while watch() runs. All calls
     come from one controller, which calls watch() only after start().
@@ -51,8 +51,9 @@ class SystoleServer:
         return f"{bracketed}:{self._port}"
 
     def watch(self) -> str:
-        """Watches for WATCH_SECONDS. Returns "" if the server serves, otherwise what has happened
-        to it. Writes what the server has logged into Ray's log of this actor.
+        """Watches for WATCH_SECONDS. Returns "" if the server serves, otherwise a text that says
+        why the server does not serve. Writes what the server has logged into Ray's log of this
+        actor.
         """
         process = self._process
         if process is None:

@@ -27,10 +27,10 @@ _PATHS = ("index_dir", "cache_disk", "block_cache")
 
 
 class Servers:
-    """Servers that run on nodes of a Ray cluster. serve() makes it.
+    """An object for servers that run on nodes of a Ray cluster. serve() makes it.
 
-    It may be given to tasks and actors of the job, and stands for the same servers there. The
-    servers end with close(), with a `with` block, or with the job. If an actor or a task called
+    The object may be given to tasks and actors of the job, and stands for the same servers there.
+    The servers end with close(), with a `with` block, or with the job. If an actor or a task called
     serve(), the servers also end with this actor or task.
     """
 
@@ -39,9 +39,10 @@ class Servers:
         self._closed = False
 
     def addresses(self) -> list[str]:
-        """The addresses of the servers that serve now. systole.ray.Feed and dataset() follow them.
+        """The addresses of the servers that serve now. systole.ray.Feed and dataset() follow this
+        list.
 
-        Unavailable if the servers have ended.
+        Raises Unavailable if the servers have ended.
         """
         addresses: list[str] = self._ask("addresses")
         return addresses
@@ -78,8 +79,8 @@ class Servers:
         self.close()
 
     def _ask(self, question: str) -> Any:
-        """The controller's answer. Raises Unavailable if the controller has ended, or does not
-        answer in time."""
+        """Calls a method of the controller, and returns the answer. Raises Unavailable if the
+        controller has ended, or does not answer in time."""
         if self._closed:
             raise _ended()
         _check_connection()
@@ -126,9 +127,9 @@ def serve(
                    later. "feeder": the nodes with the resource `feeder`, also one that joins later.
                    3: three nodes, preferably without accelerators; if a node dies, another node
                    takes its place. A list: the nodes with these ids
-    cpus:          the CPUs of each node that its server takes, as Ray counts them, and its threads.
-                   Default: all of the node; with nodes=None half of it, which leaves some for
-                   trainers
+    cpus:          the number of CPUs, as Ray counts them, that each server takes on its node. The
+                   server has as many threads. Default: all of the node; with nodes=None half of it,
+                   which leaves some for trainers
     port:          where the servers listen; default: any free port
     insecure:      serve without TLS, to everybody who reaches the nodes' addresses
     tls_certificate, tls_key: serve only TLS, with this certificate and its key
@@ -137,8 +138,8 @@ def serve(
                    its token file; arguments override it
     start_timeout: how long to wait until all servers serve, in seconds or as "10m"
     max_restarts:  how often in a row a server is started again on a node before the node is given
-                   up. The pauses grow from 1 s to 60 s. After a server has served for a minute, the
-                   count begins again
+                   up. The pauses between the starts grow from 1 s to 60 s. After a server has
+                   served for a minute, the count begins again
     options:       further options of systole.serve, such as memory_budget=4 << 30
 
     Files are paths on the nodes, so no secret passes through Ray. Returns when all servers serve.
@@ -231,7 +232,7 @@ def _check_connection() -> None:
 
 
 def _as_nodes_see_it(glob: str) -> str:
-    """A path of this process' folder in full, because a node has another one."""
+    """Makes a relative path absolute, because processes on nodes have other working folders."""
     return glob if "://" in glob else os.path.abspath(glob)
 
 

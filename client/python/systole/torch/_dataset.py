@@ -43,7 +43,8 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     Workers that are not persistent need a call of set_epoch() before each loop but the first. The
     workers hold the position. torchdata's StatefulDataLoader can save it, but state_dict() cannot.
     Workers that read from servers need multiprocessing_context="spawn", because forked workers are
-    refused once this process has opened a feed from servers. len() and state_dict() also open one.
+    refused once this process has opened a feed from servers. len() and state_dict() also open such
+    a feed.
     """
 
     def __init__(
@@ -145,8 +146,8 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         if makes_batches(sys._getframe(1)):
             no_batches_of_batches(None)
-        # Reads the last order (see _Orders) here and not with the first batch, because DataLoader
-        # waits until all workers have come here.
+        # DataLoader waits until all workers have come here, so all of them read the same last order
+        # (see _Orders). If workers read it with their first batch, set_epoch() might come first.
         return self._batches(self._orders.last())
 
     def _batches(self, order: tuple[int, int]) -> Iterator[dict[str, torch.Tensor]]:
@@ -166,8 +167,8 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next loop. A feed that is in this epoch already goes on in it.
 
-        Call this between loops. It is needed only with workers that are made anew for each loop,
-        because such workers do not know of earlier loops.
+        Call this between loops. The call is needed only with workers that are made anew for each
+        loop, because such workers do not know of earlier loops.
         """
         if epoch < 0:
             raise InvalidSpec(f"epoch is {epoch}, want 0 or more")
@@ -237,7 +238,8 @@ class _Orders:
         return bool((self._cells[2:] != 0).any())
 
     def follow_first(self, worker: int, loaded_by_worker: bool) -> None:
-        """Call this in a worker's first loop. An earlier worker may have had the same `worker`."""
+        """Call this in a worker's first loop. An earlier worker may have had the same number
+        `worker`."""
         followed = int(self._cells[2 + worker])
         if not loaded_by_worker and followed == self._number:
             raise _repeated()
@@ -248,8 +250,8 @@ class _Orders:
             self._cells[2 + worker] = max(followed, self._number)
 
     def follow_next(self, worker: int, order: tuple[int, int], ended: bool) -> bool:
-        """Call this in a worker's later loops. Returns True if the loop begins with `epoch`, False
-        if it goes on where the last loop ended."""
+        """Call this in a worker's later loops. Returns True if the loop begins with the order's
+        epoch, False if it goes on where the last loop ended."""
         number, epoch = order
         if number == self._number:
             if not ended:

@@ -16,8 +16,8 @@ from systole.torch._tensors import to_tensors
 
 
 class DeviceBatch(dict[str, torch.Tensor]):
-    """A batch's tensors on a device, by name, with the batch's step and epoch. Both are -1 in a
-    batch that a library has made of the tensors alone, as Lightning does.
+    """A batch's tensors on a device, by name, with the batch's step and epoch. Step and epoch are
+    -1 in a batch that a library has made of the tensors alone, as Lightning does.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ def device_prefetch(
     """Batches on a device. Batch n + 1 travels while the trainer works on batch n.
 
     A GPU reads memory on its own, beside the trainer's kernels, only if the memory is pinned. So a
-    thread copies each batch into pinned memory, and a CUDA stream of its own brings it to the GPU.
-    This takes pinned memory for `size` + 1 batches, and memory of the GPU for `size` + 2. The
+    thread copies each batch into pinned memory, and a separate CUDA stream brings the batch to the
+    GPU. This takes pinned memory for `size` + 1 batches, and memory of the GPU for `size` + 2. The
     trainer may be `size` steps ahead of the GPU.
 
     batches:   a feed: each loop is one epoch; or feed.steps(): one loop gives all that is left
@@ -121,9 +121,10 @@ class _PinnedBatch:
     """Pinned memory for a batch."""
 
     def __init__(self) -> None:
-        self.arrived: torch.cuda.Event | None = None  # The GPU has read the last batch.
-        # The trainer's work on the last batch is done. Without this event, a trainer that never
-        # waits would be far ahead of the GPU, and each of its steps would take memory of the GPU.
+        self.arrived: torch.cuda.Event | None = None  # When the GPU has read the last batch.
+        # When the trainer's work on the last batch is done. Without this event, a trainer that
+        # never waits would be far ahead of the GPU, and each of its steps would take memory of the
+        # GPU.
         self.used: torch.cuda.Event | None = None
         self._tensors: dict[str, torch.Tensor] = {}
 
