@@ -1,5 +1,5 @@
 // Remembers which steps of a feed have arrived, beginning with the step that the trainer takes
-// next. Only the window() steps from next() on have a place.
+// next. The client has places for window() steps, from next() on.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_ARRIVED_STEPS_H_

@@ -16,8 +16,8 @@ FailureKind KindOf(absl::StatusCode code, bool has_pushback, bool running) {
       if (has_pushback) return FailureKind::kLost;
       return running ? FailureKind::kSuspect : FailureKind::kFinal;
     // gRPC answers kUnimplemented if the path of a request was damaged, and a proxy answers it if
-    // its server is about to come back. For the other two codes, the token may have been damaged on
-    // the way, or the token's file may be half written.
+    // its server is about to come back. kUnauthenticated and kPermissionDenied may mean that the
+    // token was damaged on the way, or that the token's file is half written.
     case absl::StatusCode::kUnimplemented:
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:

@@ -37,7 +37,7 @@ inline constexpr absl::Duration kMaxPushback = absl::Minutes(1);
 
 struct Failure {
   FailureKind kind = FailureKind::kLost;
-  // The least time until the next attempt, if the server gave one. At most kMaxPushback.
+  // The least time until the next attempt, if the server gave such a time. At most kMaxPushback.
   absl::Duration pushback = absl::ZeroDuration();
 };
 

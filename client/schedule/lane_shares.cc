@@ -13,9 +13,10 @@ constexpr int kLeastShare = 4;
 constexpr int64_t kStepsForLane = 4;
 constexpr absl::Duration kShortestJudgement = absl::Seconds(2);
 
-// Limits for the part of the time in which the feed awaits a step from a server. A server that
-// reaches kAlways holds up every server that does not exceed kOften. If the fastest server has only
-// a part of its lane and does not exceed kSeldom, its share grows.
+// Limits for the part of the time in which the feed awaits a step from a server. Shares change only
+// if the slowest server reaches kAlways. If the fastest server has only a part of its lane and does
+// not exceed kSeldom, its share grows. Otherwise, if the fastest server does not exceed kOften, the
+// share of the slowest server shrinks.
 constexpr double kAlways = 0.9;
 constexpr double kOften = 0.6;
 constexpr double kSeldom = 0.4;
@@ -37,7 +38,7 @@ std::vector<LaneShare> LaneShares::SharesOf(const std::vector<int>& servers) con
     shares.push_back({.server = server, .every = known == nullptr ? 1 : known->share.every});
     whole = whole || shares.back().every == 1;
   }
-  // If no server has a whole lane, because those servers are gone, all get whole lanes.
+  // If the servers that had whole lanes are gone, all others get whole lanes.
   if (!whole) {
     for (LaneShare& share : shares) share.every = 1;
   }
@@ -99,7 +100,8 @@ bool LaneShares::Judge(absl::Duration took) {
     lanes += server.share.every;
     whole += server.share.every == 1 ? 1 : 0;
   }
-  // There are at most two lanes for each server, and one whole lane stays.
+  // The slowest server's share is halved only if the lanes stay at most twice as many as the
+  // servers, and at least one server keeps a whole lane.
   if (fastest->awaited > kOften * took || slowest->share.every >= kLeastShare ||
       lanes + slowest->share.every > 2 * static_cast<int64_t>(servers_.size()) ||
       (slowest->share.every == 1 && whole == 1)) {

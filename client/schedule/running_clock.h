@@ -1,6 +1,6 @@
 // A process's own time: the caller's time without the pauses in which the process was stopped or
-// the machine slept. If the caller wakes up much later than planned, there was a pause. So
-// deadlines in this time are put off by the pause.
+// the machine slept. If the caller wakes up much later than planned, there was a pause. Deadlines
+// in a process's own time are put off by this pause.
 //
 // Reads no clock. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_RUNNING_CLOCK_H_
@@ -22,15 +22,15 @@ class RunningClock {
     return now - skipped_;
   }
 
-  // The caller wakes up when the running time is `due`.
+  // Sets when the caller is to wake up: at the running time `due`.
   void WakeAt(absl::Duration due) { wake_at_ = due + skipped_; }
   // When the caller wakes up, in the caller's time.
   absl::Duration wake_at() const { return wake_at_; }
-  // The running time at `now`, without See().
+  // The running time at `now`. Does not look for a pause, as See() does.
   absl::Duration At(absl::Duration now) const { return now - skipped_; }
 
  private:
-  // Load alone does not hold up a wake-up for longer than this.
+  // A wake-up that is later than this shows a pause. Load alone does not delay it so much.
   static constexpr absl::Duration kLatestWakeUp = absl::Seconds(2);
 
   absl::Duration skipped_ = absl::ZeroDuration();

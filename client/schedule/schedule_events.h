@@ -18,9 +18,9 @@ namespace systole {
 // The most steps of one stream. After these steps the lane opens a new stream. So a server that is
 // about to stop need not wait long for its streams to end.
 inline constexpr int64_t kStepsPerStream = 1024;
-// How many second copies are allowed beyond `hedge_fraction`, because steps may be late when only
-// few have arrived. It is also the most second copies that are on the way at a time, because each
-// takes memory outside of the window.
+// How many second copies of steps (hedges) are allowed beyond `hedge_fraction`. They are needed if
+// a step is late when only few steps have arrived. This is also the most second copies that are on
+// the way at a time, because each takes memory outside of the window.
 inline constexpr int64_t kHedgeBurst = 2;
 // The most servers that a feed uses at a time, unless its options say otherwise.
 inline constexpr int kMostServers = 16;
@@ -45,7 +45,8 @@ struct ScheduleOptions {
   // has helped.
   int first_servers = kMostServers;
   int max_servers = kMostServers;
-  // Decides the random part of the pauses. Clients with different seeds do not come back together.
+  // Decides the random part of the pauses. Clients with different seeds do not come back to a
+  // server at the same time.
   uint64_t seed = 0;
 };
 
@@ -99,7 +100,7 @@ struct StreamEnded {
 // The trainer waits for the next step (StepWanted); the trainer has taken it (StepTaken).
 struct StepWanted {};
 struct StepTaken {};
-// No attempt can get steps from `step` on.
+// No attempt can get `step` or a later step.
 struct FeedLimited {
   int64_t step;
 };

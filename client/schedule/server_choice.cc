@@ -20,8 +20,8 @@ constexpr int kMostTooBusy = 3;
 constexpr absl::Duration kLookPeriod = absl::Seconds(10);
 
 // If a client exchanges a server and the new server is too busy again, perhaps this client makes it
-// busy. So after each exchange, the pause before the next exchange is longer. This also keeps
-// clients from changing together.
+// busy. So after each exchange, the pause before the next exchange is longer. The growing pause
+// also keeps clients from changing servers at the same time.
 constexpr absl::Duration kFirstSwapPause = absl::Seconds(20);
 constexpr absl::Duration kLongestSwapPause = absl::Minutes(5);
 

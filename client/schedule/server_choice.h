@@ -40,13 +40,13 @@ class ServerChoice {
   // the present plan.
   void StepTaken(absl::Duration now, absl::Duration waited, bool settled,
                  const ServerRoster& roster);
-  // The roster has no more use for the server.
+  // Gives back a server that the roster no longer uses.
   void GiveBack(int server, absl::Duration now) { subset_.GiveBack(server, now); }
   // Whether there is a server that could be taken.
   bool CanTake(absl::Duration now) const { return subset_.CanTake(now); }
 
   // Takes servers and gives others back, so that as many serve as are wanted, and compares servers
-  // if that is due. Returns when it should be called again at the latest.
+  // if a comparison is due. Returns when Advance() should be called again at the latest.
   absl::Duration Advance(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
 
  private:

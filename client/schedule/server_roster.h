@@ -48,7 +48,7 @@ class ServerRoster {
   void Answered(int number);
   // The question to the server failed. `matters` says whether failures still count. Returns true if
   // the server rests because of this failure. Returns false if the failure does not count, or if
-  // the server has left or rested already.
+  // the server has left or is resting already.
   bool AskFailed(int number, const Failure& failure, absl::Duration now, bool matters);
   // Whether questions to the server have failed so often in a row that another question is of no
   // use.
@@ -96,8 +96,8 @@ class ServerRoster {
     int64_t probes = 0;                             // How many servers were asked again.
     std::vector<int> released;
   };
-  // Forgets servers that have left, and releases those that part, once they are not `used` any
-  // more. If `asks`, asks the servers whose pause is over. Appends the actions.
+  // Forgets servers that have left, and releases those that part, as soon as `used` returns false
+  // for them. If `asks`, asks the servers whose pause is over. Appends the actions.
   Advanced Advance(absl::Duration now, bool asks, absl::FunctionRef<bool(int)> used,
                    ScheduleActions& actions);
 

@@ -17,8 +17,8 @@ constexpr absl::Duration kMemory = absl::Minutes(3);
 // A server that is less busy than this loses no client, however idle the other servers are.
 constexpr double kHardlyBusy = 0.1;
 
-// At most this part of a server's clients leave it at a time. Its answer is some seconds old, so
-// some clients may have left already.
+// At most this part of a server's clients leave it at a time. The server's answer is some seconds
+// old, so some clients may have left already.
 constexpr double kMostExcess = 0.5;
 
 }  // namespace

@@ -43,7 +43,7 @@ class ServerSubset {
   std::optional<int> Take(absl::Duration now, bool rested = false);
   // Whether Take() would return a server.
   bool CanTake(absl::Duration now, bool rested = false) const;
-  // Gives a server back that was taken.
+  // Gives back a server that was taken.
   void GiveBack(int server, absl::Duration now);
 
   // What a server has answered about its load. nullopt: the server does not say.

@@ -14,7 +14,7 @@ namespace systole {
 
 class StepPace {
  public:
-  // A step has arrived. Its lane took this long for it.
+  // A step has arrived. `took`: how long the step's lane took for it.
   void Arrived(absl::Duration took) {
     moves_ = 0;
     pace_ = pace_.has_value() ? *pace_ + (took - *pace_) / kPaceSteps : took;
@@ -34,7 +34,7 @@ class StepPace {
   // A lane is late when its step takes this much longer than two average steps.
   static constexpr absl::Duration kLateBy = absl::Seconds(1);
   // Each move of a lane since the last step arrived doubles the time after which a lane is late, at
-  // most this many times. So even if the whole system is slow, it can finish a step.
+  // most this many times. So a system that is slow as a whole gets enough time to finish a step.
   static constexpr int kMostDoublings = 6;
 
   std::optional<absl::Duration> pace_;

@@ -54,7 +54,8 @@ void StepSchedule::On(const AskFailed& event) {
   if (!servers_.AskFailed(event.server, event.failure, now_, /*matters=*/!stopped_)) return;
   ++counts_.retries;
   const FailureKind kind = event.failure.kind;
-  // While there are other servers, a server that always garbles its answers does no harm.
+  // If all questions to a server fail, for example because it garbles its answers, the feed goes on
+  // as long as there are other servers.
   if (kind == FailureKind::kFinal ||
       (servers_.IsUseless(event.server) && !servers_.AnotherServes(event.server) &&
        !choice_.CanTake(now_))) {

@@ -120,7 +120,7 @@ class StepSchedule {
   void Hedge();
   void GiveUpIfOverdue();
   void Lost(Lane& lane);
-  // Whether a hedge has the step. If so, the step belongs to the hedge alone from now on.
+  // If a hedge has the step, returns true, and the step belongs to the hedge alone from now on.
   bool LeaveToHedge(int64_t step);
   // Something is due at `at`, in running time.
   void Due(absl::Duration at) { due_ = std::min(due_, at); }

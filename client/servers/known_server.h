@@ -21,8 +21,8 @@ struct KnownServer {
   // Null while the server is not used. A server that is not used costs only the memory of its
   // address.
   std::unique_ptr<ServerLink> link;
-  // The identity in the server's answer, if the answer fits the feed. It is forgotten when a stream
-  // breaks, because another process may listen at the address afterwards.
+  // The identity in the server's answer, if the answer fits the feed. The identity is forgotten
+  // when a stream breaks, because another process may listen at the address afterwards.
   std::optional<v1::FeedIdentity> identity;
   absl::Status last_error;
   std::string told;   // The last error logged since the server's last answer.
@@ -46,8 +46,9 @@ struct KnownServer {
 // servers, and `tls` says whether that server was asked over TLS.
 std::string WhatToLookAt(const absl::Status& error, bool tls);
 
-// Unavailable. The message is `what`, then the servers that were asked, each with its last error.
-// If there are many, the message names some of them. `tls`: whether servers are asked over TLS.
+// An Unavailable error. Its message is `what`, then the servers that were asked, each with its last
+// error. If there are many, the message names some of them. `tls`: whether servers are asked over
+// TLS.
 absl::Status Unreachable(absl::string_view what, const std::map<int, KnownServer>& servers,
                          bool tls);
 
