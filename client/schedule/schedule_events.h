@@ -38,7 +38,7 @@ struct ScheduleOptions {
   absl::Duration backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(2);
   // Second copies may be requested for this fraction of the steps that arrived, and for kHedgeBurst
-  // steps more. 0: for none.
+  // steps more. 0: for no step.
   double hedge_fraction = 0.02;
   // How many of the listed servers the feed uses: at the beginning (first_servers), and at most
   // (max_servers). While the trainer waits, the feed adds one more server, if the server added last

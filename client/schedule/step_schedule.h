@@ -100,7 +100,8 @@ class StepSchedule {
   // Closes lanes that are over, opens the streams that can be opened, asks the servers that are
   // due.
   void Advance();
-  // Adds the time since the last event to each server whose step was awaited in that time.
+  // If a server's step was awaited from `since` until now, adds this time to the server's awaited
+  // time. `since`: the time of the last event.
   void CountAwaited(absl::Duration since);
   // Whether the steps that the trainer takes are those of the present plan.
   bool IsSettled() const { return steps_.next() >= cut_; }

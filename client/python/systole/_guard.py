@@ -2,8 +2,8 @@
 
 Ends the server (SIGTERM, then SIGKILL) when standard input ends. Standard input ends when the
 process that started this one closes it or dies. Removes FOLDER after the server's end. If this
-process is killed, the kernel kills the server at once. Ray, for example, kills the children of its
-workers. Needs only the standard library. The exit code is the server's.
+process is killed, the kernel kills the server at once. Ray, for example, kills processes that its
+workers have started. Needs only the standard library. The exit code is the server's.
 """
 
 import ctypes

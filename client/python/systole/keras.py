@@ -228,7 +228,8 @@ def dataset(
 
 class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
     """keras.callbacks.BackupAndRestore with the state of the feed: a run that was interrupted in
-    the middle of an epoch goes on with the next batch, and then has the epoch's other batches.
+    the middle of an epoch goes on with the next batch, and then gets the rest of the epoch's
+    batches.
 
     train:      what fit() trains on, from dataset()
     backup_dir: a folder for this run alone
