@@ -38,7 +38,7 @@ TEST(FeedClientCreateTest, OfASpecWithConditionsTheErrorSaysThatServersMayNeedMo
   v1::FeedSpec spec = SpecOf(FakeFeed());
   FeedClientOptions options = Quick({DeadAddress()});
   options.connect_timeout = absl::Milliseconds(10);
-  const std::string more = "looking up the records that meet `where` may take longer";
+  const std::string more = "a server may need longer to look up the records that meet `where`";
   EXPECT_THAT(FeedClient::Create(spec, options),
               StatusIs(absl::StatusCode::kUnavailable, Not(HasSubstr(more))));
   spec.add_select()->mutable_where()->set_feature("label");
