@@ -81,6 +81,8 @@ bool ServerRoster::AskFailed(int number, const Failure& failure, absl::Duration 
   Fail(*server, failure, now);
   if (failure.kind == FailureKind::kSuspect) ++server->suspect;
   if (failure.kind == FailureKind::kDamaged) ++server->damaged;
+  // The next process at the address may be a good one.
+  if (failure.kind == FailureKind::kLost) server->suspect = server->damaged = 0;
   return true;
 }
 

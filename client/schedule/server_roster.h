@@ -50,8 +50,8 @@ class ServerRoster {
   // the server rests because of this failure. Returns false if the failure does not count, or if
   // the server has left or is resting already.
   bool AskFailed(int number, const Failure& failure, absl::Duration now, bool matters);
-  // Whether questions to the server have failed so often in a row that another question is of no
-  // use.
+  // Whether questions to the server have failed so often that another question is of no use. A
+  // server that cannot be reached is not useless: it may be starting again.
   bool IsUseless(int number) const;
 
   // A stream of the server failed: the server rests, if it serves.
@@ -120,7 +120,7 @@ class ServerRoster {
     int failures = 0;    // Failures since the server's last complete step.
     int lags = 0;        // Lags since the server last sent kStepsToTrust steps in a row.
     int steps = 0;
-    // Failed questions in a row, of each kind of failure.
+    // Failed questions of each kind, since the server last answered or could not be reached.
     int suspect = 0;
     int damaged = 0;
     // The time of the first failure after the server's last answer. Unset if there was none.

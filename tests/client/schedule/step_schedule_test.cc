@@ -341,5 +341,33 @@ TEST(StepScheduleTest, SuspectAndDamagedHaveFewAttempts) {
   }
 }
 
+// Two servers are restarted one after the other. The first one refuses all questions while it shuts
+// down, and is not back when the second one goes.
+TEST(StepScheduleTest, AServerThatRefusedQuestionsAndIsGoneIsWaitedFor) {
+  for (const auto& [kind, most] : {std::pair(FailureKind::kSuspect, kMaxSuspectFailures),
+                                   std::pair(FailureKind::kDamaged, kMaxDamagedFailures)}) {
+    Scheduled feed;
+    feed.Start(2, 100);
+    const auto ask_fails = [&feed](int server, FailureKind failure) {
+      while (feed.All<AskServer>().empty() || feed.All<AskServer>()[0].server != server) {
+        ASSERT_TRUE(feed.WaitFor<AskServer>(absl::Seconds(60)).has_value());
+      }
+      feed.Tell(AskFailed{.server = server, .failure = {.kind = failure}});
+      EXPECT_THAT(feed.All<GiveUp>(), IsEmpty());
+    };
+    feed.Tell(StreamEnded{.lane = 0, .failure = Failure{.kind = FailureKind::kLost}});
+    for (int i = 0; i < most; ++i) ask_fails(0, kind);
+    ask_fails(0, FailureKind::kLost);
+    // Both lanes are at server 1 now.
+    feed.Tell(StreamEnded{.lane = 0, .failure = Failure{.kind = FailureKind::kLost}});
+    feed.Tell(StreamEnded{.lane = 1, .failure = Failure{.kind = FailureKind::kLost}});
+    ask_fails(0, FailureKind::kLost);
+    ask_fails(0, kind);
+    feed.WaitFor<AskServer>(absl::Seconds(60));
+    feed.Tell(Answered{.server = 0});
+    EXPECT_THAT(feed.All<OpenStream>(), SizeIs(2));
+  }
+}
+
 }  // namespace
 }  // namespace systole
