@@ -31,7 +31,7 @@ ChunkStream* LaneTable::Open(const OpenStream& action, const ServerLink& link,
                              v1::StreamStepsRequest request) {
   FeedLane& lane = lanes_[action.lane];
   lane.server = action.server;
-  lane.spans.Clear();  // An earlier stream's work on a step is lost with that stream.
+  lane.spans.Clear();  // What an earlier stream brought is lost.
   lane.compact = finisher_ != nullptr && (always_compact_ || !link.is_same_host());
   request.set_compact(lane.compact);
   request.set_first_step(action.first_step);
@@ -141,7 +141,7 @@ LaneTable::Outcome LaneTable::Landed(int index, LandedChunk landed, const Arrive
   } else {
     lane.spans.AddChunk(arrived, handled);
   }
-  // The schedule may have stopped the stream meanwhile. Then the schedule does not get the chunk.
+  // If the schedule has stopped the stream meanwhile, the schedule does not get this chunk.
   if (lane.stopping) return Outcome::kStop;
   if (!landed.place_.ends_step) return Outcome::kReadOn;
   lane.retries = false;
@@ -158,7 +158,7 @@ std::vector<int> LaneTable::Ended() const {
 
 std::optional<LaneEnding> LaneTable::EndingOf(int index) const {
   const FeedLane& lane = lanes_.at(index);
-  // A stream that we have cancelled says nothing about its server.
+  // If this client has stopped the stream, its end says nothing about the server.
   if (lane.stopping) return std::nullopt;
   return lane.Ending();
 }

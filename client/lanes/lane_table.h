@@ -1,5 +1,6 @@
-// The lanes of a feed. Each lane has a stream, and the step that the stream is bringing. LaneTable
-// starts no stream and knows no schedule. Its caller calls gRPC.
+// The lanes of a feed. Each lane has at most one stream, and the memory of the step that the stream
+// is bringing. LaneTable neither starts nor cancels a stream, and does not decide which steps a
+// lane brings. Its caller does.
 //
 // Thread-compatible. LandedChunk::Put() alone may run beside the other functions.
 #ifndef SYSTOLE_CLIENT_LANES_LANE_TABLE_H_
@@ -34,7 +35,8 @@ class LandedChunk {
  public:
   // Copies the chunk's data to its place, or has StepFinisher finish compact data there. Call it
   // without holding a lock, because it may copy a megabyte. No other code touches the step's memory
-  // meanwhile: only this stream's callbacks use it, and the keeper after the stream has ended.
+  // meanwhile. Only this stream's callbacks use the memory, and the keeper does after the stream
+  // has ended.
   void Put(const ArrivedChunk& chunk);
 
  private:
@@ -43,7 +45,7 @@ class LandedChunk {
   ChunkPlace place_;
   std::shared_ptr<StepShelf> shelf_;
   std::shared_ptr<const StepShape> shape_;
-  std::shared_ptr<const StepFinisher> finisher_;  // Set if the stream travels compactly.
+  std::shared_ptr<const StepFinisher> finisher_;  // Set if the data is compact.
   StepBuffer fresh_;                              // The step's memory, if this is its first chunk.
   uint8_t* step_ = nullptr;
   absl::Status memory_;  // An error if there was no memory for the step.
@@ -55,31 +57,31 @@ class LaneTable {
   // Passes `listener` to the streams.
   explicit LaneTable(ChunkListener& listener) : listener_(listener) {}
 
-  // Sets the shape of steps. Call it once, before all functions below. `finisher` is null if
-  // nothing travels compactly; `always_compact`: FeedClientOptions::finish is "client".
+  // Sets the shape of steps. Call it once, before all functions below. `finisher` is null if no
+  // tensor has a compact form. `always_compact`: FeedClientOptions::finish is "client".
   void Start(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepFinisher> finisher,
              bool always_compact, std::shared_ptr<StepShelf> shelf);
   const std::shared_ptr<const StepShape>& shape() const { return shape_; }
 
-  // A stream for `action`, to be started. `request` has the spec and the identity.
+  // Makes a stream for `action`, which the caller starts. `request` has the spec and the identity.
   ChunkStream* Open(const OpenStream& action, const ServerLink& link,
                     v1::StreamStepsRequest request);
-  // Unless the lane is `reading`, adds its stream to those that `work` cancels. The callback of the
-  // `reading` lane is running, and ends the stream itself.
+  // Stops the stream of a lane. `reading` is the lane whose callback is running now. That callback
+  // ends its own stream. The stream of any other lane is added to those that `work` cancels.
   void Stop(const StopStream& action, int reading, KeeperWork& work);
   ChunkStream* StreamOf(int lane) const { return lanes_.at(lane).stream.get(); }
-  // TakeStep() hands out the lane's complete step. TakeSpans() says which stage held up the step
-  // and when, also while another lane was bringing the step.
+  // TakeStep() hands out the lane's complete step. TakeSpans() says which stages held up the step,
+  // and when. It includes the time in which another lane was bringing this step.
   StepBuffer TakeStep(int lane);
   StepSpans TakeSpans(int lane, int64_t step);
   // Whether the lane's tensors come in their compact form (v1::CompactForm).
   bool IsCompact(int lane) const { return lanes_.at(lane).compact; }
-  // Ends the lane. Returns the memory of the lane's incomplete step, or null. The caller gives it
-  // back without the lock.
+  // Ends the lane. Returns the memory of the lane's incomplete step, or null. The caller gives this
+  // memory back without holding the lock.
   StepBuffer Close(int lane);
 
-  // Takes in the header of a chunk. Nullopt: the stream must be stopped. Unless Stop() was called
-  // before, the lane notes why. `shared`: the stream has shared memory.
+  // Takes in the header of a chunk. Nullopt: the stream must be stopped. In this case the lane
+  // notes the reason, if Stop() was not called before. `shared`: the stream has shared memory.
   std::optional<LandedChunk> Accept(int lane, const ArrivedChunk& chunk, bool shared,
                                     FeedClientStats& stats);
   // What to do after Put(). `link` is the link to the lane's server. `arrived`: when the chunk
@@ -88,15 +90,15 @@ class LaneTable {
   Outcome Landed(int lane, LandedChunk landed, const ArrivedChunk& chunk, ServerLink& link,
                  absl::Duration arrived, absl::Duration handled, FeedClientStats& stats);
   int ServerOf(int lane) const { return lanes_.at(lane).server; }
-  // The first step that is not complete. REQUIRES: the lane has a stream.
+  // The lane's first step that is not complete. REQUIRES: the lane has a stream.
   int64_t StepOf(int lane) const { return lanes_.at(lane).cursor->step(); }
 
-  // The stream's last callback came.
+  // Call it in the stream's last callback.
   void StreamEnded(int lane, StreamEnd end) { lanes_.at(lane).ended = std::move(end); }
   // The lanes whose stream has ended.
   std::vector<int> Ended() const;
-  // Why the stream of a lane of Ended() ended. Nullopt: all its steps had come, or it was told to
-  // end.
+  // Why the stream of a lane of Ended() ended. Nullopt: all steps of the stream had come, or this
+  // client has stopped the stream.
   std::optional<LaneEnding> EndingOf(int lane) const;
   // Makes a lane of Ended() idle again. `failed`: the next stream is a retry. Returns the stream,
   // for the caller to destroy.

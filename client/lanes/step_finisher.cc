@@ -16,7 +16,7 @@ absl::StatusOr<StepFinisher::Rule> StepFinisher::RuleOf(const v1::TensorDescript
   const PixelType type = PixelTypeOf(static_cast<DType>(tensor.dtype()));
   const bool has_table = !form.table().empty();
   const int channels = has_table ? form.table_size() / kTableEntries : form.scale_size();
-  int64_t inner = 1;  // How many values of one channel follow each other.
+  int64_t inner = 1;  // How many neighbouring values are of one channel.
   if (channels > 1) {
     for (int i = form.channel_axis() + 1; i < tensor.shape_size(); ++i) inner *= tensor.shape(i);
   }

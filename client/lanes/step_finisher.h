@@ -4,8 +4,8 @@
 //   server: .. resize, flip, round_to_uint8 -> uint8 -> network
 //   client: chunk -> scale and bias, or a table; cast -> its place; places not valid -> zeros
 //
-// The bits are those that a server makes. Both ends use core/numeric/normalise.h, and a table holds
-// the results of the server's own operations.
+// The result is equal, bit for bit, to the one that a server makes. Both ends use
+// core/numeric/normalise.h, and a table holds the results of the server's own operations.
 //
 // Thread-compatible; immutable, so any number of threads may use it.
 #ifndef SYSTOLE_CLIENT_LANES_STEP_FINISHER_H_
@@ -44,12 +44,13 @@ class StepFinisher {
   // finished shape.
   absl::Status Place(const ReceivedChunk& chunk, uint8_t* step) const;
 
-  // Call it when every chunk of a step was placed. Padding and masked examples travel as zeros, but
-  // Place() finishes these zeros, too. Complete() sets these examples to zeros again.
+  // Call it when every chunk of a step was placed. Padding and masked examples travel as zeros.
+  // Place() treats these zeros like other values, and may turn them into other numbers. Complete()
+  // sets these examples to zeros again.
   void Complete(uint8_t* step) const;
 
  private:
-  // How a tensor is finished; monostate: it travels as it is.
+  // How a tensor is finished. monostate: the tensor travels finished.
   using Rule = std::variant<std::monostate, TensorNormaliser, ValueTable>;
   static absl::StatusOr<Rule> RuleOf(const v1::TensorDescription& tensor);
 

@@ -35,7 +35,7 @@ class StepWindow {
   // The memory of the next step, if it is there. Taking it makes room for another step.
   std::optional<StepBuffer> TakeNext();
 
-  // The complete steps that wait here.
+  // How many complete steps wait here.
   int64_t complete_steps() const { return complete_; }
   // How many complete steps can be taken one after the other, from next_step() on. Looks at each of
   // these steps.
@@ -46,7 +46,7 @@ class StepWindow {
 
   int64_t next_;
   int64_t complete_ = 0;
-  std::vector<StepBuffer> slots_;  // Null: not there.
+  std::vector<StepBuffer> slots_;  // Null: the step is not there.
 };
 
 }  // namespace systole

@@ -1,6 +1,6 @@
-// What the trainer gets from a feed: complete steps in order, then the end, or the error that ends
-// it early. Also counts how long the trainer waited, and for what. Uses no gRPC, no thread and no
-// clock.
+// What the trainer gets from a feed: complete steps in order, and after them the end of the feed or
+// the error that ends the feed early. Also counts how long the trainer waited, and for what. Uses
+// no gRPC, no thread and no clock.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_TRAINER_END_H_
@@ -34,19 +34,19 @@ class TrainerEnd {
   // Called once. The feed has the steps from `first_step` to `end_step` - 1. At most `window_steps`
   // complete steps wait here.
   void Start(int64_t first_step, int64_t end_step, int64_t window_steps);
-  // A step is complete. Returns whether it is the next one. `spans`: which stage held up the step,
-  // and when.
+  // Adds a complete step. Returns whether it is the next one that the trainer takes. `spans`: which
+  // stages held up the step, and when.
   bool Put(int64_t step, StepBuffer buffer, StepSpans spans = {});
   // Steps from `step` on will not come, because of `error`. Steps before `step` are still handed
   // out.
   void EndEarly(int64_t step, absl::Status error);
-  // No step is handed out any more. Only the first error counts.
+  // From now on Next() returns `error` and hands out no step. If Cancel() is called again, the
+  // later error is ignored.
   void Cancel(absl::Status error);
-  // The trainer begins, or ends, a wait for the next step. `now` is the current time, here and
-  // below.
+  // The trainer begins, or ends, a wait for the next step. In this class `now` is the current time.
   void WaitBegins(absl::Duration now) { waits_since_ = now; }
   void WaitEnds(absl::Duration now);
-  // How long the trainer has waited for the next step. Zero if it does not wait.
+  // How long the trainer has waited for the next step. Zero if the trainer does not wait now.
   absl::Duration waiting(absl::Duration now) const {
     return waits_since_.has_value() ? waited_ + (now - *waits_since_) : absl::ZeroDuration();
   }
@@ -59,7 +59,7 @@ class TrainerEnd {
   absl::StatusOr<std::optional<TakenStep>> Next(FeedClientStats& stats, absl::Duration now);
   // What is known of the trainer's waits.
   FeedWaits waits() const { return shares_.waits(); }
-  // What servers are told about the waits. The trainer may be waiting.
+  // The report about the waits that servers get. The trainer may be waiting at `now`.
   TrainerReport Report(absl::Duration now) const;
 
   // The error that ends the feed early, if one does.
@@ -73,14 +73,14 @@ class TrainerEnd {
  private:
   int64_t first_step_ = 0;
   std::optional<StepWindow> window_;  // Set by Start().
-  std::vector<StepSpans> spans_;      // Those of step t are at t mod window size.
+  std::vector<StepSpans> spans_;      // The spans of step t are at t mod window size.
   WaitShares shares_ = WaitShares(WaitCause::kWire);
   int64_t end_step_ = std::numeric_limits<int64_t>::max();
   int64_t error_step_ = std::numeric_limits<int64_t>::max();
   absl::Status error_;
   absl::Status cancelled_;
   absl::Duration waited_ = absl::ZeroDuration();  // The waits for the next step that have ended.
-  std::optional<absl::Duration> waits_since_;     // When its present wait began.
+  std::optional<absl::Duration> waits_since_;     // When the present wait began, if any.
 };
 
 }  // namespace systole

@@ -1,11 +1,11 @@
-// Decides when each server is told how long the trainer waits (ReportTrainer), and keeps the calls
-// that tell it.
+// Decides when this client tells each server how long the trainer waits (ReportTrainer), and keeps
+// these calls.
 //
-// Only servers that send steps now are told, each by one call at a time. Failures of calls are
-// ignored, but a server that does not have the method is not called again.
+// Only servers that send steps now are called. A server gets one call at a time. Failures of calls
+// are ignored, but a server that does not have the method is not called again.
 //
-// Thread-compatible. Starts and cancels no call by itself. The caller does that, without holding
-// the caller's lock.
+// Thread-compatible. The class starts and cancels no call. Its caller does, without holding the
+// caller's lock.
 #ifndef SYSTOLE_CLIENT_LANES_TRAINER_REPORTS_H_
 #define SYSTOLE_CLIENT_LANES_TRAINER_REPORTS_H_
 
@@ -29,8 +29,8 @@ namespace systole {
 
 class TrainerReports {
  public:
-  // `client`: a number of this client's own. The first reports are due `every` after `now`. `every`
-  // is at least a millisecond, so that the caller of Due() does not spin.
+  // `client`: a number that no other client has. The first reports are due `every` after `now`.
+  // `every` is at least a millisecond, so that the caller of Due() does not spin.
   TrainerReports(uint64_t client, absl::Duration every, absl::Duration now)
       : client_(client == 0 ? 1 : client),
         every_(std::max(every, absl::Milliseconds(1))),
@@ -41,7 +41,8 @@ class TrainerReports {
 
   // When Due() must be called next.
   absl::Duration due_at() const { return due_at_; }
-  // The servers to tell now: none before due_at(). `streaming`: the servers that send steps.
+  // The servers to call now. Before due_at() there are none. `streaming`: the servers that send
+  // steps.
   std::vector<int> Due(const std::set<int>& streaming, absl::Duration now);
   // Makes the call. REQUIRES: the server is one of Due(). `ended` is called once, on one of gRPC's
   // threads, and must pass its status to Ended().
@@ -50,12 +51,12 @@ class TrainerReports {
   void Ended(int server, const absl::Status& status);
   // The calls that have ended, for the caller to destroy.
   std::vector<std::unique_ptr<ReportCall>> TakeEnded();
-  // The calls under way that were not cancelled yet. The caller cancels them. From now on no server
-  // is to be told.
+  // The calls under way that were not cancelled yet. The caller cancels them. From now on Due()
+  // returns no server.
   std::vector<ReportCall*> CancelAll();
   // The server is used no more. A call to it may still be under way.
   void Forget(int server);
-  // Whether there is no call.
+  // Whether no call is under way, and none waits for TakeEnded().
   bool idle() const { return calls_.empty(); }
 
  private:

@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<StepStream>> LocalEngine::Open(std::shared_ptr<co
                           .read_budget_bytes = options_.read_budget_bytes,
                           .block_cache = std::move(blocks)});
   }
-  // Each feed has its own name, so each is a peer of its own.
+  // Each feed gets a name of its own. The engine then treats each feed as a separate peer.
   return steps_->Open(std::move(plan), range, {.ahead_bytes = ahead_bytes, .gives_away = true},
                       absl::StrCat("feed ", ++feeds_opened_), std::move(cache));
 }

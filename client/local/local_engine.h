@@ -1,13 +1,13 @@
 // The threads and the memory with which this process makes the steps of all its LocalFeeds.
 //
-// Feeds share threads and memory evenly, as peers do on a server, whatever their examples cost. A
-// feed that the trainer does not read keeps at most its share. If another feed waits for memory,
-// the unread feed gives memory back. A feed that is closed, or whose storage does not answer, does
-// not disturb the others.
+// Feeds get equal shares of threads and memory, as peers do on a server, even if the examples of
+// one feed cost more. A feed that the trainer does not read keeps at most its share. If another
+// feed waits for memory, the unread feed gives memory back. A feed does not disturb the others when
+// it is closed, or when its storage does not answer.
 //
-// No thread runs before the first feed is read. From then on there are 7 * `threads` threads, and
-// one that watches them. `threads` of them work at a time. The others take the place of those that
-// wait for storage (core/engine/README.md).
+// No thread runs before the first feed is read. From then on there are 7 * `threads` workers, and
+// one thread that watches them. Only `threads` workers work at the same time. The other workers
+// take the place of those that wait for storage (core/engine/README.md).
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_LOCAL_LOCAL_ENGINE_H_
@@ -29,14 +29,14 @@
 namespace systole {
 
 struct LocalEngineOptions {
-  // Threads that read, decode and transform at the same time.
+  // How many threads read, decode and transform at the same time.
   int threads = 1;
-  // Memory for all steps that are made ahead, before a trainer asks for them, in bytes. A feed gets
-  // a quarter of it at most, and less if there are other feeds. 0: 1 GiB, or four times the
-  // prefetch of the first feed, if that is more.
+  // Memory for all steps that are made before a trainer needs them, in bytes. A feed gets at most a
+  // quarter of this memory, and less if there are other feeds. 0 means the larger of 1 GiB and four
+  // times the prefetch of the first feed.
   int64_t memory_budget_bytes = 0;
-  // Memory, beside memory_budget_bytes, for records of buckets and web servers: those that are read
-  // ahead, and those that are kept for later. 0: a quarter of memory_budget_bytes.
+  // Memory for records of buckets and web servers that are read ahead or kept for later, in bytes.
+  // It comes on top of memory_budget_bytes. 0 means a quarter of memory_budget_bytes.
   int64_t read_budget_bytes = 0;
   // Folder on a local disk that keeps bytes read from buckets and web servers, also for later runs.
   // It keeps at most block_cache_bytes. Only one process at a time may use it. Empty: nothing is
@@ -59,10 +59,10 @@ class LocalEngine {
   int threads() const { return options_.threads; }
   // The options that the engine was made with.
   const LocalEngineOptions& options() const { return options_; }
-  // 0 until the first Admit(), if the options say 0.
+  // The budget in use. If the options say 0, it is 0 before the first Admit().
   int64_t memory_budget_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Admits a feed that wants up to `ahead_bytes` of steps made ahead, in slices that each take
+  // Admits a feed whose steps made ahead may take up to `ahead_bytes`. Each of its slices takes
   // `slice_bytes` of the budget.
   //   ResourceExhausted  one slice is more than the whole budget.
   absl::Status Admit(int64_t slice_bytes, int64_t ahead_bytes) ABSL_LOCKS_EXCLUDED(mu_);

@@ -30,7 +30,7 @@
 namespace systole {
 namespace {
 
-// The most steps that an engine is asked for at once. No run needs more.
+// The most steps that a feed requests from the engine in one stream. No run needs more.
 constexpr int64_t kMostSteps = int64_t{1} << 40;
 // Buffers kept for steps that are put together from slices.
 constexpr int64_t kStepsKept = 2;
@@ -55,7 +55,8 @@ ResumeToken TokenOf(const FeedPlan& plan, const FeedPosition& position) {
   return token;
 }
 
-// The plan of `spec`. Columns that its `where` needs and that shards lack are noted first.
+// The plan of `spec`. Before that, notes the columns that the `where` of `spec` needs and that
+// shards lack.
 absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(
     const v1::FeedSpec& spec, const std::shared_ptr<const Dataset>& dataset,
     const std::shared_ptr<RecordLists>& lists) {
@@ -65,8 +66,8 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(
   return FeedPlan::Create(spec, dataset, lists);
 }
 
-// A plan of the same feed with fewer, larger cores. One of these cores has the examples of all the
-// cores wanted, so its slice is the whole step. Null if there is no such plan.
+// A plan of the same feed with fewer, larger cores. One of its cores has the examples of all cores
+// that the feed wants, so this core's slice is the whole step. Null if there is no such plan.
 std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepShape& shape,
                                                const std::shared_ptr<const Dataset>& dataset) {
   const int cores = shape.num_cores();
@@ -80,12 +81,12 @@ std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepS
   merged.set_num_cores(plan.num_cores() / cores);
   absl::StatusOr<std::shared_ptr<const FeedPlan>> one =
       FeedPlan::Create(merged, dataset, plan.lists());
-  // If the step is too large for one slice, it is made in pieces.
+  // If the step is too large for one slice, each core keeps a slice of its own.
   return one.ok() ? *std::move(one) : nullptr;
 }
 
-// A cache that is lent to the engine's threads, and comes back once no thread uses it. After a feed
-// has ended, the next feed must be able to open the same cache folder.
+// A cache that is lent to the engine's threads. The cache comes back when no thread uses it any
+// more. After a feed has ended, the next feed must be able to open the same cache folder.
 class LentCache {
  public:
   // `cache` may be null.
@@ -99,7 +100,7 @@ class LentCache {
                back->comes.Signal();
              }};
   }
-  // Waits for the cache. The borrower must have been told to stop before.
+  // Waits until the cache is back. Call it only after the stream that uses the cache was ended.
   ~LentCache() {
     if (lent_ == nullptr) return;
     lent_.reset();
@@ -217,8 +218,8 @@ class LocalFeed::Impl {
  private:
   static constexpr int64_t kDoesNotWait = std::numeric_limits<int64_t>::min();
 
-  // BeginWait() and EndWait() return the time now. Between the two calls, stats() shows how long
-  // the trainer has waited.
+  // BeginWait() and EndWait() return the time now. Between BeginWait() and EndWait(), stats() shows
+  // how long the trainer has waited.
   absl::Duration BeginWait() {
     const absl::Duration now = clock_();
     waits_since_ns_.store(absl::ToInt64Nanoseconds(now - waited_), std::memory_order_relaxed);
@@ -229,8 +230,8 @@ class LocalFeed::Impl {
     return clock_();
   }
 
-  // Begins to make steps, unless it has begun already. Before this call the feed takes no processor
-  // time from the trainer.
+  // Begins to make steps if the feed has not begun already. Before this call the feed takes no
+  // processor time from the trainer.
   absl::Status Start() {
     if (slices_ != nullptr) return absl::OkStatus();
     const int parts = made_ == nullptr ? 1 : shape_->num_cores();
@@ -253,8 +254,7 @@ class LocalFeed::Impl {
     return cancelled_;
   }
 
-  // What the engine did for a step. Once a slice is done, it waits only for the trainer's own
-  // thread.
+  // What the engine did for a step. A slice that is done waits only for the trainer's own thread.
   static StepSpans SpansOf(const std::vector<SliceSource::Delivered>& slices) {
     StepSpans spans;
     for (const auto& [slice, at] : slices) {
@@ -284,17 +284,18 @@ class LocalFeed::Impl {
   const std::shared_ptr<const FeedPlan> plan_;
   const std::shared_ptr<const StepShape> shape_;
   const int64_t end_step_;
-  const int64_t ahead_bytes_;  // Memory for steps made before they are asked for.
+  const int64_t ahead_bytes_;  // Memory for steps that the trainer does not have yet.
   const int64_t first_step_;
   int64_t next_step_;
   const std::shared_ptr<const FeedPlan> made_;  // The plan of PlanOfOneSlice(), or null.
-  std::shared_ptr<StepShelf> shelf_;            // For steps put together. Null if made_ is set.
+  // The memory of steps put together from slices. Null if made_ is set.
+  std::shared_ptr<StepShelf> shelf_;
   const std::shared_ptr<LocalEngine> engine_;
   const std::shared_ptr<EventLog> log_;  // May be null.
   const LentCache cache_;                // Destroyed after slices_, which ends the stream.
-  absl::Duration waited_;                // For the next step, in WaitForNext().
+  absl::Duration waited_;                // How long WaitForNext() has waited for the next step.
   std::atomic<int64_t> waits_since_ns_ = kDoesNotWait;
-  std::unique_ptr<SliceSource> slices_;  // Null before the first step is asked for.
+  std::unique_ptr<SliceSource> slices_;  // Null before Start().
   mutable Mutex mu_;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   SliceSource* started_ ABSL_GUARDED_BY(mu_) = nullptr;  // slices_, for Cancel().
@@ -306,7 +307,7 @@ absl::StatusOr<std::unique_ptr<LocalFeed>> LocalFeed::Make(const v1::FeedSpec& s
                                                            std::shared_ptr<const Dataset> dataset,
                                                            const ResumeToken* token,
                                                            LocalFeedOptions options) {
-  if (token != nullptr) options.wanted.first_step = 0;  // Known once there is a plan.
+  if (token != nullptr) options.wanted.first_step = 0;  // The token gives the real one later.
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan,
                            PlanOf(spec, dataset, options.lists));
@@ -353,7 +354,7 @@ LocalFeed::~LocalFeed() = default;
 
 absl::StatusOr<std::optional<Step>> LocalFeed::Next() { return impl_->Next(); }
 bool LocalFeed::WaitForNext(absl::Duration timeout) {
-  // An error counts as an answer.
+  // After an error Next() need not wait: it returns the error at once.
   return impl_->WaitForNext(timeout).value_or(true);
 }
 void LocalFeed::Cancel() { impl_->Cancel(); }

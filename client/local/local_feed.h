@@ -1,7 +1,7 @@
 // A feed that the trainer's own process makes, with the server's engine but without a server.
 // Bytes, digests and tokens are the same as those of a FeedClient. So a token from a LocalFeed
-// resumes a FeedClient, and the other way round. Feeds may share an engine. Sharing does not change
-// their steps.
+// resumes a FeedClient, and a token from a FeedClient resumes a LocalFeed. Feeds may share an
+// engine. Sharing does not change their steps.
 //
 // No thread runs before the first call of Next() or WaitForNext(). A feed changes nothing that
 // belongs to the process: no malloc setting, no limit, no signal.
@@ -32,16 +32,16 @@ struct LocalFeedOptions {
   // The engine that makes the steps. Feeds may share an engine. Null: the feed makes its own
   // engine, with `threads`.
   std::shared_ptr<LocalEngine> engine = nullptr;
-  // Threads of the feed's own engine; not used with `engine`.
+  // Threads of the feed's own engine. Not used if `engine` is set.
   int threads = 1;
-  // Memory for steps that are made before they are asked for, in bytes. The feed takes the memory
-  // of two steps even if two steps need more than this, as far as the engine's budget allows. Steps
-  // that Next() has returned do not count.
+  // Memory for steps that are made ahead, in bytes. If two steps need more than this, the feed
+  // still takes the memory of two steps, provided that the engine's budget has it. Steps that
+  // Next() has returned do not count.
   int64_t prefetch_bytes = int64_t{256} << 20;
 
-  // The lists of records that meet a `where`. If another feed with the same lists, dataset and
-  // `where` exists when a feed is opened, the new feed reads no columns. Null: the feed has lists
-  // of its own.
+  // The lists of records that meet a `where`. A feed reads no columns if another feed with the same
+  // `lists`, dataset and `where` exists when the new feed is opened. Null: the feed has lists of
+  // its own.
   std::shared_ptr<RecordLists> lists = nullptr;
   // Where the feed keeps values of the outputs that the spec marks with `cache`. Feeds may share a
   // cache. Null: the feed keeps no values.
@@ -61,13 +61,13 @@ struct LocalFeedOptions {
 
 class LocalFeed final : public Feed {
  public:
-  // Steps have placement kTensorMajor. They are made in place, without a copy, on two conditions.
-  // The wanted cores are an aligned part of all cores: their number divides num_cores and
-  // core_begin. And no output has the examples in its last dimension. Otherwise each slice is
-  // copied once. If the spec has a `where`, Create() first notes the columns that shards lack. For
-  // this it reads all records of these shards, with the memory of DatasetColumns::Note().
-  //   InvalidArgument    an option is out of range, or the spec is wrong; names the field. Or no
-  //                      record has a feature of a `where`.
+  // Steps have placement kTensorMajor. Each slice is copied once into its step. Two conditions
+  // together save this copy. First, the wanted cores are an aligned part of all cores: their number
+  // divides num_cores and core_begin. Second, no output has the examples in its last dimension. If
+  // the spec has a `where`, Create() first notes the columns that shards lack. For this it reads
+  // all records of these shards, with the memory of DatasetColumns::Note().
+  //   InvalidArgument    an option is out of range, or the spec is wrong, or a `where` names a
+  //                      feature that no record has. The message names the field.
   //   NotFound           the spec names another dataset.
   //   ResourceExhausted  a step is larger than the budget of options.engine.
   static absl::StatusOr<std::unique_ptr<LocalFeed>> Create(const v1::FeedSpec& spec,
@@ -84,9 +84,10 @@ class LocalFeed final : public Feed {
                                                            const ResumeToken& token,
                                                            const LocalFeedOptions& options);
 
-  // Leaves the engine's threads and memory to other feeds. Releases options.cache, and waits until
-  // no thread uses the cache, for 10 seconds at most if a read hangs. The last feed of an engine
-  // stops the threads and waits for all of them. Steps may outlive the feed.
+  // Leaves the engine's threads and memory to other feeds. Releases options.cache when no thread
+  // uses the cache any more. The destructor waits for this, but at most 10 seconds, because a read
+  // may hang. The last feed of an engine stops the threads and waits for all of them. Steps may
+  // outlive the feed.
   ~LocalFeed() override;
 
   // Feed. The errors of Next():
@@ -106,8 +107,8 @@ class LocalFeed final : public Feed {
   const Order& order() const override;
   const StepShape& shape() const override;
   std::string Explain() const override;
-  // The numbers on streams, the wire and damaged messages stay 0, because nothing is sent. Steps
-  // count as received when they are taken.
+  // The numbers on streams, the wire and damaged messages stay 0, because nothing is sent. A step
+  // counts as received when Next() returns it.
   FeedClientStats stats() const override;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace systole {
 
-// The engine's threads put the answer to the current request here. There is only one request at a
+// The engine's threads put the requested slice, or an error, here. Only one slice is requested at a
 // time.
 struct SliceSource::Inbox {
   Mutex mu;

@@ -21,16 +21,15 @@ class SliceSource {
   SliceSource(std::unique_ptr<StepStream> stream, int slices_per_step);
   ~SliceSource();
 
-  // Waits until Take() can return at once, for at most `timeout`. Returns false if Take() still
-  // cannot.
+  // Waits until Take() can return at once, for at most `timeout`. Returns whether Take() can.
   bool WaitFor(absl::Duration timeout);
   // A slice, and when the engine delivered it.
   struct Delivered {
     SlicePtr slice;
     absl::Duration at;
   };
-  // The next step's slices, by core. Waits. After an error of the stream every call returns that
-  // error. REQUIRES: the stream has another step.
+  // Returns the next step's slices, in the order of cores. Waits for them. After an error of the
+  // stream every call returns that error. REQUIRES: the stream has another step.
   absl::StatusOr<std::vector<Delivered>> Take();
   void Cancel();
   // How many complete steps wait. A step that Take() has begun to put together does not count.
@@ -39,14 +38,14 @@ class SliceSource {
  private:
   struct Inbox;
 
-  // Asks for a slice. Does nothing if a slice was asked for already, if there is an error, or if
-  // the step is complete.
+  // Requests the next slice from the stream. Does nothing if a request is under way, if there is an
+  // error, or if the step is complete.
   void Ask();
   bool IsReady() const;
 
   const MonotonicClock clock_ = SteadyClock();
   const size_t slices_per_step_;
-  // Shared, because the thread that answers may still use it when this object is gone.
+  // Shared, because a thread of the engine may still use the inbox when this object is gone.
   const std::shared_ptr<Inbox> inbox_;
   const std::unique_ptr<StepStream> stream_;
   std::vector<Delivered> slices_;

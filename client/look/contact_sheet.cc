@@ -20,7 +20,7 @@
 namespace systole {
 namespace {
 
-// At most this many masked records are named. The others are only counted.
+// The page names at most this many masked records. It only counts the others.
 constexpr size_t kMaxNamedRecords = 20;
 
 absl::Status Check(const v1::FeedSpec& spec, absl::Span<const Step> steps,
@@ -50,7 +50,7 @@ absl::Status Check(const v1::FeedSpec& spec, absl::Span<const Step> steps,
 // A place of a step, and its content.
 struct PlaceOfStep {
   int core = 0;
-  int64_t slot = 0;  // In the core.
+  int64_t slot = 0;  // The place within the core.
   KnownPlace known;
 };
 
@@ -120,7 +120,7 @@ std::string FactsHtml(const v1::FeedSpec& spec, absl::Span<const Step> steps,
   if (!options.version.empty()) facts.emplace_back("Version", options.version);
   std::string html = "<dl class=\"sheet facts\">\n";
   for (const auto& [label, value] : facts) {
-    // Addresses and versions are long words.
+    // Long values, such as addresses and versions, get a style of their own.
     const bool is_long = value.size() > 16;
     absl::StrAppend(&html, is_long ? "<div class=\"long\">" : "<div>", "<dt>", label, "</dt><dd>",
                     EscapeMarkup(value), "</dd></div>\n");
@@ -174,7 +174,7 @@ std::string LeftOutHtml(absl::Span<const SheetOutput> outputs, int64_t shown,
   std::string items;
   if (shown < counts.places()) {
     absl::StrAppend(&items, "<li>The first ", shown, " of ", counts.places(),
-                    " places are shown. The table counts all of them.</li>\n");
+                    " places are shown. The table counts all places.</li>\n");
   }
   const int64_t images = NumImages(outputs);
   if (images > kMaxPicturesOfExample) {

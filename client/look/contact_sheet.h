@@ -1,6 +1,6 @@
-// Steps of a feed as one HTML page. It shows people what the trainer really gets. The page has a
-// picture for each image, with `normalize` undone; labels and other values as text; a table of all
-// outputs with their ranges; and marks on padding and masked places.
+// Shows steps of a feed as one HTML page, so that people see what the trainer really gets. The page
+// has a picture for each image, with `normalize` undone. It shows labels and other values as text,
+// and has a table of all outputs with their ranges. It marks padding and masked places.
 //
 // The page needs no network, no other file and no script. It holds no date, so the same steps give
 // the same page.
@@ -33,16 +33,16 @@ struct ContactSheetOptions {
   std::string version;
   // How the feed's transforms run (Feed::Explain()). If empty, the page does not say it.
   std::string explanation;
-  // The feed's order. If it is nullopt, the page has no record ids, and may not be able to tell
-  // padding from masked records.
+  // The feed's order. If it is nullopt, the page has no record ids. Then the page may also mark a
+  // place as "padding or masked", because it cannot know which.
   std::optional<Order> order;
-  // How many examples are shown, from the first place of the first step on: 1 to
-  // kMaxSheetExamples. An example of 224 x 224 pixels adds about 30 kB to the page. The table of
-  // ranges counts all examples, also those that are not shown.
+  // How many places are shown, 1 to kMaxSheetExamples. The first one is the first place of the
+  // first step. An example of 224 x 224 pixels adds about 30 kB to the page. The table of ranges
+  // counts all examples, also those that are not shown.
   int64_t max_examples = 64;
 };
 
-// The page of `steps`, which may have any StepPlacement.
+// Returns the page for `steps`. Their StepPlacement may be any.
 //   InvalidArgument  there are no steps, they are not of `spec`, or an option is out of range.
 absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<const Step> steps,
                                          const ContactSheetOptions& options);

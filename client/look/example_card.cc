@@ -39,8 +39,8 @@ std::string WhereHtml(int core, int64_t slot, const KnownPlace& place) {
   return absl::StrCat(html, "<span>core ", core, "</span> <span>slot ", slot, "</span></p>");
 }
 
-// The card of a place without an example. It says why in words, because not everyone sees the
-// pattern.
+// The card of a place without an example. The card says in words why it has no example, because not
+// everyone can see the card's pattern.
 std::string EmptyCardHtml(int core, int64_t slot, const KnownPlace& place) {
   const char* css_class = "empty";
   const char* what = "Empty";

@@ -18,7 +18,7 @@ namespace systole {
 
 // The most pictures that an example shows. Further image outputs appear only in the table.
 inline constexpr int kMaxPicturesOfExample = 4;
-// The most values of an output that are shown. The rest is left out.
+// The most values of an output that are shown. Further values are left out.
 inline constexpr int64_t kMaxShownValues = 32;
 
 // The card as HTML. `slot` is the place within `core`. Errors of ImageOutput::Picture().

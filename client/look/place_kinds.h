@@ -15,18 +15,18 @@ namespace systole {
 enum class PlaceKind {
   kExample,
   kPadding,  // The order has no record here.
-  kMasked,   // The order has a record here, and it is damaged.
+  kMasked,   // The order has a record here, and this record is damaged.
   kEmpty,    // Padding or masked. Without the order it is not known which.
 };
 
 struct KnownPlace {
   PlaceKind kind = PlaceKind::kExample;
-  std::optional<int64_t> record;  // nullopt: the place has none, or it is not known.
+  std::optional<int64_t> record;  // nullopt: no record, or an unknown one.
 };
 
 class PlaceKinds {
  public:
-  // `order`: the feed's, if it is known.
+  // `order`: the order of the feed, if it is known.
   PlaceKinds(const v1::FeedSpec& spec, std::optional<Order> order);
 
   // REQUIRES: step >= 0, `core` is one of the spec's, 0 <= slot < per-core batch.

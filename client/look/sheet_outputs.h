@@ -28,9 +28,9 @@ struct SheetOutput {
   std::optional<ImageOutput> image;
 };
 
-// The outputs of `spec` in its order, then `valid`. Summaries count the valid examples of `steps`.
-// But the summaries of `valid` and of lengths count all places. Borrows `spec`. REQUIRES: at least
-// one step, and all steps of one layout.
+// The outputs of `spec` in its order, then `valid`. The summaries of `valid` and of lengths count
+// all places. The other summaries count only the valid examples of `steps`. Borrows `spec`.
+// REQUIRES: at least one step, and all steps of one layout.
 //   InvalidArgument  the steps lack an output of the spec, or an output does not fit its
 //                    transforms.
 absl::StatusOr<std::vector<SheetOutput>> SheetOutputs(const v1::FeedSpec& spec,

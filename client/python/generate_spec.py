@@ -1,5 +1,5 @@
-"""Makes systole/_spec.py, the classes for feed specs, from the messages of feed.proto and their
-comments. A new message, field or operation needs no line here.
+"""Makes systole/_spec.py, which has the classes for feed specs, from the messages of feed.proto and
+their comments. For a new message, field or operation, nothing in this file must be changed.
 
 usage: generate_spec.py DESCRIPTORS OUT    (DESCRIPTORS: protoc --include_source_info)
 """
@@ -14,10 +14,11 @@ from google.protobuf import descriptor_pb2
 FIELD = descriptor_pb2.FieldDescriptorProto
 INTEGERS = {FIELD.TYPE_INT32, FIELD.TYPE_INT64, FIELD.TYPE_UINT32, FIELD.TYPE_UINT64}
 FLOATS = {FIELD.TYPE_FLOAT, FIELD.TYPE_DOUBLE}
-# The message whose oneof lists the operations, and the message that has a list of them.
+# OPERATION is the message whose oneof lists the operations. OUTPUT has a list of operations.
 OPERATION = "Transform"
 OUTPUT = "Output"
-# This message had three fields once. Its class still takes these three by position.
+# In an earlier release this message had only three fields. Its class still takes these three by
+# position.
 MEMBER = "Member"
 
 HEADER = '''"""Feed specs as typed Python.
@@ -72,7 +73,7 @@ class File:
         ]
 
     def shared_fields(self):
-        """Fields of every operation, such as `key`."""
+        """The fields that every operation has, such as `key`."""
         message, path = self.messages[OPERATION]
         return [
             (field, (*path, 2, i))
@@ -86,12 +87,12 @@ def short(type_name):
 
 
 def in_python(name):
-    """The field's name in Python, where a keyword gets a '_': in_ for `in`."""
+    """The field's name in Python. A name that is a keyword gets a '_', as in in_ for `in`."""
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def is_named(file, field):
-    """Whether the field is a list of messages that have names."""
+    """Whether the field is a list of messages that have a field `name`."""
     if field.label != FIELD.LABEL_REPEATED or field.type != FIELD.TYPE_MESSAGE:
         return False
     message, _ = file.messages[short(field.type_name)]
@@ -99,8 +100,8 @@ def is_named(file, field):
 
 
 def choices(file, field):
-    """Returns class name -> field name for each member of the oneof, if `field` is a list of
-    messages that have nothing but a oneof. Otherwise returns an empty dict."""
+    """If `field` is a list of messages that have nothing but a oneof, returns a dict with class
+    name -> field name for each member of the oneof. Otherwise returns an empty dict."""
     if field.label != FIELD.LABEL_REPEATED or field.type != FIELD.TYPE_MESSAGE:
         return {}
     message, _ = file.messages[short(field.type_name)]
@@ -167,9 +168,10 @@ def write_enum(file, name, out):
 
 
 def num_positional(message, is_operation):
-    """Returns how many fields may be given by position: the feature of an output, the sizes of an
-    operation (they come first), the first three fields of a member, and all fields of another
-    message that has at most three. The order of more fields would be hard to remember.
+    """Returns how many fields may be given by position. These are the feature of an output, the
+    sizes of an operation (they come first), and the first three fields of a member. In another
+    message these are all fields if it has at most three, and otherwise none, because the order of
+    more fields would be hard to remember.
     """
     if message.name == OUTPUT:
         return 1
@@ -186,8 +188,8 @@ def num_positional(message, is_operation):
 
 
 def in_order(message):
-    """A message's fields with their places, in the order in which its class takes them. An output's
-    feature comes first: it alone may be given by position.
+    """A message's fields with their places in the message, in the order in which its class takes
+    them. An output's feature comes first, because only the feature may be given by position.
     """
     fields = list(enumerate(message.field))
     if message.name == OUTPUT:
@@ -270,9 +272,9 @@ def Image(
 ) -> Output:
     """An output that is decoded from a JPEG in `feature`.
 
-    decode_jpeg comes first, and need not be written. Then the operations are applied in the order
-    in which they are written, and then `transforms`. An operation is True (defaults), a tuple of
-    its sizes, one number for a square, a dict of its fields, or an instance of its class:
+    decode_jpeg comes first, even if it is not written. Then the operations are applied in the order
+    in which they are written, and then `transforms`. An operation is given as True (defaults), a
+    tuple of its sizes, one number (a square), a dict of its fields, or an instance of its class:
 
         Image("image/encoded", random_resized_crop=(224, 224), flip=True,
               normalize={{"scale": 1 / 255, "mean": [0.485], "stddev": [0.229]}}, dtype="bfloat16")

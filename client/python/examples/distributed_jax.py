@@ -1,13 +1,13 @@
-"""Processes of one job train one network with JAX: each feeds the devices that it has.
+"""The processes of one job train one network with JAX. Each process feeds its own devices.
 
     systole make-flowers data/images --images 600
     systole pack data/images data/flowers --shards 4 --validation 0.2
     python distributed_jax.py data 127.0.0.1:8476 2 0 &  # process 0 of 2: JAX listens at this port
     python distributed_jax.py data 127.0.0.1:8476 2 1    # process 1 of 2
 
-On a TPU or a cluster jax.distributed.initialize() takes no arguments. The feed asks JAX which
-process this is, and takes its share of the cores. Every process prints the same losses, and the
-same state.
+On a TPU or a cluster jax.distributed.initialize() takes no arguments. The feed gets the number of
+its process from JAX, and takes this process's share of the cores. Every process prints the same
+losses, and the same state.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import systole
 import systole.jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-STEPS = 20  # More than an epoch has.
+STEPS = 20  # More steps than an epoch has.
 SIZE = 32
 CLASSES = 5
 SPEC = systole.FeedSpec(
@@ -50,7 +50,7 @@ def loss_of(weights: jax.Array, image: jax.Array, label: jax.Array) -> jax.Array
 
 @jax.jit
 def train_step(weights: jax.Array, image: jax.Array, label: jax.Array) -> Any:
-    # The mean is over the examples of all processes: JAX sums over them.
+    # The loss is the mean over the examples of all processes: JAX sums over the processes.
     loss, gradient = jax.value_and_grad(loss_of)(weights, image, label)
     return weights - 1e-4 * gradient, loss
 

@@ -4,8 +4,9 @@
     systole pack DATA/images DATA/flowers --shards 4 --validation 0.2
     python flowers_grain.py DATA
 
-train() takes any grain.IterDataset of batches, and saves its iterator as Grain's own. It is called
-twice, as if the program had ended in between: the second call goes on with the next batch.
+train() takes any grain.IterDataset of batches, and saves its iterator in the way that Grain's own
+iterators are saved. The program calls train() twice, as if the program had ended in between. The
+second call goes on with the next batch.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SAVE_STEPS = 20
 
 
 def train(dataset: grain.IterDataset[Any], folder: Path, steps: int) -> list[list[int]]:
-    """Trains up to a number of steps; returns the labels of the batches that it took."""
+    """Trains until `steps` steps are done. Returns the labels of the batches that it took."""
     parameters = initial_parameters()
     zeros = jax.tree.map(jnp.zeros_like, parameters)
     model = (parameters, {"step": jnp.zeros(()), "mean": zeros, "square": zeros})

@@ -4,8 +4,9 @@
     systole pack data/images data/flowers --shards 4 --validation 0.2
     python flowers_jax.py data
 
-Halfway it saves a checkpoint, drops everything, and goes on from the checkpoint. The next batch is
-the same as without this break, bit for bit. Prints the accuracy on the validation set.
+Halfway the program saves a checkpoint, forgets everything else, and goes on from the checkpoint.
+The next batch is the same as without this break, bit for bit. Prints the accuracy on the validation
+set.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ TRAINING = systole.FeedSpec(
         "label": LABEL,
     },
 )
-# Every picture once; the last step is filled up, and `valid` says which places hold a picture.
+# Every picture comes once. The last step is filled up, and `valid` says which places hold a
+# picture.
 VALIDATION = systole.FeedSpec(
     dataset="validation",
     epochs=1,
@@ -122,14 +124,14 @@ def main(folder: str) -> float:
             for batch in batches:
                 parameters, adam = train_step(parameters, adam, batch["image"], batch["label"])
                 if epoch == EPOCHS // 2 and batch.step % len(feed) == 2:
-                    # The state counts this batch, but no batch that is only fetched ahead.
+                    # The state counts this batch, but not the batches that were only fetched ahead.
                     state = {"feed": batches.state_dict(), "model": (parameters, adam)}
                     checkpoint.write_bytes(pickle.dumps(jax.device_get(state)))
                     break
             if epoch == EPOCHS // 2:
                 expected = np.asarray(next(batches)["image"]).tobytes()
                 feed.close()
-                # From here on only the file is left, as after a crash.
+                # From here on only the checkpoint file is used, as after a crash.
                 saved = pickle.loads(checkpoint.read_bytes())
                 parameters, adam = jax.device_put(saved["model"], everywhere)
                 feed = systole.Feed(server.address, TRAINING)

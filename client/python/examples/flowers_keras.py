@@ -4,8 +4,8 @@
     systole pack DATA/images DATA/flowers --shards 16 --resize-short 80 --validation 0.2
     python flowers_keras.py DATA
 
-KERAS_BACKEND may be jax, torch or tensorflow. If you end the program and start it again with the
-same DATA, it goes on with the next batch.
+The environment variable KERAS_BACKEND may be jax, torch or tensorflow. If you end the program and
+start it again with the same DATA, it goes on with the next batch.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     systole pack DATA/images DATA/flowers --shards 16 --resize-short 80 --validation 0.2
     python flowers_lightning.py DATA
 
-If you end the program and start it again with the same DATA, it goes on with the next batch after
-the last checkpoint. With devices=2 and strategy="ddp" each process gets its share of each batch.
+If you end the program and start it again with the same DATA, it goes on with the batch after the
+last checkpoint. With devices=2 and strategy="ddp" each process gets its share of each batch.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Net(lightning.LightningModule):
 
 def main(data: str, epochs: int = 5) -> dict[str, Any]:
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # The network is so small that more threads mostly wait.
+    torch.set_num_threads(1)  # The network is too small for more threads.
     module = systole.lightning.DataModule(
         lambda **share: systole.LocalFeed(
             f"{data}/flowers-train-*.tfrecord", SPECS / "flowers.textproto", **share

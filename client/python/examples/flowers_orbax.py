@@ -4,8 +4,8 @@
     systole pack DATA/images DATA/flowers --shards 4 --validation 0.2
     python flowers_orbax.py DATA
 
-A checkpoint has the model and the state of the feed. train() is called twice, as if the program had
-ended in between: the second call goes on with the next batch.
+A checkpoint has the model and the state of the feed. The program calls train() twice, as if the
+program had ended in between. The second call goes on with the next batch.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ SAVE_STEPS = 20
 
 
 def train(feed: systole.LocalFeed, folder: Path, steps: int) -> list[list[int]]:
-    """Trains up to a number of steps; returns the labels of the batches that it took."""
+    """Trains until `steps` steps are done. Returns the labels of the batches that it took."""
     parameters = initial_parameters()
     zeros = jax.tree.map(jnp.zeros_like, parameters)
     model = (parameters, {"step": jnp.zeros(()), "mean": zeros, "square": zeros})
-    # The feed is ahead of the training by the batches that are on their way to the device. So the
-    # checkpoint gets the state of `batches`, and not that of the feed.
+    # The feed's own state also counts the batches that are on their way to the device. So the
+    # checkpoint gets the state of `batches`, which does not count them.
     batches = systole.jax.device_prefetch(feed.steps(), jax.devices()[0])
     taken = []
     with ocp.training.Checkpointer(folder) as checkpointer:

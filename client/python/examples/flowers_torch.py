@@ -4,8 +4,8 @@
     systole pack DATA/images DATA/flowers --shards 16 --resize-short 80 --validation 0.2
     python flowers_torch.py DATA
 
-It serves DATA on this machine; `FeedDataset("host:port", ..)` reads from servers elsewhere. Under
-torchrun each rank gets its share of each batch.
+The program starts a server for DATA on this machine. To read from servers elsewhere, write
+`FeedDataset("host:port", ..)`. Under torchrun each rank gets its share of each batch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader
 
 SPECS = Path(__file__).parents[3] / "deploy" / "specs"
 CLASSES = 5
-PROVEN = 10  # Batches that are compared after the resume.
+PROVEN = 10  # How many batches are compared after the resume.
 
 
 def new_network() -> nn.Module:
@@ -38,13 +38,13 @@ def new_network() -> nn.Module:
 
 
 def images_of(batch: dict[str, torch.Tensor]) -> torch.Tensor:
-    """The images with their channels first, as PyTorch has them."""
+    """The images with their channels first, as PyTorch's layers need them."""
     return batch["image"].float().permute(0, 3, 1, 2)
 
 
 def main(data: str, epochs: int = 8) -> dict[str, Any]:
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # The network is so small that more threads mostly wait.
+    torch.set_num_threads(1)  # The network is too small for more threads.
     datasets = {
         "flowers": f"{data}/flowers-train-*.tfrecord",
         "flowers-validation": f"{data}/flowers-validation-*.tfrecord",
@@ -81,7 +81,7 @@ def main(data: str, epochs: int = 8) -> dict[str, Any]:
         print(dataset.feed)
         dataset.feed.close()
 
-        # After a restart, the batches that follow are the same to the bit.
+        # A restarted program gets the same batches, bit for bit.
         saved = torch.load(checkpoint)
         again = systole.torch.FeedDataset(server.address, SPECS / "flowers.textproto")
         again.load_state_dict(saved["feed"])
@@ -94,7 +94,7 @@ def main(data: str, epochs: int = 8) -> dict[str, Any]:
         again.feed.close()
         print(f"resumed at step {saved['feed']['step']}: the same batches: {bit_equal}")
 
-        # The last batch is padded, and `valid` says where.
+        # The last batch is padded. `valid` is 0 where an example is padding.
         network.eval()
         right = images = 0
         dataset = systole.torch.FeedDataset(server.address, SPECS / "flowers-eval.textproto")

@@ -4,8 +4,8 @@
     systole pack DATA/images DATA/flowers --shards 16 --resize-short 80 --validation 0.2
     python flowers_transformers.py DATA
 
-If you end the program and start it again with the same DATA, it goes on with the next batch after
-the last checkpoint.
+If you end the program and start it again with the same DATA, it goes on with the batch after the
+last checkpoint.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def accuracy(predictions: transformers.EvalPrediction) -> dict[str, float]:
 
 
 def main(data: str, epochs: int = 5) -> dict[str, Any]:
-    torch.set_num_threads(1)  # The network is so small that more threads mostly wait.
+    torch.set_num_threads(1)  # The network is too small for more threads.
     folder = f"{data}/transformers"
     args = transformers.TrainingArguments(
         folder,

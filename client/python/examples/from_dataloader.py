@@ -4,8 +4,8 @@
     systole pack DATA/images DATA/flowers --shards 16 --resize-short 80
     python from_dataloader.py DATA
 
-Worker processes, the sampler, its seed and the collate function go away. The DataLoader may stay,
-if other code is built around it.
+A feed needs no worker processes, no sampler with its seed and no collate function. If other code
+needs a DataLoader, keep it: after() shows how.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SPEC = systole.FeedSpec(
     seed=7,
     epochs=1,
     shuffle=systole.Shuffle("global"),
-    global_batch=BATCH,  # Of all ranks together; DataLoader's batch_size is that of one rank.
+    global_batch=BATCH,  # For all ranks together. DataLoader's batch_size is for one rank.
     num_cores=1,  # The number of ranks, or a multiple of it.
     tail="drop",  # drop_last=True
     outputs={
@@ -83,7 +83,7 @@ def after(data: str) -> Iterable[dict[str, Any]]:
 
 
 def main(data: str) -> dict[str, dict[str, Any]]:
-    """Runs an epoch of before() and one of after(), and returns the results of each."""
+    """Runs an epoch of before() and an epoch of after(). Returns the results of each."""
     found = {}
     for make in (before, after):
         steps, pixels = 0, 0.0

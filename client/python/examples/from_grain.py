@@ -50,7 +50,8 @@ def before(data: str) -> Iterator[dict[str, Any]]:
         .random_map(Transform())
         .batch(BATCH, drop_remainder=True)
     )
-    return iter(pipeline.to_iter_dataset())  # .mp_prefetch() would run it in processes.
+    # With .mp_prefetch(), worker processes would run the pipeline.
+    return iter(pipeline.to_iter_dataset())
 
 
 SPEC = systole.FeedSpec(
@@ -58,7 +59,7 @@ SPEC = systole.FeedSpec(
     seed=7,
     epochs=1,
     shuffle=systole.Shuffle("global"),
-    global_batch=BATCH,  # Grain's batch is that of one process.
+    global_batch=BATCH,  # For all processes together. Grain's batch is for one process.
     num_cores=1,
     tail="drop",  # drop_remainder=True
     outputs={
@@ -80,8 +81,8 @@ def after(data: str) -> systole.LocalFeed:
 
 
 def main(data: str) -> dict[str, dict[str, Any]]:
-    """Runs an epoch of before() and one of after(). Returns the results of each, and whether it
-    resumes exactly from a state in mid-epoch."""
+    """Runs an epoch of before() and an epoch of after(). Returns the results of each, and whether
+    each resumes exactly from a state in mid-epoch."""
     found = {}
     for make in (before, after):
         batches: Any = make(data)

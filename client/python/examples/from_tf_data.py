@@ -77,7 +77,7 @@ def after(data: str) -> Iterator[dict[str, Any]]:
 
 
 def main(data: str) -> dict[str, dict[str, Any]]:
-    """Runs an epoch of before() and one of after(), and returns the results of each."""
+    """Runs an epoch of before() and an epoch of after(). Returns the results of each."""
     found = {}
     for make in (before, after):
         steps, pixels = 0, 0.0

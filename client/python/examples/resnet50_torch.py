@@ -1,5 +1,6 @@
-"""Trains ResNet-50 with PyTorch, and measures how fast it trains on three sources: a batch that is
-always on the GPU, a feed through device_prefetch(), and a feed whose batches the trainer moves.
+"""Trains ResNet-50 with PyTorch, and measures how fast it trains with three sources: a batch that
+stays on the GPU, a feed through device_prefetch(), and a feed whose batches the trainer itself
+copies to the GPU.
 
     systole make-flowers DATA/images --images 4000 --size 500 --texture photo
     systole pack DATA/images DATA/photos --shards 16
@@ -89,7 +90,7 @@ def main(
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
 
     def train(image: torch.Tensor, label: torch.Tensor) -> None:
-        # A feed's images have their channels last in memory, like the network's weights here.
+        # In memory, a feed's images have their channels last. So have this network's weights.
         image = image.permute(0, 3, 1, 2)
         if not on_gpu:
             image = image.float()

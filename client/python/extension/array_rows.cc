@@ -23,14 +23,14 @@ namespace nb = nanobind;
 namespace systole::python {
 namespace {
 
-// The arrays of a table, until the GIL can be taken to free them.
+// The arrays of a table. They are kept until a thread with the GIL frees them.
 struct HeldArrays {
   std::vector<BufferView> views;
   HeldArrays* next = nullptr;
 };
 
-// Arrays that no table needs any more. A list without a lock, because a child of fork() would wait
-// for ever for a lock that a thread of the parent held.
+// Arrays that no table needs any more. The list has no lock. If a thread of the parent held a lock
+// during fork(), the child would wait for the lock for ever.
 std::atomic<HeldArrays*> unneeded = nullptr;
 
 int FreeUnneeded(void*) {
@@ -43,9 +43,9 @@ int FreeUnneeded(void*) {
 }
 
 // The last owner of a table may be a thread of the engine. Such a thread must not wait for the GIL,
-// because it may hold a lock that the thread with the GIL waits for. So Python's main thread frees
-// the arrays, in a pending call. If too many pending calls wait already, the next FreeUnneeded()
-// frees the arrays.
+// because it may hold a lock that the thread with the GIL waits for. So the thread only puts the
+// arrays into the list, and Python's main thread frees them in a pending call. If too many pending
+// calls wait already, the next call of FreeUnneeded() frees the arrays.
 void Release(HeldArrays* held) {
   if (!nb::is_alive()) return;
   held->next = unneeded.load();

@@ -15,8 +15,9 @@ namespace systole::python {
 // Keeps the arrays alive as long as a feed may read them. Single-thread: call with the GIL held.
 class ArrayRows {
  public:
-  // `arrays` are tuples of a name, a dtype ("uint8", "float32" or "int64") and an array whose rows
-  // each lie in one piece. All have `rows` rows. Reads the arrays once, on `threads` threads.
+  // `arrays` are tuples of a name, a dtype ("uint8", "float32" or "int64") and an array, in which
+  // the bytes of a row follow each other without gaps. Each array has `rows` rows. Reads the arrays
+  // once, on `threads` threads.
   ArrayRows(const nanobind::list& arrays, int64_t rows, int threads);
 
   int64_t num_rows() const { return table_->num_rows(); }

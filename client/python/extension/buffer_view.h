@@ -15,13 +15,14 @@ namespace systole::python {
 // While a BufferView lives, its object cannot be resized or freed.
 class BufferView {
  public:
-  // `flags` as for PyObject_GetBuffer(). Raises BufferError if the object has no such memory.
+  // `flags` as for PyObject_GetBuffer(). Raises BufferError if the object has no buffer with these
+  // flags.
   BufferView(const nanobind::handle& object, int flags) : view_(new Py_buffer()) {
     if (PyObject_GetBuffer(object.ptr(), view_.get(), flags) != 0) throw nanobind::python_error();
   }
 
   const Py_buffer& get() const { return *view_; }
-  // The bytes, if they lie one after the other.
+  // The bytes of the buffer. REQUIRES: they follow each other without gaps.
   absl::string_view bytes() const {
     return {static_cast<const char*>(view_->buf), static_cast<size_t>(view_->len)};
   }

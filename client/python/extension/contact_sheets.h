@@ -19,13 +19,13 @@
 
 namespace systole::python {
 
-// Holds no reference to a feed, so a batch that holds a ContactSheets keeps no feed open.
+// Has no reference to a feed. So a batch that has a ContactSheets does not keep its feed open.
 class ContactSheets {
  public:
   ContactSheets(v1::FeedSpec spec, std::shared_ptr<const StepShape> shape, std::string source,
                 std::string explanation, std::optional<Order> order);
 
-  // The page of these steps, given with their numbers. Raises InvalidSpec for the errors of
+  // Returns the page for `steps`, each given with its number. Raises InvalidSpec for the errors of
   // ContactSheet().
   std::string Page(const std::vector<std::pair<int64_t, Memory>>& steps,
                    int64_t max_examples) const;

@@ -1,6 +1,6 @@
-// DLPack's structures (dmlc.github.io/dlpack/latest/c_api.html). Array libraries hand memory to
-// each other with them. This file has only the part for host tensors. The standard fixes the
-// layout, so it never changes.
+// DLPack's structures (dmlc.github.io/dlpack/latest/c_api.html). Array libraries pass memory to
+// each other in these structures. This file has only the part for host tensors. The standard fixes
+// the layout of the structures, so they never change.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_DLPACK_H_
@@ -27,7 +27,7 @@ struct DLTensor {
   int32_t ndim = 0;
   DLDataType dtype;
   int64_t* shape = nullptr;
-  int64_t* strides = nullptr;  // In elements.
+  int64_t* strides = nullptr;  // Counted in elements.
   uint64_t byte_offset = 0;
 };
 

@@ -46,8 +46,9 @@ namespace {
 
 absl::Status Closed() { return absl::FailedPreconditionError("the feed is closed"); }
 
-// Returns the same bytes with another owner, which does not give them back in a child of fork().
-// Giving back takes a lock, which a thread of the parent may have held at the fork.
+// Returns the same bytes with another owner. In a child of fork(), this owner does not give the
+// bytes back, because giving back takes a lock that a thread of the parent may have held at the
+// fork.
 std::shared_ptr<const uint8_t> OwnedByThisProcess(const std::shared_ptr<const uint8_t>& bytes) {
   const auto* const owner = new std::shared_ptr<const uint8_t>(bytes);
   return {bytes.get(), [owner, process = getpid()](const uint8_t*) {
@@ -99,10 +100,11 @@ std::unique_ptr<FeedHandle> OpenLocal(
                               .core_end = cores.second,
                               .allow_mixed_content = allow_mixed_content,
                               .log = LogInto(lines)};
-  // Opening a feed may read all records, to note columns, so Ctrl-C must be able to end it.
+  // Opening a feed may read all records, to make columns. So Ctrl-C must be able to end the
+  // opening.
   auto feed = Interruptibly([&] {
     // `own` is destroyed before the GIL is taken again. If `own` is the last owner of the engine,
-    // its destructor joins the engine's threads, and should not hold the GIL meanwhile.
+    // its destructor joins the engine's threads. The GIL should not be held meanwhile.
     const LocalFeedOptions own = std::move(options);
     return resumed.has_value() ? LocalFeed::Resume(spec, dataset, *resumed, own)
                                : LocalFeed::Create(spec, dataset, own);
@@ -228,7 +230,8 @@ void FeedHandle::Start() {
 std::optional<std::pair<int64_t, Memory>> FeedHandle::Next() {
   CheckProcess();
   while (true) {
-    // Comes before the wait. If a handler of the log raises, no step has been taken yet.
+    // The lines are handed on before the wait. If a handler of the log raises, no step has been
+    // taken yet.
     HandOnLines();
     const auto next = WithoutGil([this]() -> std::optional<absl::StatusOr<std::optional<Step>>> {
       const MutexLock lock(mu_);
@@ -301,7 +304,7 @@ nb::dict FeedHandle::Stats() {
   dict["limit_output"] = if_known(OutputName(verdict, shape_->layout));
   dict["limit_operation"] = if_known(CostliestOperation(verdict, shape_->layout, spec_));
   dict["limit_share"] = verdict.share;
-  // Replaces the numbers for monitors, which ReadFeedMetrics() gave, by a word.
+  // ReadFeedMetrics() has set numbers for monitors here. Replaces them by a word.
   dict["recent_limit"] = std::string(LimitName(stats.waits.recent.limit));
   return dict;
 }

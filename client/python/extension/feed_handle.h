@@ -1,5 +1,5 @@
-// A feed for Python: a FeedClient or a LocalFeed behind one class. While a feed waits, other
-// threads can run Python, and signals are handled.
+// A feed for Python. One class serves for a FeedClient and for a LocalFeed. While a feed waits,
+// other threads can run Python, and signals are handled.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_FEED_HANDLE_H_
@@ -28,15 +28,16 @@ namespace systole::python {
 
 class FeedHandle {
  public:
-  // `spec`: what the feed was opened with. `lines`: the lines of the feed's log, which Next() and
-  // Close() pass on.
+  // `spec`: what the feed was opened with. `lines`: the lines of the feed's log. Next() and Close()
+  // pass them on to Python.
   FeedHandle(std::unique_ptr<Feed> feed, v1::FeedSpec spec, std::shared_ptr<LogLines> lines);
   // In a child of fork() the feed is left alone, because its threads are in the parent.
   ~FeedHandle();
   FeedHandle(const FeedHandle&) = delete;
   FeedHandle& operator=(const FeedHandle&) = delete;
 
-  // The step with which the feed begins. A resume token does not have it: a token counts examples.
+  // The step with which the feed begins. A resume token does not have this number, because a token
+  // counts examples.
   int64_t first_step() const { return first_step_; }
   // Begins to fetch, as the first Next() does, but does not wait.
   void Start();
@@ -50,7 +51,7 @@ class FeedHandle {
   std::string TokenAt(int64_t next_step);
   // The numbers of FeedClientStats, by name. After Close() they are the last numbers of the feed.
   nanobind::dict Stats();
-  // The numbers of Stats() in the form that a monitor collects: FamiliesList().
+  // The numbers of Stats() in the form that monitors collect. FamiliesList() makes this form.
   nanobind::list Metrics();
   // What every step has in common, and how long the feed is.
   nanobind::dict Shape() const;
@@ -82,11 +83,11 @@ class FeedHandle {
   const int64_t num_records_;
   const std::optional<Order> order_;
   const std::string explanation_;
-  // Guards the feed against Close(). Taken without the GIL, because Next() holds the mutex while it
-  // waits.
+  // Keeps Close() from destroying the feed while another thread uses it. Lock it only without the
+  // GIL, because Next() holds it while it waits.
   Mutex mu_;
   std::unique_ptr<Feed> feed_ ABSL_GUARDED_BY(mu_);
-  // For Close() and Stats(), which may be called while Next() waits.
+  // Guards what Close() and Stats() use. A thread may call them while Next() waits.
   Mutex cancel_mu_;
   Feed* running_ ABSL_GUARDED_BY(cancel_mu_);  // Null once the feed is closed.
   FeedClientStats stats_ ABSL_GUARDED_BY(cancel_mu_);

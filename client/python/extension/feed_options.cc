@@ -14,7 +14,8 @@ namespace nb = nanobind;
 namespace systole::python {
 namespace {
 
-// Types gives the Python name of each type of field. ToPython and FromPython convert its values.
+// Types gives the Python name of an option's type. ToPython and FromPython convert the option's
+// value.
 struct Types {
   const FeedOption& option;
   const char* operator()(const bool*) const { return "bool"; }

@@ -1,5 +1,5 @@
 // Passes the lines of a feed's log to Python's `logging`. The feed's threads add lines without the
-// GIL. A thread that holds the GIL passes them on.
+// GIL. A thread that holds the GIL passes the lines on.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_LOG_LINES_H_

@@ -13,7 +13,7 @@ namespace nb = nanobind;
 namespace systole::python {
 namespace {
 
-// The content of a capsule, and what keeps it alive.
+// The content of a capsule, together with the owner of the tensor's memory.
 template <typename Managed>
 struct Exported {
   Managed managed;

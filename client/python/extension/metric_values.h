@@ -12,11 +12,12 @@
 
 namespace systole::python {
 
-// The values by name, or by name and label value.
+// Returns the values by their names. The values of a metric with a label are a dict, by the label's
+// value.
 nanobind::dict MetricsDict(const std::vector<MetricReading>& metrics);
 
-// (name, kind, help, [(name, labels, value), ..]) for each family. The series of a family are those
-// of Prometheus (core/metrics/exposition.h).
+// (name, kind, help, [(name, labels, value), ..]) for each family. A family has the same time
+// series as in Prometheus' text form (core/metrics/exposition.h).
 nanobind::list FamiliesList(const std::vector<MetricFamily>& families);
 
 }  // namespace systole::python

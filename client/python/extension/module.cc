@@ -18,13 +18,12 @@ namespace nb = nanobind;
 
 namespace systole::python {
 NB_MODULE(_systole, module) {
-  // When nanobind looks for leaks, the objects of a script's top level still exist. For example, a
-  // jax.Array made of a batch holds the batch's memory, and JAX's caches hold the array. Nothing is
-  // lost, because the process ends, and the feeds' threads have ended before
-  // (systole/_base_feed.py, at exit).
+  // When nanobind looks for leaks at exit, some objects still exist. For example, JAX's caches hold
+  // a jax.Array made of a batch, and the array holds the batch's memory. These objects do no harm:
+  // the process ends, and systole/_base_feed.py has ended the feeds' threads before.
   nb::set_leak_warnings(false);
   module.doc() = "The C++ part of the package `systole`. Use the package, not this module.";
-  // Exceptions report a server that cannot be reached. gRPC's lines on stderr are not needed.
+  // An exception reports a server that cannot be reached, so gRPC need not log it to stderr.
   SilenceGrpcLog();
   module.attr("version") = SYSTOLE_VERSION;
   module.def(

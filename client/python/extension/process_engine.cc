@@ -18,7 +18,7 @@ namespace systole::python {
 namespace {
 
 struct ProcessEngine {
-  // The values of systole.configure(). `threads` of `options` is not used.
+  // The values that systole.configure() was given. `options.threads` is not used.
   std::optional<int> threads;
   LocalEngineOptions options;
   std::weak_ptr<LocalEngine> engine;  // The engine of the open feeds.
@@ -26,11 +26,11 @@ struct ProcessEngine {
 };
 
 ProcessEngine& Get() {
-  // Never destroyed: feeds may end after the interpreter.
+  // Never destroyed, because feeds may end after the interpreter has ended.
   static ProcessEngine& known = *new ProcessEngine;
   if (known.process != getpid()) {
     known.engine.reset();
-    known.options.block_cache.clear();  // Only the process that set it may use this folder.
+    known.options.block_cache.clear();  // Only one process may use the folder.
     known.process = getpid();
   }
   return known;
@@ -49,7 +49,7 @@ void Configure(std::optional<int> threads, std::optional<int64_t> memory_budget,
   if (const std::shared_ptr<LocalEngine> engine = known.engine.lock(); engine != nullptr) {
     const int64_t budget = engine->memory_budget_bytes();
     const LocalEngineOptions& in_use = engine->options();
-    // If an option was left out, the engine may have any value for it.
+    // An option that was left out is not compared with the engine's value.
     const bool same = (!threads.has_value() || *threads == engine->threads()) &&
                       (!memory_budget.has_value() || *memory_budget == budget) &&
                       (read_budget == 0 || read_budget == in_use.read_budget_bytes) &&

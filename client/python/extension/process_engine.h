@@ -15,10 +15,9 @@
 namespace systole::python {
 
 // Returns the engine for a feed. `threads`: the number of threads that the feed's caller gave, if
-// any. If an engine is in use, its number of threads counts. Otherwise the number that
-// systole.configure() was given counts, if there is one. Raises FailedPrecondition if `threads`
-// differs from the number that counts. If none counts, a new engine has `threads` threads or, if
-// the caller gave no number either, `processors` threads.
+// any. The engine's number of threads is the first of these that exists: the number of the engine
+// in use; the number that systole.configure() was given; `threads`; `processors`. Raises
+// FailedPrecondition if `threads` is given and differs from the engine's number.
 std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int processors);
 
 void DeclareProcessEngine(nanobind::module_& module);

@@ -13,7 +13,7 @@ namespace nb = nanobind;
 namespace systole::python {
 namespace {
 
-// The options that messages name: their spelling on the command line, and in Python.
+// Options in messages: how they are spelt for the command line, and how in Python.
 constexpr std::pair<absl::string_view, absl::string_view> kOptions[] = {
     {"--allow-mixed-content", "allow_mixed_content=True"},
     {"--no-shared-memory", "share_memory=False"},
@@ -27,7 +27,8 @@ constexpr std::pair<absl::string_view, absl::string_view> kOptions[] = {
     {"--token-file", "token_file"},
 };
 
-// The exception classes by the name of their code. Set once, when the package is imported.
+// A dict from the name of a status code to its exception class. Set once, when the package is
+// imported.
 PyObject* classes = nullptr;
 
 }  // namespace

@@ -31,12 +31,12 @@ namespace nb = nanobind;
 namespace systole::python {
 namespace {
 
-// How much is read at a time.
+// About how many bytes are read at a time.
 constexpr int64_t kBlockBytes = int64_t{4} << 20;
 constexpr int64_t kMostBlockRecords = 1024;
 
-// A feature to write. If `list` is set, it has the values. Otherwise `values` is a single value, if
-// the kind is kBytes, or all numbers as they lie in memory.
+// A feature to write. If `list` is set, it has the values. Otherwise `values` has them: a single
+// value if the kind is kBytes, or else the memory of all numbers.
 struct Written {
   absl::string_view name;
   FeatureKind kind = FeatureKind::kBytes;
@@ -45,7 +45,7 @@ struct Written {
 };
 
 absl::string_view BytesIn(nb::handle object) {
-  const nb::bytes bytes = nb::cast<nb::bytes>(object);  // Another owner has the object, too.
+  const nb::bytes bytes = nb::cast<nb::bytes>(object);  // The caller keeps the object alive.
   return {bytes.c_str(), bytes.size()};
 }
 
@@ -77,7 +77,8 @@ void AddTo(ExampleBuilder& builder, const Written& feature) {
   }
 }
 
-// The serialized example of these features. The values of the largest are copied only once.
+// The serialized example of these features. To save time, the values of the largest feature are
+// copied only once.
 std::string RecordOf(const std::vector<Written>& features) {
   const Written* largest = nullptr;
   for (const Written& feature : features) {
@@ -104,7 +105,7 @@ nb::object NumbersOf(const FeatureView& feature,
   const nb::object array = nb::steal(
       PyByteArray_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(count * sizeof(Number))));
   if (!array.is_valid()) throw nb::python_error();
-  // Python's allocator aligns the bytes for any number.
+  // Python's allocator aligns the bytes well enough for numbers of any type.
   auto* const numbers = reinterpret_cast<Number*>(PyByteArray_AsString(array.ptr()));
   RaiseIfError((feature.*copy)(absl::MakeSpan(numbers, count)));
   return array;
@@ -122,7 +123,7 @@ nb::object ValuesOf(const FeatureView& feature) {
 }
 
 nb::object NameOf(const FeatureView& feature) {
-  // A name may be any bytes.
+  // A feature's name may be any bytes, also bytes that are no UTF-8.
   PyObject* const name = PyUnicode_DecodeUTF8(
       feature.name().data(), static_cast<Py_ssize_t>(feature.name().size()), "surrogateescape");
   if (name == nullptr) throw nb::python_error();

@@ -31,10 +31,11 @@ class ExampleWriter {
   ExampleWriter& operator=(const ExampleWriter&) = delete;
 
   // Adds an example. `features` are tuples of a name as bytes, a kind ("bytes", "int64" or "float")
-  // and the values: a list of bytes, or a buffer of int64 or float32. For "bytes" a buffer is one
-  // value. Waits for the threads if they are behind.
+  // and the values: a list of bytes, or a buffer of int64 or float32. If the kind is "bytes", a
+  // buffer is one value. Waits if the writer's threads are behind.
   void Add(const nanobind::list& features);
-  // ShardSetWriter::Finish(): the shards, each as (path, records, bytes), and the manifest's path.
+  // Calls ShardSetWriter::Finish(). Returns the shards, each as (path, records, bytes), and the
+  // manifest's path.
   nanobind::tuple Finish();
   void Abandon();
 
@@ -45,8 +46,8 @@ class ExampleWriter {
   std::unique_ptr<ShardSetWriter> writer_;  // Null after Finish() and Abandon().
 };
 
-// Reads the records of shards, one shard after the other. Single-thread: call with the GIL held,
-// and not while another call waits.
+// Reads the records of shards, one shard after the other. Single-thread: call with the GIL held.
+// Make no call while another call waits without the GIL.
 class RecordWalk {
  public:
   // Lists the shards that the patterns match, but opens no shard. Raises the errors of ListShards()
@@ -54,16 +55,17 @@ class RecordWalk {
   RecordWalk(std::vector<std::string> patterns, const std::string& compression,
              std::string index_dir);
 
-  // The next records, nullopt at the end. A record is a list of tuples, one for each feature: name,
-  // kind and values. The values are a list of bytes, or a bytearray of int64 or float32 values. A
-  // feature without a list has the kind "missing" and None in place of values. If a name comes
-  // twice, the later feature counts. Raises the errors of opening and reading a shard.
+  // Returns the next records, or nullopt at the end. A record is a list of tuples, one for each
+  // feature: name, kind and values. The values are a list of bytes, or a bytearray of int64 or
+  // float32 values. A feature for which the record has no list of values has the kind "missing",
+  // and None in place of values. If a name comes twice, the later feature counts. Raises the errors
+  // of opening and reading a shard.
   std::optional<nanobind::list> NextBlock();
 
  private:
   // Fills payloads_ with the next records. At the end payloads_ is empty.
   absl::Status ReadBlock();
-  // The numbers of the next records of the shard, no more than fit into a block.
+  // The numbers of the shard's next records, at most as many as fit into a block.
   std::vector<int64_t> NextRecords() const;
   nanobind::list Features(const std::string& payload, int64_t record) const;
 
@@ -74,7 +76,8 @@ class RecordWalk {
   int64_t next_record_ = 0;              // The number of the next record in shard_.
   int64_t first_of_block_ = 0;
   std::vector<std::string> payloads_;
-  absl::Status failed_;  // An error, raised after the records that were read before it.
+  // An error. It is raised once the records that were read before it have been returned.
+  absl::Status failed_;
 };
 
 void DeclareRecordFiles(nanobind::module_& module);

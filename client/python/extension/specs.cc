@@ -48,7 +48,7 @@ std::string SpecToJson(const nb::bytes& serialized) {
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
   std::string json;
-  // Every message of ours has a JSON form.
+  // This cannot fail, because each message of feed.proto has a JSON form.
   (void)google::protobuf::util::MessageToJsonString(ParseSpec(serialized), &json, options);
   return json;
 }

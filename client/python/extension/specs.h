@@ -1,4 +1,4 @@
-// Feed specs for Python. The package passes them around as serialized messages.
+// Feed specs for Python. The package's Python code passes specs as serialized messages.
 //
 // Single-thread: call with the GIL held.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_SPECS_H_

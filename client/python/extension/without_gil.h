@@ -18,7 +18,7 @@ namespace systole::python {
 // How often a wait checks for signals.
 inline constexpr absl::Duration kWaitAtMost = absl::Milliseconds(50);
 
-// Runs `work`, which returns a value.
+// Runs `work` without the GIL, and returns its result.
 template <typename Work>
 auto WithoutGil(Work work) {
   const nanobind::gil_scoped_release release;
@@ -29,9 +29,10 @@ auto WithoutGil(Work work) {
 // without the GIL.
 bool SignalRaised();
 
-// Runs `work`, which returns a Status or a StatusOr, on another thread. The caller's thread waits,
-// and looks for signals: Python handles signals on its main thread only, and a request in `work`
-// would block that thread. A signal raises the flag of core/interrupt on the thread of `work`.
+// Runs `work`, which returns a Status or a StatusOr, on another thread. Meanwhile the caller's
+// thread waits and looks for signals. It does not run `work` itself, because Python handles signals
+// only on its main thread, and a request in `work` would block that thread. If a signal's handler
+// raises an exception, the flag of core/interrupt is raised on the thread of `work`.
 template <typename Work>
 auto Interruptibly(const Work& work) {
   const nanobind::gil_scoped_release release;
@@ -39,7 +40,7 @@ auto Interruptibly(const Work& work) {
   Mutex mu;
   CondVar changed;
   std::optional<decltype(work())> made;
-  WorkerPool thread(1);  // Declared last, because its thread uses the variables above.
+  WorkerPool thread(1);  // Declared last: its thread uses the variables above.
   thread.Submit([&] {
     const InterruptScope scope(unwanted);
     auto result = work();
@@ -51,8 +52,8 @@ auto Interruptibly(const Work& work) {
     {
       MutexLock lock(mu);
       if (!made.has_value()) changed.WaitFor(mu, kWaitAtMost);
-      // The work may have ended before it saw the flag. Its result is then dropped, because Python
-      // raises a SystemError if a function returns a value while an exception is set.
+      // If the work has ended before it saw the flag, its result is dropped. Python would raise a
+      // SystemError if a function returned a value while an exception is set.
       if (made.has_value() && unwanted.is_raised()) return decltype(work())(InterruptedError());
       if (made.has_value()) return *std::move(made);
     }
