@@ -38,7 +38,8 @@ bool IsDamage(const absl::Status& error) {
   return absl::IsDataLoss(error) || absl::IsResourceExhausted(error);
 }
 
-// Whether the error of reading a file may be gone at the next try. Then the file is not replaced.
+// Whether the error of reading a file may be gone at the next try. If so, no column is made in
+// place of the file.
 bool MayPass(const absl::Status& error) {
   return absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) || absl::IsCancelled(error);
 }
@@ -79,8 +80,8 @@ class Pass {
             return Add(payload);
           }));
       if (begin > 0) continue;
-      // The number of records is certain only now. Before the first read, it may have come from the
-      // index of the folder, without a look at the shard.
+      // The number of records is certain only now. Before the first read, the number may have come
+      // from the index of the folder, which can differ from the shard itself.
       for (ColumnBuilder& builder : builders_) builder.Reserve(shard_.num_records());
     }
     SYSTOLE_RETURN_IF_ERROR(shard_.CheckUnchanged());

@@ -3,8 +3,8 @@
 //   shard --one pass over its records--> MakeColumns() --> KeepColumn() --> <index>.<name>.column
 //                                                      ReadShardColumn() <-'
 //
-// Thread-safe: no state. Several processes may use the same files: each column has its own file,
-// and each write replaces a whole file.
+// Thread-safe: no state. Several processes may use the same files, because each column has its own
+// file, and each write replaces a whole file.
 #ifndef SYSTOLE_CORE_COLUMN_SHARD_COLUMNS_H_
 #define SYSTOLE_CORE_COLUMN_SHARD_COLUMNS_H_
 
@@ -23,12 +23,12 @@
 
 namespace systole {
 
-// The path of the column of `feature`, beside the shard's index (IndexPath()). It has the beginning
-// of the feature's name, for a person, and a hash of the whole name, because names may have any
-// bytes: "a.tfrecord.idx.label-0123456789abcdef.column".
+// The path of the column of `feature`, beside the shard's index (IndexPath()). The file's name
+// holds the beginning of the feature's name, which a person can read, and a hash of the whole name,
+// because a feature's name may have any bytes: "a.tfrecord.idx.label-0123456789abcdef.column".
 std::string ColumnPath(absl::string_view index_path, absl::string_view feature);
 
-// The columns of a shard that no file has, by feature.
+// Columns of a shard that are kept only in memory, by feature.
 using ColumnsInMemory = std::map<std::string, std::shared_ptr<const Column>, std::less<>>;
 
 struct MakeColumnsOptions {
@@ -45,7 +45,8 @@ struct ColumnCounts {
 };
 
 struct MadeColumns {
-  // The columns of those features that had none, in the order of `features`.
+  // The columns that were made. A feature that had a column already is left out. In the order of
+  // `features`.
   std::vector<Column> columns;
   // For all features, in the order of `features`.
   std::vector<ColumnCounts> counts;
@@ -60,8 +61,8 @@ absl::StatusOr<std::vector<std::string>> CheckColumnNames(std::vector<std::strin
 // Makes the columns of `features` that are neither in a file nor in memory. Does not keep them (see
 // KeepColumn()). REQUIRES: `features` passed CheckColumnNames(). Reads each record once, in order,
 // in reads of up to kMostFarReadBytes. A record that is damaged, or is no example, is marked in
-// each column. Takes memory for one such read. Also takes, for each record, 12 bytes for each
-// column that it makes, and 24 bytes while it reads a column from a file.
+// each column. Takes memory for one read. In addition takes 12 bytes for each record and each
+// column that is made, and 24 bytes for each record while a column is read from a file.
 //   FailedPrecondition  the shard changed meanwhile.
 //   Cancelled           InterruptRequested().
 // Also the errors of reading the shard, and errors of reading a file that may be gone at the next

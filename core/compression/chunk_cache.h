@@ -38,9 +38,9 @@ class ChunkCache {
   // Bytes of all chunks now, including those that are being made.
   uint64_t held_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // A new number for a file's keys. No number is given twice.
+  // A new number for Key::file. No number is returned twice.
   uint64_t NewFile() ABSL_LOCKS_EXCLUDED(mu_);
-  // Removes all chunks of `file`. REQUIRES: no thread reads them.
+  // Removes all chunks of `file`. REQUIRES: no thread reads one of these chunks.
   void Forget(uint64_t file) ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Key {
@@ -53,9 +53,9 @@ class ChunkCache {
   };
   // Calls `use` with the chunk's bytes. If the cache does not have them, `fill` writes them first.
   // Returns the errors of `fill`, and ResourceExhausted if there is no memory. After an error of
-  // `fill` the chunk is not kept. Waits while the chunks that other callers use take up the whole
-  // limit. Callers get room in the order in which they came. Neither `fill` nor `use` may call the
-  // cache.
+  // `fill` the chunk is not kept. Waits while there is no room, because other callers use the
+  // chunks in the cache. Callers get room in the order in which they came. Neither `fill` nor `use`
+  // may call the cache.
   // REQUIRES: bytes <= max_chunk_bytes(), and each call with this key has the same `bytes`.
   absl::Status Read(const Key& key, uint64_t bytes,
                     absl::FunctionRef<absl::Status(absl::Span<char>)> fill,
@@ -72,8 +72,8 @@ class ChunkCache {
 
   // Fills a chunk that no other thread reads yet.
   static absl::Status Make(Chunk& chunk, absl::FunctionRef<absl::Status(absl::Span<char>)> fill);
-  // Removes unused chunks until `bytes` more fit. If that is impossible, removes none and returns
-  // false.
+  // Removes unused chunks until there is room for `bytes` more bytes. If that is impossible,
+  // removes none and returns false.
   bool MakeRoom(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The chunk, in use by the caller from now on, and whether the caller must fill it.
   std::pair<std::map<Key, Chunk>::iterator, bool> Take(const Key& key, uint64_t bytes)

@@ -20,7 +20,7 @@ namespace systole {
 
 class CompressedInput {
  public:
-  // `piece_bytes` are read at a time. `scans` says that the caller reads the file to its end. If
+  // `piece_bytes` are read at a time. Set `scans` if the caller reads the file to its end. If
   // `scans` is true and the file is not local, pieces grow up to kMostFarReadBytes.
   CompressedInput(const ByteSource& source, uint64_t offset, size_t piece_bytes, bool scans = false)
       : source_(source),

@@ -37,7 +37,7 @@ class DeflatingSink final : public ByteSink {
     return is_open_ ? absl::OkStatus() : NoMemory();
   }
   absl::Status Append(absl::string_view bytes) override {
-    // zlib counts in 32 bits.
+    // zlib counts bytes in 32 bits, so at most this many bytes are passed to it at a time.
     constexpr size_t kMost = 1 << 30;
     for (; bytes.size() > kMost; bytes.remove_prefix(kMost)) {
       SYSTOLE_RETURN_IF_ERROR(Run(bytes.substr(0, kMost), Z_NO_FLUSH));

@@ -1,6 +1,6 @@
 // Compresses what is appended and passes it to another sink. Zstandard is written in small frames,
-// so that reading any place decompresses only one frame. Gzip and zlib are written as one stream,
-// as their readers expect.
+// so that a read at any offset decompresses only one frame. Gzip and zlib are written as one
+// stream, as their readers expect.
 //
 // Thread-compatible. Owns the other sink.
 #ifndef SYSTOLE_CORE_COMPRESSION_COMPRESSING_SINK_H_

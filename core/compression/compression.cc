@@ -9,8 +9,8 @@ namespace {
 
 constexpr absl::string_view kNames[] = {"detect", "none", "gzip", "zlib", "zstd"};
 
-// A zlib header names deflate with a window of 32 KiB. Its two bytes, read as one number, are a
-// multiple of 31.
+// A zlib header names deflate with a window of 32 KiB. The header's two bytes, read as one number,
+// are a multiple of 31.
 bool IsZlib(absl::string_view begin) {
   if (begin.size() < 2) return false;
   const auto method = static_cast<uint8_t>(begin[0]);

@@ -32,7 +32,7 @@ Compression CompressionOf(absl::string_view begin);
 absl::string_view CompressionName(Compression compression);
 // The compression of this name, in upper or lower case; nullopt for any other name.
 std::optional<Compression> CompressionNamed(absl::string_view name);
-// For messages and help texts: all of the names.
+// All of the names, for messages and help texts.
 absl::Span<const absl::string_view> CompressionNames();
 
 }  // namespace systole

@@ -20,15 +20,16 @@ namespace systole {
 namespace {
 
 // How many decompressed bytes lie between two restart points. To read a record, about half of this
-// distance is decompressed as well. A point inside a deflate stream needs a window of 32 KiB, so
-// the file of restart points is an eighth of the decompressed shard.
+// number is decompressed in addition to the record. A point inside a deflate stream needs a window
+// of 32 KiB, so the file of restart points is an eighth of the decompressed shard.
 constexpr uint64_t kDeflateSpacing = 256 << 10;
-// The spacing if the windows stay in memory. They then take 1/128 of the decompressed shard.
+// The spacing if the windows stay in memory. The windows then take 1/128 of the decompressed shard.
 constexpr uint64_t kDeflateSpacingInMemory = 4 << 20;
 constexpr size_t kMaxWindowsInMemory = size_t{256} << 20;
 // The size of the frames of `systole pack`.
 constexpr uint64_t kZstdSpacing = kZstdFrameBytes;
-// A larger chunk is worth a note: a read in it decompresses the whole chunk, unless it is cached.
+// If a chunk is larger, a note says so: a read in the chunk decompresses the whole chunk, unless
+// the chunk is cached.
 constexpr uint64_t kLargeChunkBytes = 16 << 20;
 
 absl::Status OfFile(const absl::Status& status, const ByteSource& file) {
@@ -40,12 +41,12 @@ void AddNote(std::string* note, absl::string_view more) {
   absl::StrAppend(note, note->empty() ? "" : "; ", more);
 }
 
-// The bytes from `done` on could not be decompressed. They read as zeros.
+// Sets the bytes of `out` from `done` on to zero, because they could not be decompressed.
 void ZeroFrom(size_t done, absl::Span<char> out) {
   std::fill(out.begin() + static_cast<ptrdiff_t>(done), out.end(), '\0');
 }
 
-// The bytes of another source up to `end`.
+// The first bytes of another source, up to `end`.
 class FrontOf final : public ByteSource {
  public:
   FrontOf(const ByteSource& source, uint64_t end) : source_(source), end_(end) {}
@@ -92,7 +93,7 @@ class DecompressedSource::Stored final : public ByteSource {
         windows_bytes_(source.windows_may_wait_ ? source.windows_bytes() : 0) {
     identity_ = source.state_.identity;
     if (windows_bytes_ > 0 && !identity_.empty()) {
-      // The place of each window depends on the points, so the identity covers the points.
+      // The points decide where each window lies, so the identity covers the points.
       absl::StrAppend(&identity_, "+",
                       Xxh3(RestartTableBytes(source.state_, source.compression_, source.points_)));
     }
@@ -118,7 +119,7 @@ class DecompressedSource::Stored final : public ByteSource {
   absl::StatusOr<uint64_t> Size() const override { return file_bytes_ + windows_bytes_; }
   bool may_wait() const override { return true; }
   std::string identity() const override { return identity_; }
-  // Only the file is checked, because windows have checksums.
+  // Only the compressed file is checked. A change in the windows is found by their checksums.
   absl::Status CheckUnchanged() const override { return source_.file_->CheckUnchanged(); }
   absl::string_view name() const override { return source_.file_->name(); }
 
@@ -318,7 +319,8 @@ absl::Status DecompressedSource::ReadWindows(uint64_t offset, absl::Span<char> o
   if (windows_file_ != nullptr) {
     return WindowsError(ReadExactlyAt(*windows_file_, offset, out));
   }
-  // The file is opened each time: a second descriptor for every shard would be too many.
+  // The file is opened for each read, because keeping it open would need a second descriptor for
+  // every shard.
   const absl::StatusOr<std::unique_ptr<ByteSource>> file = OpenStored(windows_path_);
   return WindowsError(file.ok() ? ReadExactlyAt(**file, offset, out) : file.status());
 }
@@ -327,7 +329,7 @@ absl::Status DecompressedSource::WindowsError(const absl::Status& status) const 
   if (status.ok()) return status;
   const std::string what = absl::StrCat("the restart points of shard \"",
                                         ForeignName(BaseName(file_->name())), "\" cannot be read");
-  // The points may lie on a storage server. Clients see the error, so it must not name that
+  // The points may lie on a storage server. Clients see the error, so it must not name the storage
   // server's address.
   if (absl::IsCancelled(status) || absl::IsDeadlineExceeded(status) ||
       absl::IsUnavailable(status)) {

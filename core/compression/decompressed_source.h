@@ -1,7 +1,7 @@
 // The decompressed bytes of a file, read at any offset. Only the chunk around the offset is
 // decompressed. If a read of the file may wait, the file's bytes can be read ahead as StoredPieces.
-// The stored bytes of each chunk are a piece. If a read of the windows' file may wait, too, each
-// window is also a piece.
+// The stored bytes of each chunk are a piece. If a read of the file with the windows may wait, too,
+// each window is also a piece.
 //
 // Thread-safe. Owns the file; shares the cache.
 #ifndef SYSTOLE_CORE_COMPRESSION_DECOMPRESSED_SOURCE_H_
@@ -42,9 +42,9 @@ struct DecompressedOptions {
 
 class DecompressedSource final : public ByteSource {
  public:
-  // Reads the restart points of `file` from restart_path, or scans `file` for them and writes them
-  // there. `note` gets a sentence if a person should know something about the points or their file.
-  // A note is not an error.
+  // Reads the restart points of `file` from restart_path, or scans `file` for the points and writes
+  // them to restart_path. `note` gets a sentence if a person should know something about the points
+  // or their file. A note is not an error.
   //   DataLoss           the file is damaged or cut short, or its compression is a different one.
   //   ResourceExhausted  a frame or block is larger than the cache, or the file is too large.
   //   FailedPrecondition the file changed meanwhile.
@@ -53,8 +53,8 @@ class DecompressedSource final : public ByteSource {
       std::unique_ptr<ByteSource> file, const DecompressedOptions& options, std::string* note);
   ~DecompressedSource() override;
 
-  // Bytes that can no longer be decompressed read as zeros. The CRCs of their records then do not
-  // match.
+  // Bytes that can no longer be decompressed read as zeros. The CRCs of the records with such bytes
+  // then do not match.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   // The size after decompression.
   absl::StatusOr<uint64_t> Size() const override { return points_.size_bytes; }
@@ -116,7 +116,8 @@ class DecompressedSource final : public ByteSource {
   // in windows_. Deflate only.
   std::string windows_path_;
   std::string windows_;
-  // The file at windows_path_, if it is on a server, where each opening is a request.
+  // The file at windows_path_, kept open if it is on a server, because each opening would be a
+  // request.
   std::unique_ptr<const ByteSource> windows_file_;
   bool windows_may_wait_ = false;
   std::unique_ptr<const StoredPieces> pieces_;  // Null: see pieces().

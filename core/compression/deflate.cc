@@ -23,8 +23,8 @@ constexpr size_t kChunkPieceBytes = 64 << 10;
 constexpr size_t kGzipTrailerBytes = 8;
 constexpr Bytef kGzipMagic = 0x1f;
 
-// zlib's "window bits". They say the window's size as a power of two, and how the stream is
-// wrapped.
+// zlib's "window bits": one number for the window's size, as a power of two, and for the header and
+// trailer around the deflate data.
 constexpr int kRaw = -MAX_WBITS;
 constexpr int kWrappedGzip = MAX_WBITS + 16;
 constexpr int kWrappedZlib = MAX_WBITS;
@@ -33,7 +33,7 @@ int WrappedAs(Compression compression) {
   return compression == Compression::kGzip ? kWrappedGzip : kWrappedZlib;
 }
 
-// A z_stream with its memory, fed from a file.
+// A z_stream with its memory. Its input comes from a file.
 class Inflater {
  public:
   Inflater(const ByteSource& file, uint64_t offset, size_t piece_bytes, bool scans = false)
@@ -54,13 +54,14 @@ class Inflater {
   absl::StatusOr<bool> Fill() {
     if (stream_.avail_in > 0) return true;
     SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view piece, input_.Next());
-    // zlib does not write to its input. Its field lacks const only because of old compilers.
+    // zlib does not write to its input. The type of next_in lacks const only because of old
+    // compilers.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
     stream_.avail_in = static_cast<uInt>(piece.size());
     return !piece.empty();
   }
 
-  // Skips the next `bytes`; false if the file ends before.
+  // Skips the next `bytes` bytes; false if the file ends earlier.
   absl::StatusOr<bool> Skip(size_t bytes) {
     while (bytes > 0) {
       SYSTOLE_ASSIGN_OR_RETURN(const bool more, Fill());
@@ -147,8 +148,8 @@ absl::Status ScanDeflate(const ByteSource& file, Compression compression, Restar
     uInt known = 0;
     window.fill(0);
     inflateGetDictionary(&stream, window.data(), &known);
-    // If fewer bytes of this member than a window have been decompressed, zeros fill the window's
-    // front.
+    // If less than a window of this member has been decompressed, zeros fill the front of the
+    // window.
     std::rotate(window.begin(), window.begin() + known, window.end());
     scan.Offer({.compressed_bit = inflater.position() * 8 - (stream.data_type & 7), .offset = done},
                absl::string_view(reinterpret_cast<const char*>(window.data()), window.size()));

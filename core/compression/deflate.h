@@ -1,4 +1,5 @@
-// Gzip and zlib streams (RFC 1950 to 1952): finds restart points and decompresses from one.
+// Gzip and zlib streams (RFC 1950 to 1952): finds restart points, and decompresses from a restart
+// point on.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_COMPRESSION_DEFLATE_H_

@@ -1,5 +1,6 @@
-// The points of a compressed file at which decompression can begin. There is a point near every
-// byte. A scan of the whole file finds the points, and another file keeps them.
+// The points of a compressed file at which decompression can begin. The points are close enough
+// that every byte can be reached from one of them by decompressing only a little. A scan of the
+// whole file finds the points, and a second file keeps them.
 //
 // Between two points lies a chunk, which is decompressed as a whole. Inside a deflate stream a
 // point needs its window: the 32 KiB that were decompressed before it.
@@ -30,7 +31,7 @@ inline constexpr size_t kMaxRestartPoints = 1 << 20;
 struct RestartPoint {
   uint64_t compressed_bit = 0;  // In the file. Inside a deflate stream it may lie within a byte.
   uint64_t offset = 0;          // The decompressed byte that comes next.
-  uint64_t window_hash = 0;     // XXH3-64 of the window; 0 without one.
+  uint64_t window_hash = 0;     // XXH3-64 of the window; 0 if there is none.
 
   bool operator==(const RestartPoint&) const = default;
 };
@@ -57,22 +58,24 @@ struct RestartPoints {
 // Gathers the points of one scan. Thread-compatible.
 class RestartScan {
  public:
-  // Takes the window of each point but the first, in order. Only deflate has windows.
+  // Called with the window of each point except the first, in order. Only deflate has windows.
   using WindowSink = absl::FunctionRef<absl::Status(absl::string_view window)>;
 
-  // Points are at least `spacing` decompressed bytes apart, and at most `max_chunk_bytes`.
+  // The distance between two points is at least `spacing` and at most `max_chunk_bytes`
+  // decompressed bytes.
   RestartScan(uint64_t spacing, uint64_t max_chunk_bytes, WindowSink windows)
       : spacing_(spacing), max_chunk_bytes_(max_chunk_bytes), windows_(windows) {
     found_.points.push_back({});
   }
 
   bool Wants(uint64_t offset) const { return offset - last().offset >= spacing_; }
-  // Offers a point and its window, if it has one. The point is kept only if bytes follow it.
+  // Offers a point, with its window or an empty `window`. The point is kept only if bytes follow
+  // it.
   // REQUIRES: Wants(point.offset).
   void Offer(const RestartPoint& point, absl::string_view window);
-  // Says that the file has at least `size_bytes` bytes, decompressed. Returns errors of the sink.
-  // ResourceExhausted if a chunk would become too large (it is one zstd frame, or one deflate
-  // block), or if there would be more than kMaxRestartPoints.
+  // Tells this object that the decompressed file has at least `size_bytes` bytes. Returns errors of
+  // the sink. ResourceExhausted if a chunk would become too large (it is one zstd frame, or one
+  // deflate block), or if there would be more than kMaxRestartPoints.
   absl::Status Reach(uint64_t size_bytes);
 
   RestartPoints Take() && { return std::move(found_); }

@@ -82,7 +82,7 @@ absl::StatusOr<size_t> DecompressZstd(absl::string_view compressed, absl::Span<c
   SYSTOLE_ASSIGN_OR_RETURN(const Context context, MakeContext());
   size_t done = 0;
   while (!compressed.empty() && done < out.size()) {
-    // Frame by frame, so that whole frames before a damaged one are not lost.
+    // Decompresses frame by frame, so that the frames before a damaged frame are not lost.
     const size_t frame = ZSTD_findFrameCompressedSize(compressed.data(), compressed.size());
     if (ZSTD_isError(frame) != 0) break;
     const size_t written = ZSTD_decompressDCtx(context.get(), out.data() + done, out.size() - done,

@@ -1,6 +1,6 @@
 // A first-in first-out queue of bounded length between threads.
 //
-//   Close()         no more items come. Queued items can still be popped; then Pop returns nullopt.
+//   Close()         no more items come. Pop still returns the queued items, and then nullopt.
 //   Cancel(status)  queued items are dropped; Push and Pop return `status` from now on.
 //
 // Thread-safe.
@@ -39,8 +39,8 @@ class BoundedQueue {
 
   // Waits for an item. nullopt once closed and drained; the Cancel() status after Cancel().
   absl::StatusOr<std::optional<T>> Pop() ABSL_LOCKS_EXCLUDED(mu_) {
-    // Cancel() destroys the items that it drops. So the only code of T that runs under the lock
-    // here is a move.
+    // Cancel() destroys the items that are dropped. So here the only code of T that runs under the
+    // lock is a move.
     MutexLock lock(mu_);
     while (!CanPop()) changed_.Wait(mu_);
     if (!cancelled_.ok()) return cancelled_;

@@ -55,7 +55,7 @@ absl::Status DescriptorPoller::Add(int fd, Handler handler, CallWhen when) {
 }
 
 void DescriptorPoller::Run() {
-  // Takes one event at a time, so that the kernel hands out ready descriptors in turn.
+  // Takes one event at a time, so that all ready descriptors get their turn.
   epoll_event event = {};
   while (true) {
     const int ready = ::epoll_wait(epoll_.get(), &event, 1, -1);

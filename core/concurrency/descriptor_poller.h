@@ -29,11 +29,11 @@ class DescriptorPoller {
   // Called when its descriptor is readable or the descriptor's peer is gone (CallWhen). Returns
   // true to go on watching. After false there is no further call. All handlers of a poller run on
   // its one thread, one at a time and without a lock held. So handlers need no lock against each
-  // other. Handlers must not wait. Descriptors take turns, so a busy one does not hold up the
+  // other. Handlers must not wait. Descriptors take turns, so a busy descriptor does not delay the
   // others.
   using Handler = std::function<bool()>;
 
-  // Starts the thread. ResourceExhausted or another code if the system refuses.
+  // Starts the thread. If the system refuses: ResourceExhausted or another code.
   static absl::StatusOr<std::unique_ptr<DescriptorPoller>> Create();
   // Waits for a running handler, and ends the thread. Other handlers may still be called before the
   // thread ends. Then destroys the remaining handlers on the caller's thread. Must not be called
@@ -46,7 +46,7 @@ class DescriptorPoller {
   // `handler` may come before Add() returns. After the last call the handler is destroyed, on the
   // poller's thread. `fd` must stay open until then, so let the handler own it. If Add() fails, it
   // destroys the handler without having called it. Call this on any thread, even from a handler.
-  // REQUIRES: `fd` is not watched already.
+  // REQUIRES: `fd` is not watched yet.
   absl::Status Add(int fd, Handler handler, CallWhen when = CallWhen::kReadable)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -1,4 +1,5 @@
-// A clock that never goes back. It is a value, so that a test can pass its own clock.
+// A clock that never goes back. The clock is a value that is passed along, so that a test can pass
+// its own clock.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_MONOTONIC_CLOCK_H_

@@ -5,7 +5,7 @@
 namespace systole {
 namespace {
 
-// Leaves the execution units to the other hardware thread of this core, if there is one.
+// Leaves the core's execution units to its other hardware thread, if there is one.
 void Relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

@@ -15,16 +15,16 @@ namespace systole {
 
 struct Pacer {
   MonotonicClock now = SteadyClock();
-  // Sleeps for about this long; it may be a little longer. Null: the machine's sleep.
+  // Sleeps for about the given time, perhaps a little longer. Null: the machine's sleep.
   std::function<void(absl::Duration)> sleep;
-  // The last stretch before the deadline, spent looking at the clock. A longer stretch allows for
-  // later wake-ups, but keeps a processor busy for longer in every wait.
+  // How long before the deadline the sleep ends and the spinning begins. With a larger value a
+  // wake-up may come later without harm, but every wait keeps a processor busy for longer.
   absl::Duration spin = absl::Microseconds(100);
 };
 
-// Waits until `deadline`, or not at all if it has passed. Returns the clock's time afterwards. If
-// that is past the deadline, the caller is late by the difference. To keep a rhythm without drift,
-// add the period to the previous deadline, not to the returned time.
+// Waits until `deadline`, or not at all if it has passed. Returns the clock's time at the end of
+// the wait. If this time is past the deadline, the caller is late by the difference. To keep a
+// rhythm without drift, add the period to the previous deadline, not to the returned time.
 absl::Duration PaceUntil(absl::Duration deadline, const Pacer& pacer);
 
 }  // namespace systole

@@ -20,8 +20,9 @@ absl::Duration QueueMeter::Begin(absl::Duration now) {
   const absl::Duration since = now - std::exchange(asked_, now);
   const std::optional<absl::Duration> before = std::exchange(queued_, times->queued);
   if (!before.has_value() || passed <= absl::ZeroDuration()) return absl::ZeroDuration();
-  // The kernel's number also counts queueing during work and in short breaks. So the queued time
-  // since the last question is spread evenly over the time since then.
+  // The kernel's number also counts queueing during work and in short breaks. So the time that the
+  // thread has queued since the last question to the kernel is spread evenly over the whole time
+  // since that question.
   const double part = absl::FDivDuration(times->queued - *before, std::max(since, passed));
   return passed * std::clamp(part, 0.0, 1.0);
 }

@@ -10,11 +10,12 @@ namespace {
 
 constexpr absl::Duration kAskEvery = absl::Milliseconds(2);
 
-// A read that waits for a disk takes longer than this. Most tasks of small records take less time.
+// A piece of work that takes less time counts as a piece without sleep. A read that waits for a
+// disk takes longer, and most tasks of small records take less time.
 constexpr absl::Duration kShortPiece = absl::Microseconds(20);
 
-// After this many short pieces, Begin() reads the thread's processor time again. The thread's work
-// between so many pieces takes about as long as one piece.
+// After this many short pieces, Begin() reads the thread's processor time again. All that the
+// thread does between so many pieces takes about as long as one piece.
 constexpr int kShortPieces = 16;
 
 // If a thread was off the processors for less than 1 / kNoticeable of the time, it counts as if it

@@ -1,5 +1,5 @@
-// How the kernel says that one thread spent its time. It shows whether the thread works, or waits
-// (mostly for storage).
+// How a thread has spent its time, according to the kernel. These times show whether the thread
+// works or waits (mostly for storage).
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_THREAD_TIMES_H_

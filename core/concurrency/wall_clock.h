@@ -1,5 +1,6 @@
-// The time of day. It may jump, so use it only to compare with dates that others wrote, and never
-// to order or measure events. It is a value, so that a test can pass its own clock.
+// The time of day. It may jump. So use it only to compare with dates that other programs wrote, and
+// never to order or measure events. The clock is a value that is passed along, so that a test can
+// pass its own clock.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_WALL_CLOCK_H_

@@ -77,8 +77,9 @@ void WorkerPool::Run() {
 
 namespace {
 
-// The caller and the tasks share this state. It may outlive the call of ParallelFor, because a task
-// may start after that call has returned. Such a task finds no index left, and returns.
+// The caller and the tasks share this state. The state may outlive the call of ParallelFor, because
+// a task may start after that call has returned. A task that starts so late finds no index left,
+// and returns.
 struct LoopState {
   explicit LoopState(int64_t n, absl::FunctionRef<void(int64_t)> body) : n(n), body(body) {}
 

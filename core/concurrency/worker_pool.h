@@ -1,4 +1,5 @@
-// A fixed number of threads that run tasks in the order they come, and a parallel loop on them.
+// A fixed number of threads that begin tasks in the order in which they were submitted, and a
+// parallel loop on these threads.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_WORKER_POOL_H_
@@ -21,9 +22,9 @@ namespace systole {
 
 class WorkerPool {
  public:
-  // Starts `threads` threads. REQUIRES: threads > 0. If the system gives fewer threads, the pool
-  // ends them and throws std::system_error. Use this constructor if each task needs a thread of its
-  // own, and the caller cannot do without these threads.
+  // Starts `threads` threads. REQUIRES: threads > 0. If the system gives fewer threads, the
+  // constructor ends these threads and throws std::system_error. Use this constructor if each task
+  // needs a thread of its own.
   explicit WorkerPool(int threads);
   // Starts `threads` threads, or fewer if the system does not give so many. Use Create() for tasks
   // that a single thread could run, too. ResourceExhausted if the system gives none. REQUIRES:
@@ -58,11 +59,11 @@ class WorkerPool {
 };
 
 // Runs body(0) .. body(n - 1), in any order, on the pool's threads and on the calling thread.
-// Returns when all are done. May be called from several threads at once, but not from inside a
-// task.
+// Returns when all calls of `body` have returned. May be called from several threads at once, but
+// not from inside a task.
 void ParallelFor(WorkerPool& pool, int64_t n, absl::FunctionRef<void(int64_t)> body);
 
-// As above, on `threads` threads. The calling thread is one of them. The others live until
+// As above, on `threads` threads. The calling thread is one of them. The other threads end before
 // ParallelFor returns. If the system gives fewer threads, ParallelFor uses those that it got,
 // perhaps only the calling thread. REQUIRES: threads > 0.
 void ParallelFor(int threads, int64_t n, absl::FunctionRef<void(int64_t)> body);

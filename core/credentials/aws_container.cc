@@ -23,8 +23,8 @@ constexpr char kFull[] = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
 constexpr char kTokenFile[] = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE";
 constexpr char kToken[] = "AWS_CONTAINER_AUTHORIZATION_TOKEN";
 
-// The servers of ECS and EKS may be asked without TLS: their addresses lead no further than this
-// machine's link.
+// Whether the request may go to `url`. The servers of ECS and EKS need no TLS, because packets to
+// their addresses do not leave this machine's network link.
 bool MayBeAsked(const HttpUrl& url) {
   return url.scheme == "https" || IsLoopbackHost(url.host) || url.host == "169.254.170.2" ||
          url.host == "169.254.170.23" || url.host == "[fd00:ec2::23]";

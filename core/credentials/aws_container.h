@@ -1,4 +1,4 @@
-// The AWS credentials of a container: ECS, or EKS with its agent.
+// The AWS credentials of a container that runs in ECS, or in EKS with EKS's agent.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_CREDENTIALS_AWS_CONTAINER_H_

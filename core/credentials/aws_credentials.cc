@@ -62,7 +62,8 @@ class AwsSource final : public AwsCredentialSource {
     return {.value = std::move(lease.value), .life = lease.life, .look_again = lease.look_again};
   }
 
-  // Goes through all places in the order of AWS's tools, each time: any of them may have changed.
+  // Goes through all places in the order of AWS's tools. Each call begins with the first place,
+  // because any place may have changed.
   absl::StatusOr<AwsLease> Renew(absl::Duration deadline) {
     servers_.SetDeadline(deadline);
     SYSTOLE_ASSIGN_OR_RETURN(const bool goes_unsigned,
@@ -82,8 +83,8 @@ class AwsSource final : public AwsCredentialSource {
     return AwsLease{.value = std::nullopt, .look_again = kLookAgain};
   }
 
-  // The credentials for the web identity that the environment or the profile gives. If there is no
-  // web identity, the profile's keys.
+  // The credentials for the web identity that the environment or the profile names. If neither
+  // names one, returns the profile's keys.
   absl::StatusOr<std::optional<AwsLease>> OfProfile(const AwsProfile& profile) {
     if (!profile.Get("role_arn").empty()) {
       const char* const key = FirstSetting(profile, {"source_profile", "credential_source"});

@@ -17,9 +17,9 @@ class AwsCredentialSource {
  public:
   virtual ~AwsCredentialSource() = default;
 
-  // The credentials to sign with now, renewed if they are about to end. Nullopt: this process has
-  // no credentials anywhere, so its requests go unsigned. May wait for the network, for at most
-  // `timeout`.
+  // The credentials to sign with now. They are renewed first if they expire soon. Nullopt: this
+  // process has no credentials anywhere, so its requests go unsigned. May wait for the network, for
+  // at most `timeout`.
   //   Unavailable         the server of credentials cannot be reached or fails; a retry may help.
   //   DeadlineExceeded    the server does not answer in time. The message names the server.
   //   PermissionDenied    the server refuses, or a file may not be read.
@@ -28,15 +28,16 @@ class AwsCredentialSource {
   //   DataLoss            an answer or a file is damaged.
   //   ResourceExhausted   an answer or a file is too large; no memory or thread.
   //   Cancelled           InterruptRequested(), or End() was called.
-  // Messages are for the person who runs the process: they name variables, files and servers, and
-  // what to do. They never hold a secret.
+  // Messages are for the person who runs the process. They name variables, files and servers, and
+  // say what to do. They never hold a secret.
   virtual absl::StatusOr<std::optional<AwsCredentials>> Get(absl::Duration timeout) = 0;
 
   // Call this after a server has refused a request that was signed by `used`, or a request without
-  // a signature (nullopt). The credentials may have expired early, or there may be credentials now.
-  // The next Get() looks for new ones, at most every ten seconds. For keys that cannot change
-  // before they expire, Get() looks only once. If Get() cannot get new credentials, it returns the
-  // error, and not the old value.
+  // a signature (nullopt). The credentials may have expired early. After a request without a
+  // signature, there may be credentials now. The next Get() looks for new credentials, at most
+  // every ten seconds. If the source of `used` cannot have other keys before these expire, Get()
+  // looks only once. If Get() cannot get new credentials, it returns the error, and not the old
+  // value.
   virtual void Refused(const std::optional<AwsCredentials>& used) = 0;
 
   // Ends the connections. Call it for a source that is never destroyed. See HttpClient::End().

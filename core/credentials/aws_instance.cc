@@ -20,7 +20,7 @@ constexpr char kInstance[] = "AWS credentials of this EC2 instance";
 constexpr char kInstanceRemedy[] =
     "check the instance's role, or set AWS_EC2_METADATA_DISABLED=true if it should have none";
 
-// Where the metadata service is, without a '/' at the end.
+// The address of the metadata service, without a '/' at the end.
 absl::StatusOr<std::string> InstanceServer(const CredentialSurroundings& surroundings,
                                            const char* variable) {
   const std::string named = surroundings.variable(variable);

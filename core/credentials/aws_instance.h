@@ -1,5 +1,5 @@
-// The AWS credentials of the EC2 instance that this process runs on, by its metadata service
-// (IMDSv2).
+// The AWS credentials of the EC2 instance that this process runs on. They come from the instance's
+// metadata service (IMDSv2).
 #ifndef SYSTOLE_CORE_CREDENTIALS_AWS_INSTANCE_H_
 #define SYSTOLE_CORE_CREDENTIALS_AWS_INSTANCE_H_
 
@@ -22,8 +22,8 @@ class AwsInstance {
         servers_(servers),
         looks_(surroundings, servers, "amazon", kEndpointVariable) {}
 
-  // Nullopt: this machine is not an EC2 instance, or the instance has no role. Any one of these
-  // signs is enough:
+  // Nullopt: this machine is not an EC2 instance, or the instance has no role. Each of these signs
+  // alone leads to nullopt:
   //   1. No connection is made within a second. At its start, a process tries several times
   //      (MetadataLooks).
   //   2. A service refuses, and it has never given credentials.

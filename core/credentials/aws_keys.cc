@@ -25,7 +25,7 @@ bool IsPart(absl::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isgraph(c); });
 }
 
-// People can choose the secret key on servers of other makers, so it may have blanks.
+// On servers of other makers, people can choose their secret key, so a secret key may have blanks.
 bool IsSecret(absl::string_view text) {
   return !text.empty() && text.size() <= kMaxPartBytes &&
          std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isprint(c); });

@@ -1,5 +1,5 @@
-// AWS's keys as people and services write them, checked. The HMAC keys of Cloud Storage have the
-// same form.
+// Reads and checks AWS's keys, which people write into files and variables, and services into
+// answers. The HMAC keys of Cloud Storage have the same form.
 //
 // Thread-safe: no state; AwsCredentials is a value.
 #ifndef SYSTOLE_CORE_CREDENTIALS_AWS_KEYS_H_
@@ -27,8 +27,8 @@ struct AwsCredentials {
 // "access key ID", .. Empty: all parts can be used.
 std::string MalformedPart(const AwsCredentials& keys);
 
-// The keys of one place, which `place` names in messages: "the environment". Nullopt if the place
-// has neither key. The other arguments are the names that the keys have there.
+// The keys of one place. `place` names the place in messages, such as "the environment". The other
+// arguments are the names that the keys have in this place. Nullopt if the place has neither key.
 //   FailedPrecondition   one key without the other, or a malformed part.
 absl::StatusOr<std::optional<AwsCredentials>> KeysOfPlace(AwsCredentials keys,
                                                           absl::string_view place,
@@ -42,7 +42,7 @@ absl::StatusOr<std::optional<AwsCredentials>> KeysOfPlace(AwsCredentials keys,
 //   ResourceExhausted  too many bytes.
 
 // Parses the JSON of an EC2 instance or of a container. If the JSON does not say when the
-// credentials expire, they are asked for again after five minutes.
+// credentials expire, new credentials are requested after five minutes.
 absl::StatusOr<CredentialLease<AwsCredentials>> ParseAwsJson(absl::string_view text,
                                                              absl::string_view source,
                                                              absl::Time now);

@@ -17,7 +17,7 @@
 namespace systole {
 namespace {
 
-// Settings that belong together. The settings of one file do not fit the settings of another file.
+// Settings that belong together: all of them must come from the same file.
 constexpr absl::string_view kKeys[] = {"aws_access_key_id", "aws_secret_access_key",
                                        "aws_session_token"};
 
@@ -56,9 +56,9 @@ absl::StatusOr<IniFile> ReadIni(const CredentialSurroundings& surroundings, cons
   return ParseIni(*text, path);
 }
 
-// The section of a profile in the configuration file: [profile NAME], with quotes or without. The
-// section of the default profile may also be [default]. But if there is [profile default],
-// [default] is ignored.
+// The section of a profile in the configuration file. Its header is [profile NAME], with or without
+// quotes. For the default profile the header may also be [default], which is ignored if there is
+// [profile default].
 const IniSection* SectionOf(const IniFile& file, absl::string_view name) {
   const IniSection* found = nullptr;
   for (const auto& [title, section] : file) {

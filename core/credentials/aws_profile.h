@@ -14,8 +14,9 @@ namespace systole {
 // Thread-compatible: a value.
 struct AwsProfile {
   std::string name;  // AWS_PROFILE, AWS_DEFAULT_PROFILE, or "default".
-  // The settings of both files together. If both files have a setting, the credentials file counts.
-  // If the credentials file has any of the keys, the keys in the configuration file do not count.
+  // The settings of both files together. If both files have the same setting, the value in the
+  // credentials file counts. If the credentials file has any of the keys, the keys in the
+  // configuration file do not count.
   IniSection settings;
 
   // The value of a setting; "" if there is none.
@@ -23,8 +24,9 @@ struct AwsProfile {
   // For messages: profile 'a' of ~/.aws/config or ~/.aws/credentials.
   std::string Shown() const;
 
-  // The section of the configuration file that `services` names; empty if there is none. The
-  // section has a key for each service. The settings of the services are not read.
+  // The section of services that the setting `services` names, in the configuration file; empty if
+  // there is none. The section has a key for each service. The settings under these keys are not
+  // read.
   IniSection services = {};
 
   std::string credentials_path = {};  // Empty: there is no home folder.

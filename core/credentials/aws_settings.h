@@ -12,15 +12,16 @@
 
 namespace systole {
 
-// AWS_REGION, AWS_DEFAULT_REGION, or `region` of the profile; "" if none of them names one. The
-// value is returned as it is written, so the caller must check it.
+// AWS_REGION, AWS_DEFAULT_REGION, or `region` of the profile; "" if none of them names a region.
+// The value is returned as it is written, so the caller must check it.
 //   FailedPrecondition, PermissionDenied, DataLoss, ResourceExhausted   the profile cannot be read.
 absl::StatusOr<std::string> AwsRegionOfEnvironment(const CredentialSurroundings& surroundings = {});
 
 // AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or `endpoint_url` of the profile; "" if none of them names
-// one, or if AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is "true". The value is returned as it is written,
-// so it may not be an address. Errors as for AwsRegionOfEnvironment(). FailedPrecondition also if
-// the profile has a section of services with S3.
+// an address, or if AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is "true". The value is returned as it is
+// written, and the caller must check whether it is an address. Errors as for
+// AwsRegionOfEnvironment(). FailedPrecondition also if the profile has a section of services with
+// S3.
 absl::StatusOr<std::string> S3EndpointOfEnvironment(
     const CredentialSurroundings& surroundings = {});
 
@@ -30,8 +31,9 @@ absl::StatusOr<std::string> StsEndpointOfEnvironment(
     const CredentialSurroundings& surroundings = {});
 
 // The domain of AWS's servers in a region. A server's name is SERVICE.REGION.DOMAIN.
-//   FailedPrecondition   a region whose domain is not known here, or one such as aws-global.
-//                        `endpoint_variable` names the variable to set then: "AWS_ENDPOINT_URL_S3".
+//   FailedPrecondition   the domain of the region is not known here, or the region has no servers,
+//                        as aws-global. The message says to set the variable `endpoint_variable`,
+//                        such as "AWS_ENDPOINT_URL_S3".
 absl::StatusOr<std::string> AwsDomainOfRegion(absl::string_view region,
                                               absl::string_view endpoint_variable);
 

@@ -41,7 +41,7 @@ absl::StatusOr<std::string> StsUrl(const CredentialSurroundings& surroundings) {
   }
   SYSTOLE_ASSIGN_OR_RETURN(const std::string region, AwsRegionOfEnvironment(surroundings));
   if (region.empty()) return "https://sts.amazonaws.com/";
-  // The region becomes a part of a host's name, so it may have no other characters.
+  // The region becomes a part of a host's name, so it may have only these characters.
   for (const char c : region) {
     if (!absl::ascii_islower(c) && !absl::ascii_isdigit(c) && c != '-') {
       return absl::FailedPreconditionError(
@@ -57,7 +57,8 @@ absl::StatusOr<std::string> StsUrl(const CredentialSurroundings& surroundings) {
 
 absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(
     const CredentialSurroundings& surroundings, const AwsProfile& profile) {
-  // Each of the three settings may come from the environment or the profile, as in AWS's tools.
+  // As in AWS's tools, each of the three settings may come from the environment or from the
+  // profile.
   const auto value = [&](const char* variable, absl::string_view setting) {
     const std::string of_environment = surroundings.variable(variable);
     return of_environment.empty() ? profile.Get(setting) : of_environment;

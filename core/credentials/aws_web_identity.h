@@ -31,9 +31,10 @@ struct WebIdentity {
 absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(
     const CredentialSurroundings& surroundings, const AwsProfile& profile);
 
-// Reads the token anew and exchanges it at STS of the region, or at the address of
-// StsEndpointOfEnvironment(). The token leaves this machine without encryption only if
-// AWS_ENDPOINT_URL_STS has an http address. Errors of AwsCredentialSource::Get().
+// Reads the token anew, sends it to STS, and returns the keys that STS gives for it. The address of
+// STS is that of StsEndpointOfEnvironment(), or else the one of the region. The token leaves this
+// machine without encryption only if AWS_ENDPOINT_URL_STS has an http address. Errors of
+// AwsCredentialSource::Get().
 absl::StatusOr<CredentialLease<AwsCredentials>> AssumeRole(
     const WebIdentity& identity, const CredentialSurroundings& surroundings,
     CredentialServers& servers);

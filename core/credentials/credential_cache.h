@@ -1,5 +1,6 @@
-// Keeps credentials and renews them in time. One thread asks for new credentials. The others use
-// the old ones while these are valid, and otherwise wait for the new ones.
+// Keeps credentials and renews them in time. One thread requests new credentials. Meanwhile the
+// other threads use the old credentials if these are still valid, and otherwise wait for the new
+// ones.
 #ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_CACHE_H_
 #define SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_CACHE_H_
 
@@ -28,13 +29,13 @@ struct CredentialLease {
   T value;
   // How long the value counts, from the moment when the renewal began. More than 0.
   absl::Duration life = absl::InfiniteDuration();
-  // A value that is still valid is renewed after this time, too, because its source may have
+  // A value is renewed after this time even if it is still valid, because its source may have
   // changed.
   absl::Duration look_again = absl::InfiniteDuration();
 };
 
-// How often files with keys are read again, and how often a process without credentials looks
-// whether there are some now.
+// How often files with keys are read again, and how often a process without credentials looks for
+// credentials again.
 inline constexpr absl::Duration kLookAgain = absl::Minutes(1);
 
 // The functions that CredentialCache takes from its surroundings. None may be null.
@@ -45,13 +46,13 @@ struct CacheSurroundings {
   // Like HttpClient::SleepWhile() and WakeSleepers().
   std::function<absl::Status(absl::FunctionRef<bool()> waits, absl::Duration time)> sleep_while;
   std::function<void()> wake;
-  // The server that is being asked for new credentials, for messages.
+  // For messages: the server from which new credentials are being requested.
   std::function<std::string()> asked;
 };
 
-// A value is renewed when the time that is left falls to this, or to a tenth of the value's life,
-// whichever is less. The renewal is then delayed by a random time, up to half of the time that is
-// left. So machines that began together do not renew together.
+// A value is renewed when its time that is left falls to kRenewBefore or to a tenth of the value's
+// life, whichever is less. The renewal is then delayed by a random time, up to half of the time
+// that is left. Because of this delay, machines that began together do not renew together.
 inline constexpr absl::Duration kRenewBefore = absl::Minutes(5);
 // The pause after a failed renewal, and the longest pause. The pause doubles with each failure.
 // Without a valid value the pause is shorter, because threads wait for the next attempt.
@@ -67,8 +68,8 @@ inline constexpr absl::Duration kBetweenRefusals = absl::Seconds(10);
 template <typename T>
 class CredentialCache {
  public:
-  // Asks the source, until `deadline` on the clock at most. Called by one thread at a time, without
-  // a lock.
+  // Requests a new value from the source, and gives up at `deadline`, a time of the clock. Called
+  // by one thread at a time, without a lock.
   using Renew = std::function<absl::StatusOr<CredentialLease<T>>(absl::Duration deadline)>;
 
   CredentialCache(CacheSurroundings surroundings, Renew renew)
@@ -76,9 +77,9 @@ class CredentialCache {
 
   // The value, renewed if necessary, within `timeout`. Returns the errors of the renewal,
   // DeadlineExceeded if the renewal takes too long, and Cancelled if this thread is interrupted.
-  // After an error, calls return this error until the pause is over. If the renewing thread is
-  // interrupted, or if its time is over and there is no value, its renewal has no outcome, and
-  // another thread asks again.
+  // After an error, calls return this error until the pause is over. A renewal has no outcome if
+  // its thread is interrupted, or if the time of its thread is over and there is no valid value.
+  // Then another thread starts a new renewal.
   absl::StatusOr<T> Get(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_) {
     const absl::Duration deadline = surroundings_.now() + timeout;
     while (true) {
@@ -108,10 +109,10 @@ class CredentialCache {
     }
   }
 
-  // A server has refused `used`. The value does not count until the next Get() has renewed it. Each
-  // value is renewed only once for this reason. If its source may change
-  // (CredentialLease::look_again), it is renewed after each refusal, but at most every
-  // kBetweenRefusals.
+  // A server has refused `used`. The value does not count until the next Get() has renewed it. If
+  // the source of the value may change (CredentialLease::look_again), the value is renewed after
+  // each refusal, but at most every kBetweenRefusals. Any other value is renewed only once because
+  // of a refusal.
   void Refused(const T& used) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     const absl::Duration now = surroundings_.now();
@@ -171,9 +172,9 @@ class CredentialCache {
     if (absl::IsCancelled(lease.status())) return lease.status();
     const absl::Duration now = surroundings_.now();
     const bool valid = IsUsable(now);
-    // The thread's time was over, which says nothing about the source either. If there is a value,
-    // the pause begins all the same. Without the pause, every thread would wait until its own time
-    // is over.
+    // The thread's time was over, which says nothing about the source either. If there is a valid
+    // value, the pause begins all the same. Without the pause, each thread in turn would try a
+    // renewal until its own time is over.
     if (!valid && now >= deadline) return lease.status();
     const absl::Duration pause =
         std::min((valid ? kPauseWithValue : kPauseWithoutValue) * (1 << std::min(failures_, 10)),
@@ -192,7 +193,7 @@ class CredentialCache {
 
   mutable Mutex mu_;
   bool renewing_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t renewals_ ABSL_GUARDED_BY(mu_) = 1;  // The renewal that runs, or the next one.
+  int64_t renewals_ ABSL_GUARDED_BY(mu_) = 1;  // The number of this or the next renewal.
   std::optional<T> value_ ABSL_GUARDED_BY(mu_);
   absl::Duration ends_ ABSL_GUARDED_BY(mu_);
   absl::Duration renew_at_ ABSL_GUARDED_BY(mu_);

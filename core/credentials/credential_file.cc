@@ -15,7 +15,7 @@ namespace systole {
 namespace {
 
 absl::Status Failed(int error, absl::string_view file) {
-  // A home folder may be /dev/null.
+  // A home folder may be /dev/null, and a path below it gives ENOTDIR.
   if (error == ENOTDIR) error = ENOENT;
   const absl::Status status = absl::ErrnoToStatus(error, absl::StrCat("cannot read ", file));
   if (absl::IsNotFound(status) || absl::IsPermissionDenied(status)) return status;

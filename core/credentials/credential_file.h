@@ -16,7 +16,7 @@ namespace systole {
 inline constexpr size_t kMaxTokenFileBytes = size_t{32} << 10;
 
 // The bytes of the regular file `path`. /dev/null counts as an empty file, because people name it
-// to say "none". `what` names the file in messages: "token file".
+// if they want no file. `what` names the file in messages: "token file".
 //   NotFound, PermissionDenied   as the system says.
 //   FailedPrecondition           it is not a regular file, but for example a folder or a FIFO.
 //   ResourceExhausted            it is larger than `max_bytes`, so it is another kind of file.

@@ -17,7 +17,7 @@ inline constexpr size_t kMaxJsonBytes = size_t{64} << 10;
 
 // Reads `text` as a message of proto/systole/v1/credentials.proto. `source` says in messages what
 // was read.
-//   DataLoss           not a JSON object, or its fields are of other types. The message does not
+//   DataLoss           not a JSON object, or its fields have wrong types. The message does not
 //                      quote the text, because it may be a secret.
 //   ResourceExhausted  more than kMaxJsonBytes.
 absl::Status ParseCredentialJson(absl::string_view text, absl::string_view source,

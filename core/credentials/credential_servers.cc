@@ -181,7 +181,8 @@ CacheSurroundings CredentialServers::ForCache() {
 }
 
 void CredentialServers::End() {
-  // Another thread may have held the lock at the fork.
+  // In a child of fork() the lock may be locked for ever: another thread may have held it at the
+  // fork.
   if (::getpid() != process_) return;
   MutexLock lock(mu_);
   ended_ = true;

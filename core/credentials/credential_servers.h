@@ -1,4 +1,4 @@
-// Asks the servers that give credentials, by a small HttpClient of its own.
+// Sends requests to the servers that give credentials, by a small HttpClient of its own.
 #ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SERVERS_H_
 #define SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SERVERS_H_
 
@@ -31,7 +31,7 @@ namespace systole {
 HttpRequest LinkRequest(const CredentialSurroundings& surroundings, std::string url,
                         std::string called);
 
-// A POST of a form to a service of the internet. Names and values are percent-encoded here.
+// A POST of a form to a service on the internet. Names and values are percent-encoded here.
 HttpRequest FormRequest(const CredentialSurroundings& surroundings, std::string url,
                         std::string called,
                         const std::vector<std::pair<std::string, std::string>>& fields);
@@ -44,17 +44,17 @@ absl::Status CheckSecretAddress(absl::string_view url);
 // client thread.
 class CredentialServers {
  public:
-  // HttpOptionsOfEnvironment() gets `first_ca_variable`, if the surroundings have no options for
-  // the client.
+  // If the surroundings have no options for the client, the options are those of
+  // HttpOptionsOfEnvironment(first_ca_variable).
   explicit CredentialServers(const CredentialSurroundings& surroundings,
                              const char* first_ca_variable = nullptr);
 
   // No request goes on after `deadline`, a time of the surroundings' clock. The deadline holds
-  // until another one is set.
+  // until this function is called again.
   void SetDeadline(absl::Duration deadline) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Sends the request once. Errors of HttpClient::Create() and Fetch(). DeadlineExceeded also after
-  // the deadline.
+  // Sends the request once. Errors of HttpClient::Create() and Fetch(). Also returns
+  // DeadlineExceeded if the deadline has passed.
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the body of an answer 2xx. Sends the request up to three times if the server fails.
@@ -65,9 +65,9 @@ class CredentialServers {
   // The error that Ask() returns for an answer that is not 2xx.
   static absl::Status Refusal(const HttpRequest& request, int status, absl::string_view remedy);
 
-  // Calls `ask`. As long as it returns an error IsNoServer(), calls it again, up to `times` calls
-  // in all. A machine's metadata service may start later than this process. Returns the last
-  // outcome.
+  // Calls `ask` until its result is not an IsNoServer() error, but at most `times` times. A
+  // machine's metadata service may start later than this process. Returns the result of the last
+  // call.
   absl::Status AskUntilSomebodyIsThere(int times, absl::FunctionRef<absl::Status()> ask);
 
   // For a CredentialCache: the given surroundings, with this client's sleep. The result must not
@@ -79,7 +79,7 @@ class CredentialServers {
 
  private:
   absl::StatusOr<HttpClient*> Client() ABSL_LOCKS_EXCLUDED(mu_);
-  // The time until the deadline. Records that `called` is being asked for.
+  // The time until the deadline. Records that `called` is being requested.
   absl::Duration TimeFor(const std::string& called) ABSL_LOCKS_EXCLUDED(mu_);
 
   const CredentialSurroundings surroundings_;  // `draw` is not null.

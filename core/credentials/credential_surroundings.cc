@@ -14,7 +14,7 @@
 namespace systole {
 namespace {
 
-// Makes the draws of core/credentials differ from draws for other purposes.
+// Makes the random numbers of core/credentials differ from random numbers for other purposes.
 constexpr uint32_t kPurpose = 0x6b657973;
 
 }  // namespace

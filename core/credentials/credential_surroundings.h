@@ -1,7 +1,8 @@
 // All that the search for credentials takes from the process and the machine. A test can replace
 // each part.
 //
-// Thread-compatible: a value. Its functions are called by many threads at a time, except `draw`.
+// Thread-compatible: a value. Many threads call its functions at a time; only `draw` is called by
+// one thread at a time.
 #ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SURROUNDINGS_H_
 #define SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SURROUNDINGS_H_
 
@@ -28,42 +29,43 @@ std::string FactOfMachine(const char* name);
 struct CredentialSurroundings {
   std::function<std::string(const char* name)> variable = &VariableOfProcess;
   std::function<std::string(const char* name)> machine_fact = &FactOfMachine;
-  // The options of the client that asks servers of credentials. Nullopt:
-  // HttpOptionsOfEnvironment(), at the first request.
+  // The options of the client that sends requests to servers of credentials. Nullopt:
+  // HttpOptionsOfEnvironment(), called at the first request.
   std::optional<HttpClientOptions> client = {};
   MonotonicClock now = SteadyClock();
-  // Used only to compare with the dates when credentials expire, and to date signatures.
+  // Used only to compare with the dates at which credentials expire, and to date signatures.
   WallClock time_of_day = SystemWallClock();
-  // Uniform in [0, 1), for waits. Null: each process draws other numbers. Called by one thread at a
-  // time.
+  // A random number, uniform in [0, 1), for the length of waits. Null: a generator whose numbers
+  // differ from process to process. Called by one thread at a time.
   std::function<double()> draw = {};
   // Timeouts for a server of this machine or of its network link (169.254.x.x). If there is no such
   // server, the process finds this out only after the first timeout.
   absl::Duration link_connect_timeout = absl::Seconds(1);
   absl::Duration link_timeout = absl::Seconds(5);
-  // first_looks: how often a process looks for such a server at its start, until it finds one. If
-  // IsMachineOfOther(), it looks once. link_pause: the time from the beginning of one look to the
-  // beginning of the next. There are several looks because Kubernetes may start a pod some seconds
-  // before its metadata server.
+  // first_looks: how many times, at most, a process looks for such a server at its start. It stops
+  // when it has found a server. If IsMachineOfOther(), it looks only once. link_pause: the time
+  // from the beginning of one look to the beginning of the next look. There are several looks
+  // because Kubernetes may start a pod some seconds before its metadata server.
   int first_looks = 3;
   absl::Duration link_pause = absl::Milliseconds(1500);
-  // The timeout of all attempts together for a server of the internet.
+  // The timeout of all attempts together for a server on the internet.
   absl::Duration service_timeout = absl::Minutes(1);
-  // Where a container's credentials are, for AWS_CONTAINER_CREDENTIALS_RELATIVE_URI.
+  // The server of a container's credentials, for the path in
+  // AWS_CONTAINER_CREDENTIALS_RELATIVE_URI.
   std::string container_server = "http://169.254.170.2";
   // Google's metadata server, if GCE_METADATA_HOST is not set.
   std::string google_metadata_host = "metadata.google.internal";
 };
 
-// `given`, with a function in `draw` even if `given` has none.
+// Returns `given`. If its `draw` is null, sets `draw` to a generator.
 CredentialSurroundings WithDraws(CredentialSurroundings given);
 
 // Whether the firmware says that a maker other than `maker` ("amazon", "google") made this machine.
-// False also if it says nothing.
+// False also if the firmware says nothing.
 bool IsMachineOfOther(const CredentialSurroundings& surroundings, absl::string_view maker);
 
-// Whether one of Systole's own variables is 1. FailedPrecondition if it is set to anything but 0 or
-// 1.
+// Whether `variable`, one of Systole's own variables, is 1. FailedPrecondition if it is set to
+// anything but 0 or 1.
 absl::StatusOr<bool> IsSwitchedOn(const CredentialSurroundings& surroundings, const char* variable);
 
 }  // namespace systole

@@ -37,8 +37,8 @@ class GoogleSource final : public GoogleTokenSource {
   void End() override { servers_.End(); }
 
  private:
-  // Goes through all places in the order of Google's tools, each time: any of them may have
-  // changed.
+  // Goes through all places in the order of Google's tools. Each call begins with the first place,
+  // because any place may have changed.
   absl::StatusOr<GoogleLease> Renew(absl::Duration deadline) {
     servers_.SetDeadline(deadline);
     SYSTOLE_ASSIGN_OR_RETURN(const bool goes_unsigned, IsSwitchedOn(surroundings_, kUnsigned));
@@ -60,7 +60,7 @@ class GoogleSource final : public GoogleTokenSource {
     return GoogleLease{.value = std::move(given->value), .life = given->life};
   }
 
-  // Where gcloud keeps the login of a person; empty if there is no home folder.
+  // The path of the file in which gcloud keeps a person's login; empty if there is no home folder.
   std::string LoginPath() const {
     std::string folder = surroundings_.variable("CLOUDSDK_CONFIG");
     if (folder.empty()) {

@@ -20,9 +20,9 @@ class GoogleTokenSource {
  public:
   virtual ~GoogleTokenSource() = default;
 
-  // The token for "authorization: Bearer ..", renewed if it is about to end. It is printable ASCII
-  // without blanks. Nullopt: this process has no token anywhere. Errors and messages as
-  // AwsCredentialSource::Get().
+  // The token for "authorization: Bearer ..". It is renewed first if it expires soon. It is
+  // printable ASCII without blanks. Nullopt: this process has no token anywhere. Errors and
+  // messages as AwsCredentialSource::Get().
   virtual absl::StatusOr<std::optional<std::string>> Get(absl::Duration timeout) = 0;
 
   // As AwsCredentialSource::Refused() and End().
@@ -30,8 +30,9 @@ class GoogleTokenSource {
   virtual void End() = 0;
 };
 
-// The HMAC keys that the environment has for Cloud Storage. They sign requests, and are used before
-// any token. They never expire. Nullopt: there are none, or SYSTOLE_GS_UNSIGNED is 1.
+// The HMAC keys that the environment has for Cloud Storage. They never expire. If there are such
+// keys, they sign the requests, and no token is used. Nullopt: there are none, or
+// SYSTOLE_GS_UNSIGNED is 1.
 //   FailedPrecondition   one key without the other, or a malformed variable.
 absl::StatusOr<std::optional<AwsCredentials>> GoogleHmacKeysOfEnvironment(
     const CredentialSurroundings& surroundings = {});

@@ -15,7 +15,7 @@ namespace systole {
 
 // Thread-compatible: a value.
 struct GoogleKey {
-  std::string token_uri;  // With https, or on this machine.
+  std::string token_uri;  // At https, or on this machine.
   // Of a service account; empty for a login.
   std::string client_email = {};
   std::string private_key = {};  // PEM.

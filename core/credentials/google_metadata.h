@@ -24,13 +24,13 @@ class GoogleMetadata {
         looks_(surroundings, servers, "google", kHostVariable) {}
 
   // Nullopt: there is no metadata server of Google, or the machine has no service account. Each of
-  // these signs shows that there is no server:
+  // these signs alone counts as "there is no server":
   //   1. No connection is made within a second. At its start, a process tries several times
   //      (MetadataLooks).
   //   2. The service that answers is not Google's.
   //   3. NO_GCE_CHECK is "true".
-  // Signs 1 and 2 are errors once the server has given a token, and if GCE_METADATA_HOST names the
-  // server. Errors of GoogleTokenSource::Get().
+  // Signs 1 and 2 are errors if the server has given a token before, or if GCE_METADATA_HOST names
+  // the server. Errors of GoogleTokenSource::Get().
   absl::StatusOr<std::optional<CredentialLease<std::string>>> Ask(GoogleAccess access);
 
  private:

@@ -14,11 +14,11 @@ namespace systole {
 
 // What a token may be used for.
 enum class GoogleAccess {
-  kRead,   // To read buckets, and no more.
+  kRead,   // Only to read buckets.
   kWrite,  // To read and to write objects of buckets.
 };
 
-// The scope of tokens.
+// The scope to request for a token.
 std::string GoogleScope(GoogleAccess access);
 
 // Reads the token from `text`, the answer of a server. Messages name the answer as `source`.

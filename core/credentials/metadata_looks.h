@@ -1,5 +1,6 @@
-// Decides how often a process looks for the machine's metadata service before it takes the machine
-// to have none. The rules are the same for every cloud, but each cloud has its own request.
+// Looks for the machine's metadata service, and decides after how many looks the machine counts as
+// one without this service. These rules are the same for every cloud. The request is each cloud's
+// own.
 #ifndef SYSTOLE_CORE_CREDENTIALS_METADATA_LOOKS_H_
 #define SYSTOLE_CORE_CREDENTIALS_METADATA_LOOKS_H_
 
@@ -34,7 +35,7 @@ class MetadataLooks {
   // the error is IsNoServer(), because the service may start later than this process. On a machine
   // of another maker, if the variable is not set, the first look does not repeat `ask`. If there
   // is no service, returns nullopt. But if the service gave a value before, or if `must_be_there`,
-  // returns the error IsNoServer() instead. Other errors of `ask` are returned, too.
+  // returns the IsNoServer() error instead. Other errors of `ask` are returned, too.
   Found Ask(bool must_be_there, absl::FunctionRef<Found()> ask) {
     std::optional<CredentialLease<Value>> given;
     const absl::Status outcome = servers_.AskUntilSomebodyIsThere(Times(), [&] {

@@ -19,8 +19,8 @@ namespace {
 // Without this, OpenSSL would ask on the terminal for the password of an encrypted key.
 int NoPassword(char*, int, int, void*) { return -1; }
 
-// OpenSSL keeps the reason of a failure with the thread. Without this function, a later failure in
-// TLS would report this reason.
+// OpenSSL keeps the reason of a failure in a queue of the thread. This function empties the queue.
+// Otherwise a later failure in TLS would report the old reason.
 template <typename T>
 T WithoutNotes(T result) {
   ERR_clear_error();
