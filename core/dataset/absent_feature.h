@@ -1,5 +1,5 @@
-// The error for a feature that no record of a dataset has. Probably its name is misspelt, or the
-// feed names the wrong dataset.
+// The error for a feature that no record of a dataset has. Probably the feature's name is misspelt,
+// or the feed names the wrong dataset.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_DATASET_ABSENT_FEATURE_H_
@@ -12,8 +12,9 @@
 
 namespace systole {
 
-// InvalidArgument. Names the dataset and `feature`, and the feature of a similar name in the
-// samples of the dataset and its members. If none is similar, lists some of their features.
+// InvalidArgument. The message names the dataset, `feature`, and a feature with a similar name from
+// the samples of the dataset and its members. If no name is similar, the message lists some
+// features of these samples.
 absl::Status NoRecordHas(const Dataset& dataset, const std::string& feature);
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// The kinds of damage for which examples are masked. Monitors count by these kinds, so they never
-// change. DamageLog::Entry says what exactly was wrong, and where.
+// The kinds of damage for which examples are masked. Monitors count by these kinds, so the kinds
+// never change. DamageLog::Entry says what exactly was wrong, and where.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_DATASET_DAMAGE_CAUSE_H_
@@ -15,7 +15,7 @@ enum class DamageCause : uint8_t {
   kChecksum,  // The record's bytes do not match their checksum.
   kRecord,    // There is no whole record, for example because a file was cut or a header is
               // damaged.
-  kTooLarge,  // The record is over a limit of size.
+  kTooLarge,  // The record is larger than a limit.
   kFormat,    // The record's bytes are not of its format, such as tf.train.Example.
   kFeature,   // A feature is missing, or has another type or another number of values.
   kImage,     // An image cannot be decoded or transformed.

@@ -1,4 +1,4 @@
-// The damaged records that feeds met: which records they are, and how many examples were masked.
+// The damaged records that feeds met, and the number of masked examples.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_DATASET_DAMAGE_LOG_H_
@@ -29,7 +29,7 @@ class DamageLog {
   };
   // The most entries that are kept. A badly damaged dataset must not fill the memory.
   static constexpr size_t kMaxEntries = 100;
-  // Most bytes of a cause; the rest is cut off.
+  // The most bytes of a cause that are kept; the rest is cut off.
   static constexpr size_t kMaxCauseBytes = 512;
 
   // Called once for each entry that is kept, on the thread that met the damage, without a lock.

@@ -24,7 +24,7 @@ uint64_t NextNumber() {
 }
 
 // Copies the first `num_bits` bits of `bits` to `all`, from bit `at` on. REQUIRES: `all` has room
-// for them, and its bits from `at` on are 0.
+// for the bits, and the bits of `all` from `at` on are 0.
 void AppendBits(absl::Span<const uint64_t> bits, int64_t num_bits, int64_t at,
                 std::vector<uint64_t>& all) {
   const auto shift = static_cast<unsigned>(at % 64);
@@ -85,7 +85,7 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Of(
   }
   auto dataset = absl::WrapUnique(new Dataset(std::move(name), std::move(shards), std::move(map)));
   dataset->records_per_shard_ = std::move(counts);
-  // num_records() is not 0 here. Records that are files may be empty.
+  // num_records() is not 0 here. A record may have 0 bytes if it is a file.
   for (const std::shared_ptr<const RecordSource>& shard : dataset->shards_) {
     dataset->far_bytes_ += shard->far_size();
   }

@@ -1,5 +1,5 @@
-// A named set of open shards of any format, or several sets of shards, joined or zipped. A Dataset
-// reads any record by its number.
+// A named set of shards of any format, or several sets of shards, joined or zipped. Reads any
+// record by its number.
 //
 // Thread-safe: immutable apart from the log of damage, which locks.
 #ifndef SYSTOLE_CORE_DATASET_DATASET_H_
@@ -44,11 +44,10 @@ class Dataset {
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
   // indexes. A shard that the index of its folder lists (known_shards.h) is opened when it is first
   // read. Image files are one shard (GroupShards()), and several threads look at the files.
-  // Compares the
-  // shards with `expected` and with the manifests beside them (manifest.h). Most errors name files
-  // by base name. Errors about patterns, image files and shards on servers have the names as they
-  // were given, and names of servers, but the ReasonForClients() of these errors has only base
-  // names.
+  // Compares the shards with `expected` and with the manifests beside the shards (manifest.h). Most
+  // errors name files by base name. Errors about patterns, image files and shards on servers have
+  // the names as they were given, and names of servers, but the ReasonForClients() of these errors
+  // has only base names.
   //   InvalidArgument  some files are images and others are not, the shards hold no record at all,
   //                    a file is not a shard (but an archive, for example), a manifest is
   //                    malformed, or a number in `expected` is negative.
@@ -63,8 +62,9 @@ class Dataset {
                                                        absl::Span<const std::string> patterns,
                                                        const ShardOptions& options = {},
                                                        const ExpectedContent& expected = {});
-  // Makes a dataset of shards that are open already. Compares them with nothing. If the storage
-  // fails (IsOutage) before the features of a record are known, returns its error.
+  // Makes a dataset of shards that are open already. Does not compare the shards with manifests or
+  // expected numbers. If the storage fails (IsOutage) before the features of a record are known,
+  // returns the storage's error.
   static absl::StatusOr<std::shared_ptr<Dataset>> Create(
       std::string name, std::vector<std::unique_ptr<const RecordSource>> shards);
   // Makes a dataset of the records of all `members`, one member after the other. The new dataset
@@ -75,8 +75,8 @@ class Dataset {
       std::vector<std::shared_ptr<const Dataset>> members);
   // Makes a dataset whose record i has the features of record i of each member (core/record/zip). A
   // member may be named twice, with other prefixes. Reads nothing: features() and sample() are put
-  // together from the members'. Damage that indexing found is looked up in the members. O(shards).
-  // REQUIRES: at least one member, none of them joined or zipped.
+  // together from those of the members. Damage that indexing found is taken from the members. Takes
+  // O(shards) time. REQUIRES: at least one member, none of them joined or zipped.
   //   InvalidArgument  the members have different numbers of records, features of one name (with
   //                    the field of the spec), or shards that change their kind too often
   //                    (kMaxZipSources).
@@ -98,7 +98,8 @@ class Dataset {
   absl::Span<const int64_t> records_per_shard() const { return records_per_shard_; }
   // The mean size of a stored record, framing included.
   int64_t mean_record_bytes() const { return mean_record_bytes_; }
-  // The stored bytes of all shards that can be read ahead (RecordSource::far_size()). 0: none can.
+  // The stored bytes of all shards that can be read ahead (RecordSource::far_size()). 0: no shard
+  // can be read ahead.
   uint64_t far_bytes() const { return far_bytes_; }
   // Hash of each shard's number of records and RecordSource::content_hash(), in order.
   uint64_t fingerprint() const { return fingerprint_; }
@@ -112,37 +113,38 @@ class Dataset {
   std::pair<const Dataset*, int64_t> MemberOf(int64_t record) const;
 
   // "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)", or "file 'rose/1.jpg', record ..".
-  // In a zip: the place in member `part`; nullopt: the places in all members.
+  // In a zip, the place in member `part`. If `part` is nullopt, the places in all members.
   std::string Where(int64_t record, std::optional<size_t> part = std::nullopt) const;
 
-  // The entry for record `index` of `shard`, which is record `record` of the dataset.
+  // The log entry for record `index` of `shard`. In the dataset this record has the number
+  // `record`.
   static DamageLog::Entry DamageAt(const RecordSource& shard, int64_t index, int64_t record,
                                    std::string cause, DamageCause kind = DamageCause::kRecord);
 
-  // Damaged records that indexing found. num_damaged_records() counts all of these. Each shard
-  // lists at most kMaxDamagedListed of its damaged records. DamagedRecords() returns the first
-  // `at_most` of the listed records.
+  // Damaged records that indexing found. num_damaged_records() counts all damaged records. Each
+  // shard lists at most kMaxDamagedListed of its damaged records. DamagedRecords() returns the
+  // first `at_most` of the listed records.
   int64_t num_damaged_records() const { return num_damaged_records_; }
   std::vector<DamageLog::Entry> DamagedRecords(size_t at_most) const;
 
-  // A note for a person: why the index of the shards' folder was not used, or could not be kept. A
-  // note is not an error. Empty: there is no note.
+  // A note for a person, which says why the index of the shards' folder was not used or could not
+  // be kept. A note is not an error. Empty: there is no note.
   const std::string& note() const { return note_; }
-  // Adds to the note. Do not call AddNote() once other threads have the dataset.
+  // Adds to the note. Do not call AddNote() when other threads already have the dataset.
   void AddNote(absl::string_view note);
 
-  // Notes columns of these features for conditions on records, where shards have none
-  // (DatasetColumns::Note()). Reads all records of the shards that lack a column. In a zip, notes
-  // each column in the member that has the feature. REQUIRES: not joined.
+  // Makes the columns of these features that shards do not have yet (DatasetColumns::Note()).
+  // Conditions on records use the columns. Reads all records of the shards that lack a column. In a
+  // zip, notes each column in the member that has the feature. REQUIRES: not joined.
   absl::StatusOr<NotedColumns> NoteColumns(const std::vector<std::string>& features,
                                            const NoteColumnsOptions& options = {}) const;
   // Keeps the columns of features that no record has (DatasetColumns::Keep()). REQUIRES: not joined
   // or zipped.
   void KeepColumns(const NotedColumns& noted) const { columns_->Keep(shards_, noted); }
-  // Which records meet the condition: bit i % 64 of word i / 64 for record i. `bytes` and `found`
-  // as in DatasetColumns::RecordsThatMeet(). If the dataset is joined, `found` gets the features
-  // that a record of any member has. Errors are those of DatasetColumns::RecordsThatMeet(), with
-  // the name of the dataset.
+  // The records that meet the condition: bit i % 64 of word i / 64 is set if record i meets it.
+  // `bytes` and `found` are those of DatasetColumns::RecordsThatMeet(). If the dataset is joined,
+  // `found` gets the features that a record of any member has. Errors are those of
+  // DatasetColumns::RecordsThatMeet(), with the name of the dataset.
   absl::StatusOr<std::vector<uint64_t>> RecordsThatMeet(const Condition& condition, int64_t bytes,
                                                         std::set<std::string>& found) const;
   // A number that no other dataset of this process has or had.
@@ -160,8 +162,8 @@ class Dataset {
 
   // The damage of this dataset that feeds met and noted with NoteDamage().
   DamageLog& damage() const { return damage_; }
-  // Notes that feeds mask `record`. The record's member notes it, too, under the record's number in
-  // that member. In a zip this is member `part`.
+  // Notes that feeds mask `record`. The member of the record (in a zip: member `part`) notes the
+  // damage, too, under the record's number in this member.
   void NoteDamage(int64_t record, std::string cause, DamageCause kind,
                   std::optional<size_t> part) const;
 

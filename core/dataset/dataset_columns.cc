@@ -20,7 +20,7 @@ std::string ShardText(const RecordSource& shard) {
 }
 
 // The error of reading a shard's column. Clients see this error. So it must not name the folder or
-// the server of the file, as `error` does.
+// the server of the file, which `error` names.
 absl::Status CannotRead(const RecordSource& shard, const absl::Status& error) {
   const bool may_pass =
       absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) || absl::IsCancelled(error);
@@ -46,9 +46,9 @@ bool IsLacking(const absl::Status& error) {
          absl::IsInvalidArgument(error);
 }
 
-// The facts of one feature that decide whether its values can be compared. Keeps only the facts of
-// the first shard with a value of each kind (bytes, float, int64, list of several values). So the
-// memory does not grow with the number of shards.
+// The facts of one feature that decide whether its values can be compared. For each kind of value
+// (bytes, float, int64, list of several values), only the facts of the first shard with such a
+// value are kept. So the memory does not grow with the number of shards.
 class DecidingFacts {
  public:
   void Add(size_t shard, const ColumnFacts& facts) {
@@ -74,7 +74,7 @@ class DecidingFacts {
   std::map<size_t, ColumnFacts> facts_;  // By shard.
 };
 
-// `features` as the option --columns of `systole index` takes them.
+// `features` as one text, in the form of the option --columns of `systole index`.
 std::string OptionText(const std::vector<std::string>& features) {
   return absl::StrJoin(features, ",", [](std::string* text, const std::string& feature) {
     absl::StrAppend(text, ForeignName(feature));
@@ -97,7 +97,8 @@ int DatasetColumns::ShardsAtOnce(Shards shards, size_t features) {
   constexpr int64_t kMostBytes = 256 << 20;
   int64_t most_records = 1;
   for (const auto& shard : shards) most_records = std::max(most_records, shard->num_records());
-  // Each column takes up to 12 bytes a record. The column that is read or written takes 24 more.
+  // Each column takes up to 12 bytes for each record. While a column is read or written, 24 more
+  // bytes for each record are needed.
   const int64_t bytes_per_record = 12 * (static_cast<int64_t>(features) + 2);
   return static_cast<int>(
       std::clamp<int64_t>(kMostBytes / bytes_per_record / most_records, 1, kShardsOpenedAtOnce));

@@ -1,5 +1,5 @@
-// The columns of a dataset's shards: makes and keeps them ("notes" them), and answers conditions
-// from them.
+// The columns of a dataset's shards. Makes and keeps columns, which is called "noting" them. Finds
+// in columns which records meet a condition.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_DATASET_DATASET_COLUMNS_H_
@@ -43,19 +43,19 @@ struct NotedColumns {
   };
   std::vector<Feature> features;  // Sorted by name.
   // Features that no record of the dataset has. Probably their names are misspelt. So no condition
-  // is answered from their columns before DatasetColumns::Keep() has kept these columns.
+  // can use their columns until DatasetColumns::Keep() has kept these columns.
   std::vector<std::string> absent;
   struct AbsentColumn {
     size_t shard = 0;
     std::shared_ptr<const Column> column;
   };
-  std::vector<AbsentColumn> absent_columns;  // The columns of `absent`, for all shards.
+  std::vector<AbsentColumn> absent_columns;  // Of all shards, for the features in `absent`.
   // Records that are damaged, or no examples. No condition selects them.
   int64_t damaged = 0;
   // Whether all columns are in files, except those of `absent`. If not, `note` says why.
   bool kept = true;
-  // For a person: why columns are not kept, and what damage was met. A note is not an error. Empty:
-  // there is no note.
+  // A note for a person, which says why columns are not kept, and what damage was met. A note is
+  // not an error. Empty: there is no note.
   std::string note;
 };
 
@@ -86,11 +86,11 @@ class DatasetColumns {
   // are done. Then the column is kept if another shard has the feature. Columns of
   // NotedColumns::absent are not kept.
   //
-  // Takes up to 256 MiB of memory for columns, or what the columns of one shard take, if that is
-  // more. The columns of a shard take 12 bytes for each record and column, and 24 more for each
-  // record. Besides these 256 MiB, each shard that is read takes up to kMostFarReadBytes. Columns
-  // that wait until all shards are done do not count in the 256 MiB, either. A waiting column takes
-  // a few bytes, or 4 for each record if its shard has damaged records.
+  // Takes up to 256 MiB of memory for columns, or the memory for the columns of one shard, if they
+  // take more. The columns of a shard take 12 bytes for each record and column, and 24 more bytes
+  // for each record. Besides these 256 MiB, each shard that is read takes up to kMostFarReadBytes.
+  // Columns that wait until all shards are done do not count in the 256 MiB, either. A waiting
+  // column takes a few bytes, or 4 bytes for each record if its shard has damaged records.
   //
   //   InvalidArgument  the errors of CheckColumnNames().
   // Also the errors of MakeColumns().
@@ -103,9 +103,9 @@ class DatasetColumns {
   void Keep(Shards shards, const NotedColumns& noted) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // For each shard, which of its records meet the condition (RecordsThatMeet()). Reads no record,
-  // only the files of columns, ShardsTestedAtOnce() shards at a time. Takes `bytes` of memory for
-  // columns, or what one shard takes, if that is more. Adds to `found` those features of the
-  // condition that at least one record has.
+  // only the files of columns, ShardsTestedAtOnce() shards at a time. Takes `bytes` bytes of memory
+  // for columns, or the memory for one shard, if one shard takes more. Adds to `found` those
+  // features of the condition that at least one record has.
   //   FailedPrecondition  a shard has no column of a feature. The message has the command that
   //                       makes the column.
   //   InvalidArgument     the errors of CheckComparable().
@@ -114,8 +114,8 @@ class DatasetColumns {
       Shards shards, const Condition& condition, int64_t bytes, std::set<std::string>& found) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // How many shards Note() reads at a time for so many features: as many as its memory bound
-  // allows, but at most kShardsOpenedAtOnce.
+  // How many shards Note() reads at a time if it makes columns of `features` features: as many as
+  // its memory bound allows, but at most kShardsOpenedAtOnce.
   static int ShardsAtOnce(Shards shards, size_t features);
 
  private:

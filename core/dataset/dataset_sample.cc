@@ -10,17 +10,17 @@
 namespace systole {
 namespace {
 
-// The most records that are tried until one can be described. With a larger number, a server with a
-// damaged or foreign dataset would start slowly.
+// The most records that are tried until a record can be described. With a larger number, a server
+// would start slowly if its dataset is damaged or has an unknown format.
 constexpr int64_t kMaxProbedRecords = 16;
-// How many records are looked at, spread over the dataset. Each costs a random read. The sample
-// ends earlier once its records have kMaxSpreadBytes or more.
+// How many more records are read, spread over the dataset. Each record costs a random read. Fewer
+// records are read if the sample's records reach kMaxSpreadBytes.
 constexpr int64_t kSpreadRecords = 8;
 constexpr size_t kMaxSpreadBytes = 32 << 20;
 // The most features whose sizes are kept, because a record may have any number of features.
 constexpr size_t kMaxFeatures = 1000;
 
-// The size noted for a bytes feature without exactly one value.
+// The size that is kept for a bytes feature that has no value or several values.
 constexpr int64_t kNoSize = -1;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The features of a few records of a dataset, and their sizes. These are enough to describe the
-// dataset, and to refuse a spec whose shapes do not fit these records.
+// The features of a few records of a dataset, and their sizes. They are enough to describe the
+// dataset, and to refuse a spec with shapes that do not fit the records.
 //
 // Thread-compatible: an immutable value.
 #ifndef SYSTOLE_CORE_DATASET_DATASET_SAMPLE_H_
@@ -42,7 +42,8 @@ class DatasetSample {
   static DatasetSample Take(int64_t num_records, ReadRecord read);
 
   // The sample of a zip: the features of all `members`, each name with the prefix of its member. If
-  // there are very many features, only the first ones are kept, as in ExampleView::FirstFeatures().
+  // there are very many features, only the first features are kept, as in
+  // ExampleView::FirstFeatures().
   struct Member {
     const DatasetSample* sample = nullptr;
     std::string prefix;
@@ -52,7 +53,7 @@ class DatasetSample {
   // Features of the first record that can be described; empty if there is none.
   const std::vector<FeatureDescription>& features() const { return features_; }
 
-  // Names of features, of all records that were looked at. Sorted, at most 1,000.
+  // The names of the features of all records that were read. Sorted, at most 1,000.
   std::vector<std::string> names() const;
 
   // The sizes of the feature `name` in the sample, in words: "1 or 3 values". Empty if `size` is
@@ -70,9 +71,10 @@ class DatasetSample {
   void LookAtImage(absl::string_view name, absl::string_view file);
 
   std::vector<FeatureDescription> features_;
-  // The sizes of each feature. kNoSize: a bytes feature without exactly one value.
+  // The sizes of each feature. kNoSize: in some record, the bytes feature has no value or several
+  // values.
   std::map<std::string, std::set<int64_t>, std::less<>> sizes_;
-  std::map<std::string, ImageSize, std::less<>> images_;  // By LargestImage()'s `name`.
+  std::map<std::string, ImageSize, std::less<>> images_;  // Keys as `name` in LargestImage().
 };
 
 }  // namespace systole

@@ -86,7 +86,7 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Zip(std::vector<ZippedMember> 
     samples.push_back({.sample = &member.sample(), .prefix = members[i].prefix});
     dataset->min_payload_bytes_ += member.min_payload_bytes();
     dataset->max_payload_bytes_ += member.max_payload_bytes();
-    // The bytes of a member that is named twice are fetched once.
+    // If a member is named twice, its bytes are fetched only once.
     const bool again = std::any_of(
         members.begin(), members.begin() + static_cast<ptrdiff_t>(i),
         [&](const ZippedMember& earlier) { return earlier.dataset == members[i].dataset; });
@@ -117,9 +117,9 @@ absl::StatusOr<NotedColumns> Dataset::NoteColumnsOfZip(const std::vector<std::st
                                                        const NoteColumnsOptions& options) const {
   const std::vector<FeaturesOfMember> members = FeaturesOfMembers(zipped_);
   NotedColumns all;
-  // The key is the first member with a dataset. So a dataset that is named twice is read once, and
-  // its damage counts once. The value has, for each feature of the dataset, the feature's names in
-  // the zip.
+  // The key is the number of the first member that has the dataset. So a dataset that is named
+  // twice is read once, and its damage counts once. For each feature of the dataset, the value has
+  // the feature's names in the zip.
   std::map<size_t, std::map<std::string, std::set<std::string>>> features_of;
   for (const std::string& feature : features) {
     const std::optional<ZipFeature> found = FindZipFeature(members, feature);

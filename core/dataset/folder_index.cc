@@ -19,11 +19,11 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kMagic = "systole-shards-1 ";
-// FolderIndexPath() adds ".idx".
+// The index's name without ".idx", which FolderIndexPath() adds.
 constexpr absl::string_view kIndexBase = "shards.manifest";
 constexpr size_t kMaxFormatBytes = 32;
-// A line has more bytes than this. So the bytes of a text, divided by this, bound the number of its
-// lines.
+// Each line has more than kMinLineBytes bytes. So a text has fewer lines than its size divided by
+// kMinLineBytes.
 constexpr size_t kMinLineBytes = 32;
 
 absl::Status Wrong(absl::string_view what) {
@@ -41,7 +41,8 @@ bool ConsumeNumbers(absl::string_view& text, ShardFacts& facts, size_t (&sizes)[
          ConsumeNumber(text, ' ', sizes[2]);
 }
 
-// Takes the first line off `text`. False if this line is malformed.
+// Parses the first line of `text` into `line`, and removes it from `text`. False if this line is
+// malformed.
 bool ConsumeLine(absl::string_view& text, FolderIndexLine& line) {
   constexpr size_t kMost[3] = {kMaxFormatBytes, kMaxIdentityBytes, kMaxShardNameBytes};
   size_t sizes[3] = {};

@@ -1,15 +1,16 @@
 // The text of shards.manifest.idx, the index of a folder of shards. For each shard the index has
-// the facts that a dataset must know before it reads a record (ShardFacts), and the state of the
-// file for which these facts are true.
+// the facts that a dataset needs before it reads a record (ShardFacts), and the state of the file
+// for which these facts are true.
 //   systole-shards-1 <shards> <XXH3-64 of all that follows, 16 hex>\n
-// and then a line for each shard, in the order of the bytes of their names:
+// and then a line for each shard. The lines are sorted by the bytes of the shards' names:
 //   <bytes> <records> <least payload> <most payload> <content hash, 16 hex> <sizes of the three
 //   texts> <texts>\n
-// The three texts have nothing between them. They are the format's name, the identity of the file
-// (StoredState), and the base name of the file.
+// The three texts follow each other without a separator. They are the format's name, the identity
+// of the file (StoredState), and the base name of the file.
 //
-// The name of the file ends like the names of other indexes, so the file does not count as a shard.
-// No shard's index has this name, because no shard is called "shards.manifest" (kManifestSuffix).
+// The name of the index file ends like the names of other indexes, so the file does not count as a
+// shard. No shard's own index has the same name, because no shard is called "shards.manifest"
+// (kManifestSuffix).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_DATASET_FOLDER_INDEX_H_
@@ -27,7 +28,7 @@
 
 namespace systole {
 
-// The most shards of a folder. A bucket's list may not have more names, either.
+// The most shards of a folder. It is also the most names that a bucket's list may have.
 inline constexpr size_t kMaxFolderShards = 1'000'000;
 // The most bytes of a line, without the shard's name.
 inline constexpr size_t kMaxFolderLineBytes = 512;

@@ -17,8 +17,8 @@
 namespace systole {
 namespace {
 
-// The most bytes that an index of the list's files may have. There is a bound because a server may
-// claim any size.
+// The most bytes that the index of the files in `list` may have. There is a bound because a server
+// may claim any size.
 uint64_t MostBytes(const FolderList& list) {
   uint64_t bytes = kMaxFolderLineBytes;
   for (const ListedFile& file : list.files) bytes += kMaxFolderLineBytes + file.name.size();

@@ -5,9 +5,9 @@
 //   ListShardStates() --> KnownShards::Read --> Find(file) --> DeferShard()
 //                                         \--> Keep(shards that were opened), for the next start
 //
-// Only folders that were listed as a whole have such an index. These are folders of buckets. In
-// other stores the state of each file takes a request of its own, so an index would not make a
-// start faster.
+// Only folders that were listed as a whole have an index of this kind. These are folders of
+// buckets. In other stores, getting the state of each file takes a request of its own, so an index
+// would not make a start faster.
 #ifndef SYSTOLE_CORE_DATASET_KNOWN_SHARDS_H_
 #define SYSTOLE_CORE_DATASET_KNOWN_SHARDS_H_
 
@@ -25,7 +25,7 @@
 
 namespace systole {
 
-// A folder with fewer shards in the list gets no index, because a start opens so few shards all
+// A folder with fewer shards in the list gets no index, because a start opens all of these shards
 // at the same time (kShardsOpenedAtOnce).
 inline constexpr size_t kLeastKnownShards = 16;
 
@@ -35,29 +35,29 @@ struct KnownShard {
   ShardFacts facts;
 };
 
-// Nullopt if nothing may be kept of the shard.
+// The facts of `shard`. Nullopt if its facts may not be kept.
 std::optional<KnownShard> KnownShardOf(const RecordSource& shard);
 
 // Thread-compatible.
 class KnownShards {
  public:
-  // Reads the indexes of the list's folders, which lie in these folders or in `index_dir`. note()
-  // says which index cannot be read. `list` must outlive this object.
+  // Reads the indexes of the list's folders. The indexes lie in these folders or in `index_dir`.
+  // note() says which index cannot be read. `list` must outlive this object.
   static KnownShards Read(const ShardList& list, const std::string& index_dir);
 
   // The facts of a file of the list. Null: the facts are not known, or belong to another state of
   // the file. Valid as long as this object.
   const ShardFacts* Find(const ListedFile& file) const;
 
-  // Writes a folder's index anew if this changes its lines, and if at least kLeastKnownShards of
-  // `shards` are in the folder. `shards` are all shards of the
-  // list that may be kept, in any order. Lines of other shards stay if their files are still there,
-  // because these lines belong to other globs over the same folder. Returns the first error of
-  // writing an index or of CheckMayKeep(), which names the index. After an error the indexes of the
-  // other folders are written, too.
+  // Writes the index of a folder anew if the index's lines change, and if at least
+  // kLeastKnownShards of `shards` are in the folder. `shards` are those shards of the list whose
+  // facts may be kept, in any order. A line of another shard stays if the shard's file is still
+  // there, because the line belongs to another glob over the same folder. Returns the first error
+  // of writing an index or of CheckMayKeep(), which names the index. After an error, the indexes of
+  // the other folders are still written.
   absl::Status Keep(absl::Span<const KnownShard> shards, bool write_index) const;
 
-  // For a person: why an index was not used. Empty: all indexes were used.
+  // A note for a person, which says why an index was not used. Empty: all indexes were used.
   const std::string& note() const { return note_; }
 
  private:

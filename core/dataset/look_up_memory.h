@@ -16,7 +16,7 @@ namespace systole {
 
 class LookUpMemory {
  public:
-  // All shares together are smaller than this, for any number of shares.
+  // All shares together are smaller than kBytes, for any number of shares.
   static constexpr int64_t kBytes = int64_t{256} << 20;
 
   class Share {
@@ -35,8 +35,8 @@ class LookUpMemory {
     const int64_t bytes_;
   };
 
-  // A quarter of what is left, until the share is destroyed. The first share has 64 MiB, the eighth
-  // has 8.5 MiB.
+  // Takes a quarter of the memory that is left. The memory comes back when the share is destroyed.
+  // The first share has 64 MiB, the eighth has 8.5 MiB.
   Share Take() ABSL_LOCKS_EXCLUDED(mu_);
   int64_t left_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -26,11 +26,11 @@ constexpr absl::string_view kTfdsInfoName = "dataset_info.json";
 // The template of names for a TFDS split without a template of its own.
 constexpr absl::string_view kTfdsTemplate = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
 
-// The most shards that a file may list. So many shards take some 100 MB of memory.
+// The most shards that a file may list. A list of kMaxListed shards takes some 100 MB of memory.
 constexpr size_t kMaxListed = 1'000'000;
-// The most bytes of a dataset_info.json. Most files of TFDS have less than 100 KB. Such a file has
-// some 20 bytes for each shard. For lists in lists, Protobuf's JSON parser may take 75 times as
-// much memory as the text.
+// The most bytes of a dataset_info.json. Most of these files have less than 100 KB. They have some
+// 20 bytes for each shard. For lists in lists, Protobuf's JSON parser may take 75 times as much
+// memory as the text.
 constexpr uint64_t kMaxTfdsInfoBytes = uint64_t{4} << 20;
 // The most bytes of a file's name on Linux.
 constexpr size_t kMaxNameBytes = 255;
@@ -74,8 +74,8 @@ absl::StatusOr<std::vector<ListedShard>> ParseShardManifest(absl::string_view te
   return listed;
 }
 
-// `number` with leading zeros, as TFDS writes it in names: with as many digits as `of` has, and at
-// least five.
+// `number` as TFDS writes it in names: with leading zeros, so that it has as many digits as `of`,
+// and at least five.
 std::string TfdsNumber(int number, int of) {
   const int digits = std::max<int>(5, static_cast<int>(absl::StrCat(of).size()));
   return absl::StrFormat("%0*d", digits, number);
@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<ListedShard>> ParseTfdsInfo(absl::string_view text,
     const v1::TfdsSplit& split = info.splits(s);
     const std::string name_template =
         split.filepath_template().empty() ? std::string(kTfdsTemplate) : split.filepath_template();
-    // A part longer than any file name is refused before names are made from it.
+    // If a part is longer than any file name, it is refused before names are made from it.
     for (const std::string* part : {&name_template, &info.name(), &split.name(), &format}) {
       if (part->size() > kMaxNameBytes) {
         return Wrong(source, absl::StrCat("splits[", s, "]"),
@@ -141,7 +141,7 @@ absl::StatusOr<std::vector<std::string>> ManifestNamesIn(const std::string& fold
   }
   SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(folder_part));
   absl::StatusOr<std::vector<std::string>> paths = store->ListFolder(folder_part);
-  // Shards named one by one can be opened in a folder that may not be listed.
+  // In a folder that may not be listed, shards can still be opened if they are named one by one.
   if (absl::IsPermissionDenied(paths.status())) return std::vector<std::string>();
   if (!paths.ok()) {
     // Clients see errors of folders of this machine.
@@ -162,8 +162,8 @@ absl::StatusOr<std::vector<std::string>> ManifestsIn(const std::string& folder_p
   return paths;
 }
 
-// `status` of the manifest `path`, for people. If the manifest is a file of this machine, clients
-// see the error, so it does not name the folder.
+// The error `status` of the manifest `path`, in a form for people. If the manifest is a file of
+// this machine, clients see the error, so it does not name the folder.
 absl::Status WithHelp(const absl::Status& status, const std::string& path) {
   return absl::Status(
       status.code(),
@@ -223,7 +223,8 @@ absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
                      return PatternTakes(pattern, path);
                    })) {
           const absl::Status state = StatStored(path).status();
-          // On a server, an error may be temporary, so it does not show whether the shard is there.
+          // If the shard is on a server, the error may be temporary. So it does not show whether
+          // the shard is there.
           if (!state.ok() && !absl::IsNotFound(state) && IsOnServer(path)) return state;
           if (!absl::IsNotFound(state)) continue;
           differences.push_back({.shard = shard.name,

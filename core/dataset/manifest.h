@@ -1,5 +1,5 @@
 // Compares the shards that were opened with the manifests beside them. A manifest says which shards
-// there are and how many records each has. Two kinds are read:
+// there are and how many records each shard has. Two kinds of manifest are read:
 //   *.manifest         a ShardManifest (proto/systole/v1/manifest.proto): `systole pack` writes one
 //   dataset_info.json  a file of TensorFlow Datasets, with the shard lengths of its splits
 //
@@ -35,7 +35,8 @@ struct ShardDifference {
   std::string text;      // 'shard "a" has 28 records .., "x.manifest" says ..'.
 };
 
-// The most differences that one call lists, so that a foreign file cannot fill the memory.
+// The most differences that one call lists. The limit is needed because a manifest from elsewhere
+// could otherwise fill the memory.
 inline constexpr size_t kMaxShardDifferences = 100;
 
 // Compares `opened`, the shards that ListShards(patterns) names, with the manifests in their
@@ -50,8 +51,9 @@ absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
     absl::Span<const std::string> patterns, absl::Span<const ShardCount> opened,
     absl::Span<const FolderList> listed = {});
 
-// OK if there is no difference. NotFound if the first difference is a missing shard, and DataLoss
-// if it is another one. The message has the first difference, how many there are, and what to do.
+// OK if there is no difference. NotFound if the first difference is a missing shard. DataLoss if
+// the first difference is of another kind. The message has the first difference, the number of
+// differences, and what to do.
 absl::Status CheckNoDifferences(absl::Span<const ShardDifference> differences);
 
 // The text of a manifest that lies in the folder of these shards.

@@ -31,20 +31,21 @@ absl::Status CannotList(const absl::Status& error) {
 }
 
 // The error of OpenShard() for an object on a server. `error` is for the person who named the
-// object. It may name the server, the address of a redirect, variables, or files of authorities.
+// object. It may name the server, the address of a redirect, variables, or files of certificate
+// authorities.
 absl::Status CannotOpen(const absl::Status& error, const std::string& path) {
   return WithLogAsReason(
       error, absl::StrCat("shard \"", ForeignName(NameForClients(path)), "\" cannot be opened"));
 }
 
 // The error of CompareWithManifests() if any shard is on a server. `error` may name the same things
-// as in CannotOpen().
+// as the error in CannotOpen().
 absl::Status CannotCompare(const absl::Status& error) {
   return WithLogAsReason(error, "a manifest beside its shards cannot be read");
 }
 
-// Clients see these errors too, and must not learn the server's folders. In a message the path is
-// either as it is, or in the form for showing.
+// `status` without the folder of `path`. Clients see these errors, too, and must not learn the
+// server's folders. A message has the path either unchanged, or in its form for messages.
 absl::Status WithoutFolder(const absl::Status& status, const std::string& path) {
   const std::string shown = ShownName(path);
   const absl::string_view base = BaseName(path);
@@ -54,7 +55,7 @@ absl::Status WithoutFolder(const absl::Status& status, const std::string& path) 
                           {{path, base}, {shown, base}, {ForeignText(shown), ForeignText(base)}}));
 }
 
-// `what` is "records" or "bytes", and `seen` is how many of them the dataset has.
+// `what` is "records" or "bytes". `seen` is the dataset's number of records or bytes.
 absl::Status CheckExpected(absl::string_view name, absl::string_view what, int64_t seen,
                            int64_t wanted) {
   if (wanted < 0) {
@@ -72,7 +73,7 @@ void ForEachFile(int64_t count, absl::FunctionRef<void(int64_t i)> work) {
   ParallelFor(kShardsOpenedAtOnce, count, work);
 }
 
-// Writes the facts of the shards for the next start. If they cannot be kept, `note` says why.
+// Writes the facts of the shards for the next start. If the facts cannot be kept, `note` says why.
 void KeepFacts(const KnownShards& known, const OpenedShards& shards, bool write_index,
                std::string& note) {
   std::vector<KnownShard> facts;
@@ -109,8 +110,8 @@ absl::StatusOr<OpenedShards> OpenShards(absl::string_view name,
   ShardOptions sharing = options;
   if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
   if (sharing.for_each == nullptr) sharing.for_each = ForEachFile;
-  // A group is opened here. Shards that are single files may be opened later, when the list no
-  // longer exists.
+  // A group is opened in this function. Shards that are single files may be opened later, when the
+  // list no longer exists.
   if (!are_files) {
     sharing.listed_state = [&list](absl::string_view file) { return list->StateOf(file); };
   }
@@ -141,7 +142,7 @@ absl::StatusOr<OpenedShards> OpenShards(absl::string_view name,
     // This comes before the comparison with manifests, which would report a file of another kind
     // as a cut shard.
     SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
-    // Manifests list files of records.
+    // Manifests list files of records, and no groups.
     if (!files[opened_shards++].is_group()) {
       opened.push_back({std::string(shard->path()), shard->num_records(), shard->file_bytes()});
     }

@@ -17,7 +17,8 @@
 
 namespace systole {
 
-// The content a dataset should have, so that a lost shard or record is noticed.
+// The content that a dataset should have. A comparison with it shows whether a shard or record is
+// lost.
 struct ExpectedContent {
   // Records of all shards together. 0: any number.
   int64_t records = 0;

@@ -1,6 +1,6 @@
-// The lists of records by condition that feeds use now. Feeds with the same condition share a list.
-// A list takes a bit for each record, and lives as long as a feed uses it. The number of lists is
-// limited, because peers decide which conditions there are.
+// For each condition that feeds use now, the list of the records that meet it. Feeds with the same
+// condition share a list. A list takes a bit for each record, and is freed when no feed uses it any
+// more. The number of lists is limited, because peers choose the conditions.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_DATASET_RECORD_LISTS_H_
@@ -27,16 +27,17 @@ class RecordLists {
   // The most lists in use at once.
   static constexpr size_t kMost = 64;
 
-  // `make_room` is called without a lock when there is no place for a list. It forgets feeds that
-  // nobody uses any more, which frees their lists, and returns whether it forgot any. It must be
-  // valid during each call of Find().
+  // `make_room` is called without a lock when there is no place for a list. `make_room` forgets
+  // feeds that nobody uses any more, which frees their lists. It returns whether it forgot any
+  // feed. It must be valid during each call of Find().
   explicit RecordLists(std::function<bool()> make_room = nullptr)
       : make_room_(std::move(make_room)) {}
 
   // The list of `key`. If no feed uses the list, `make` makes it, and the list counts for `peer`
   // until it is freed. If two threads make the list at the same time, one of the two lists is kept.
-  // A peer gets a place only while its lists are fewer than the places that are left. So the first
-  // peer gets half of the places, the next peer half of the places that are left, and so on.
+  // A peer gets a place only while it has fewer lists than places are left. So the first peer gets
+  // at most half of the places, the next peer at most half of the places that are then left, and so
+  // on.
   //   ResourceExhausted  kMost lists are in use, or the peer has no place left. The message says
   //                      what to do.
   // Also the errors of `make`.
@@ -44,7 +45,7 @@ class RecordLists {
       const std::string& key, const std::string& peer,
       absl::FunctionRef<absl::StatusOr<RecordList>()> make) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The memory that is shared by the calls of `make`.
+  // The memory that calls of `make` share.
   LookUpMemory& memory() { return memory_; }
 
   // The number of lists in use.
@@ -59,7 +60,8 @@ class RecordLists {
     bool in_use() const { return in_making || !list.expired(); }
   };
 
-  // The list of `key` if a feed uses it. Null: there is no such list yet, but it has a place now.
+  // The list of `key` if a feed uses it. Null: there is no list for the key yet, but a place for it
+  // was taken.
   absl::StatusOr<std::shared_ptr<const RecordList>> TakePlace(const std::string& key,
                                                               const std::string& peer)
       ABSL_LOCKS_EXCLUDED(mu_);

@@ -18,14 +18,15 @@ using Key = std::vector<std::pair<uint64_t, std::string>>;
 // Holds only zips that are in use, and zips that have become unused since the last call of Add().
 class Zips {
  public:
-  // Null: no such zip is in use.
+  // Null: no zip with this key is in use.
   std::shared_ptr<const Dataset> Find(const Key& key) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     const auto found = zips_.find(key);
     return found == zips_.end() ? nullptr : found->second.lock();
   }
 
-  // Returns the zip that the key has from now on: `made`, or the zip that another thread added.
+  // Returns the zip that belongs to the key from now on: `made`, or a zip that another thread has
+  // added before.
   std::shared_ptr<const Dataset> Add(Key key, std::shared_ptr<const Dataset> made)
       ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
@@ -44,7 +45,7 @@ class Zips {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Dataset>> SharedZip(std::vector<ZippedMember> members) {
-  // Never destroyed, because threads may still use it when the process ends.
+  // Never destroyed, because threads may still use the table when the process ends.
   static auto* const zips = new Zips();
   Key key;
   for (const auto& [dataset, prefix] : members) key.emplace_back(dataset->number(), prefix);

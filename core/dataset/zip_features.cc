@@ -16,7 +16,7 @@ std::string MemberName(absl::Span<const FeaturesOfMember> members, size_t i) {
   return absl::StrCat("zip[", i, "] ('", ForeignName(members[i].dataset), "')");
 }
 
-// `condition` with names of features as the member has them.
+// `condition` with each feature's name as it is in the member.
 Condition WithoutPrefix(Condition condition, size_t prefix_bytes) {
   if (!condition.feature.empty()) condition.feature.erase(0, prefix_bytes);
   for (Condition& part : condition.parts) part = WithoutPrefix(std::move(part), prefix_bytes);

@@ -37,16 +37,18 @@ struct ZipFeature {
   size_t member = 0;
   absl::string_view name;  // In the member's records.
 };
-// The feature that is named `name` in the zip. If no member's first record has the feature, returns
-// it as a feature of the member whose prefix `name` begins with. If `name` begins with the prefixes
-// of several members, the longest prefix counts. Nullopt: `name` begins with no member's prefix.
+// The feature that is named `name` in the zip. If no member's first record has the feature, the
+// feature counts as one of the member whose prefix `name` begins with. If `name` begins with the
+// prefixes of several members, the longest prefix counts. Nullopt: `name` begins with no member's
+// prefix.
 std::optional<ZipFeature> FindZipFeature(absl::Span<const FeaturesOfMember> members,
                                          absl::string_view name);
 
 // Which records of a zip meet the condition, as bits (RecordsThatMeet() in core/column). `ask`
-// answers conditions on features of one member, with the names that the features have in that
-// member. The answers of several members are put together. So a record that one member cannot read
-// still meets an `any` if a feature of another member meets a part of it.
+// returns the records that meet a condition on features of one member. In this condition, features
+// have the names that they have in the member. The results of several members are put together. So
+// a record that one member cannot read still meets an `any` if a feature of another member meets a
+// part of it.
 //   FailedPrecondition  no member has such a feature.
 // Also the errors of `ask`.
 using AskMember = absl::FunctionRef<absl::StatusOr<std::vector<uint64_t>>(

@@ -14,7 +14,7 @@ class OwnedFd {
  public:
   // Owns no descriptor.
   OwnedFd() = default;
-  // Takes over `fd`. A negative number, as a failed system call returns, means no descriptor.
+  // Takes over `fd`. A negative number, which a failed system call returns, means no descriptor.
   explicit OwnedFd(int fd) : fd_(fd) {}
   OwnedFd(OwnedFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   OwnedFd& operator=(OwnedFd&& other) noexcept {

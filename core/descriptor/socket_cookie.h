@@ -1,4 +1,4 @@
-// Distinguishes a socket from a later one with the same descriptor number.
+// Distinguishes a socket from a later socket with the same descriptor number.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_DESCRIPTOR_SOCKET_COOKIE_H_
