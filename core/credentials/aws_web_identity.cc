@@ -33,8 +33,9 @@ absl::StatusOr<std::string> StsUrl(const CredentialSurroundings& surroundings) {
     if (const absl::Status safe = CheckSecretAddress(endpoint);
         !safe.ok() && surroundings.variable(kEndpoint).empty()) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "AWS_ENDPOINT_URL or the profile's endpoint_url, where a web identity would be shown, ",
-          safe.message(), "; if it is meant for buckets alone, set ", kEndpoint,
+          "AWS_ENDPOINT_URL or the profile's endpoint_url, to which the web identity's token would "
+          "be sent, ",
+          safe.message(), "; if this address is meant only for buckets, set ", kEndpoint,
           " to the address of STS"));
     }
     return url->Text();

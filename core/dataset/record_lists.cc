@@ -30,8 +30,9 @@ absl::StatusOr<std::shared_ptr<const RecordList>> RecordLists::TakePlace(const s
   return absl::ResourceExhaustedError(absl::StrCat(
       "of the ", kMost, " lists of records by condition (where) that feeds may use at once, ", left,
       " are left, and ", own,
-      " of those in use are yours; a peer may use only as many as are left. End a feed whose "
-      "condition no other feed has, or use one condition in several feeds: they share its list"));
+      " of those in use are yours; a peer gets another list only while it has fewer lists than are "
+      "left. End a feed whose condition no other feed has, or use the same condition in several "
+      "feeds, which then share a list"));
 }
 
 absl::StatusOr<std::shared_ptr<const RecordList>> RecordLists::Find(
