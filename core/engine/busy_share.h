@@ -1,5 +1,5 @@
-// How busy threads were lately: the part of the threads that worked, averaged over time. The weight
-// of a moment falls to 1/e within kBusyMemory.
+// How busy threads were lately: the part of the threads that worked, averaged over time. A moment
+// that is kBusyMemory older than another one counts 1/e as much.
 //
 // Reads no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_BUSY_SHARE_H_
@@ -16,7 +16,7 @@ inline constexpr absl::Duration kBusyMemory = absl::Seconds(10);
 
 class BusyShare {
  public:
-  // From `now` on, `part` of the threads works, 0 to 1. Time never goes back.
+  // From `now` on, this part of the threads works: 0 for none, 1 for all. `now` never goes back.
   void Set(double part, absl::Duration now) {
     average_ = At(now);
     part_ = part;
@@ -31,7 +31,7 @@ class BusyShare {
 
  private:
   double average_ = 0;  // The average at since_.
-  double part_ = 0;     // The part of the threads that works since then.
+  double part_ = 0;     // The part of the threads that has worked since since_.
   absl::Duration since_ = absl::ZeroDuration();
 };
 

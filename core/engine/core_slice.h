@@ -36,7 +36,7 @@ class CoreSlice {
 
   int64_t step() const { return step_; }
   int core() const { return core_; }
-  // How long the slice's stages took until its delivery, for the stream that delivered it.
+  // How long each stage of this slice took, as the stream that delivered the slice saw it.
   const StageTimes& stages() const { return stages_; }
   const SliceLayout& layout() const { return plan_->layout(); }
   const uint8_t* data() const { return buffer_.data(); }

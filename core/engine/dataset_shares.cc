@@ -10,13 +10,13 @@
 namespace systole {
 namespace {
 
-// For each thread that should run there are kMaxThreadsFactor threads. kThreadsFactor of them may
-// work for one dataset.
+// An engine has kMaxThreadsFactor times as many threads as should run. At most kThreadsFactor times
+// as many as should run may work for one dataset.
 constexpr int kMaxThreadsFactor = 7;
 constexpr int kThreadsFactor = 4;
 
-// All slices with a hanging read together hold at most 1 / kHungBudgetParts of the memory budget.
-// The slices of one dataset hold at most 1 / kMinHungParts of that part.
+// The slices whose reads hang hold together at most 1 / kHungBudgetParts of the memory budget. Such
+// slices of one dataset hold at most 1 / kMinHungParts of this part of the budget.
 constexpr int64_t kMinHungParts = 2;
 constexpr int64_t kHungBudgetParts = 2;
 
@@ -35,8 +35,8 @@ std::vector<const Dataset*> DatasetsOf(const FeedPlan& plan) {
   return datasets;
 }
 
-// The dataset whose read hangs. If the task reads a zip, and it is not known which member's read
-// hangs, all datasets of the plan.
+// The dataset whose read hangs. If the task reads a zip and the member is not known, returns all
+// datasets of the plan.
 std::vector<const Dataset*> HungDatasets(const HungTask& task) {
   const Dataset& dataset = task.plan->dataset();
   if (dataset.zipped().empty()) return {dataset.MemberOf(task.record).first};
@@ -54,8 +54,8 @@ std::optional<absl::Status> DatasetShares::Verdict::Of(const FeedPlan& plan) con
   for (const Dataset* const dataset : DatasetsOf(plan)) {
     const auto found = blocked_.find(dataset);
     if (found == blocked_.end()) continue;
-    // With an error the stream fails, and with OK it waits. If one dataset has an error and another
-    // has OK, the error counts.
+    // An error makes the stream fail, OK makes it wait. If one dataset has an error and another has
+    // OK, the error counts.
     if (!verdict.has_value() || verdict->ok()) verdict = found->second;
   }
   return verdict;
@@ -88,8 +88,8 @@ DatasetShares::Verdict DatasetShares::Judge(absl::Span<const HungTask> hung,
   std::map<const Dataset*, Hung> hung_of;
   std::map<const Dataset*, int> threads_of = threads_of_;
   for (const HungTask& task : hung) {
-    // Count() has counted the task for all datasets of its plan. Its hanging read shows for which
-    // of them it works.
+    // Count() has counted the task for all datasets of its plan. Here the task counts only for the
+    // dataset whose read hangs.
     for (const Dataset* const dataset : DatasetsOf(*task.plan)) --threads_of[dataset];
     for (const Dataset* const hangs : HungDatasets(task)) {
       ++threads_of[hangs];

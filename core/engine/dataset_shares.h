@@ -1,8 +1,8 @@
 // Bounds how much of an engine one dataset may hold. So if the storage of a dataset hangs, feeds of
-// other datasets go on. A dataset gets four sevenths of the threads that do not hang for other
-// datasets. The slices of a dataset whose reads hang get at most a quarter of the memory budget.
-// The share of the threads is the same whether the dataset hangs or not, because a read that hangs
-// looks like a slow read during its first second.
+// other datasets go on. Threads that hang for other datasets are subtracted first. A dataset may
+// have four sevenths of the threads that are left. If reads of a dataset hang, their slices get at
+// most a quarter of the memory budget. The limit on threads holds for all datasets, not only for
+// those that hang, because a read that hangs looks like a slow read during its first second.
 //
 // Counts tasks; has no thread and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_
@@ -21,15 +21,15 @@
 
 namespace systole {
 
-// The number of threads that an engine makes so that about `threads` can run while others hang:
-// 7 * `threads`. One dataset may have 4 * `threads` of these.
+// The number of threads that an engine makes: 7 * `threads`. Then about `threads` of them can run
+// while others hang. One dataset may have 4 * `threads` of them.
 int MaxThreadsFor(int threads);
 
 // A task whose read hangs.
 struct HungTask {
   const FeedPlan* plan = nullptr;
   int64_t record = 0;  // The record that the task reads, or an earlier record.
-  // In a zip, the member whose record is read. Nullopt: the member is not known.
+  // In a zip, the member whose record is read. Nullopt: no zip, or the member is not known.
   std::optional<size_t> part = std::nullopt;
   int64_t cost_bytes = 0;  // The cost of the task's slice.
   bool timed_out = false;  // Whether the task's step has failed because the read hangs.
@@ -46,7 +46,7 @@ class DatasetShares {
   bool Begin(const FeedPlan& plan) { return Count(plan, 1); }
   bool End(const FeedPlan& plan) { return Count(plan, -1); }
 
-  // Says which streams wait or fail, until the tasks change.
+  // Says which streams wait or fail. A verdict holds until the tasks change.
   class Verdict {
    public:
     explicit Verdict(std::map<const Dataset*, absl::Status> blocked)

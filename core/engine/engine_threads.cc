@@ -11,7 +11,7 @@
 namespace systole {
 namespace {
 
-// After this much CPU time a thread asks again which stream has the next turn.
+// A thread's turn ends after this much CPU time. The scheduler then chooses a stream again.
 constexpr absl::Duration kTurn = absl::Milliseconds(50);
 
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
@@ -64,8 +64,8 @@ absl::Status EngineThreads::Add(const StreamPtr& stream) {
   {
     MutexLock lock(mu_);
     SYSTOLE_RETURN_IF_ERROR(scheduler_.Add(stream));
-    // BlockDatasets() comes before Wake(). If the dataset's storage hangs already, a thread that
-    // takes a task of the stream would hang, too.
+    // BlockDatasets() comes before Wake(). Otherwise, if the storage of the new stream hangs
+    // already, a thread could take a task of the stream and hang, too.
     answers = BlockDatasets();
     if (stream->reads_ahead() && reads_ == nullptr) {
       reads_ = std::make_unique<ReadAhead>(read_options_, static_cast<ReadAhead::Engine&>(*this));
@@ -263,8 +263,8 @@ StepScheduler::Work EngineThreads::Take(int index) {
     if (std::exchange(watch_sleeps_, false)) watch_wakes_.Signal();
   }
   if (work.more) Wake();
-  // If padding was taken, the next slice may be begun now. If there was no work, slices that are
-  // being read may have given memory back.
+  // If padding was taken, the next slice may be begun now. If there was no work, slices that were
+  // being read may have been given back, which makes room.
   WakeReads();
   return work;
 }

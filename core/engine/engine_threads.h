@@ -1,5 +1,5 @@
 // The threads of a StepEngine, and the lock around its scheduler. Decides which threads work and
-// which wait, and tells consumers what they wait for.
+// which wait, and gives consumers the slices that they wait for.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_ENGINE_ENGINE_THREADS_H_
@@ -65,7 +65,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   double busy() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // These two are called by reads_.
+  // reads_ calls these two functions.
   std::optional<SliceTask> TakeToRead(StepScheduler::MayRead may_read) override
       ABSL_LOCKS_EXCLUDED(mu_);
   void Arrive(const SliceTask& task, ExampleRun run, bool warm) override ABSL_LOCKS_EXCLUDED(mu_);
@@ -104,8 +104,8 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   Worker& Introduce(int index, const ExampleMaker& maker, ScratchAccount& scratch)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whether a thread that has no task may begin a task, if `coming` other threads are about to
-  // begin a task, too.
+  // Whether a thread that has no task may begin one, if `coming` other threads are about to begin a
+  // task, too.
   bool MayBegin(int coming = 0) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // A worker has begun or ended a task.
@@ -124,22 +124,23 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   // work already.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Wakes the thread that reads ahead, if there may be something to read. A wake-up in vain would
-  // cost about as much as finding the blocks of a task in memory.
+  // Wakes the thread that reads ahead, if there may be something to read. To wake the thread for
+  // nothing would cost about as much as finding the blocks of a task in memory.
   void WakeReads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // The body of the thread that watches: looks at the workers now and then while they work.
   void Watch() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Waits until the next look. Then `threads` has an id for each worker. The id is 0 if the worker
-  // need not be watched, because it has no task, or because it waits for scratch memory, for which
-  // more threads would not help. False: the engine stops.
+  // need not be watched: it has no task, or it waits for scratch memory, and more threads would not
+  // make that memory free. False: the engine stops.
   bool WaitForLook(std::vector<ThreadId>& threads) ABSL_LOCKS_EXCLUDED(mu_);
 
   StepScheduler::Answers Look(absl::Span<const std::optional<ThreadTimes>> times)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The task of worker `index`, with its read. REQUIRES: the worker has a task.
+  // The task of worker `index`, with the record that the worker reads. REQUIRES: the worker has a
+  // task.
   HungTask HungTaskOf(int index) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // From now on no work is taken for datasets that use up their share of the threads

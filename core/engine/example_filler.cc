@@ -42,9 +42,9 @@ bool UsesDefault(const OutputPlan& output, const FeatureView& feature) {
   return output.default_values.has_value() && feature.kind() == FeatureKind::kMissing;
 }
 
-// The measurement of a timed example; null for other examples. Few are timed, so measurements and
-// their results (0.5 KB each) are not local variables of Begin() and Fill(). Each call would set
-// such variables to zero (-ftrivial-auto-var-init).
+// The measurement of a timed example; null for other examples. Few examples are timed, so
+// measurements and their results (0.5 KB each) are not local variables of Begin() and Fill(): each
+// call would set such variables to zero (-ftrivial-auto-var-init).
 std::unique_ptr<LapTimes> TimesBy(const MonotonicClock* clock) {
   return clock == nullptr ? nullptr : std::make_unique<LapTimes>(*clock);
 }
@@ -195,7 +195,7 @@ absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& o
     cached.found = cache_->Find(KeyOf(*form, record_), output.cache->store, form->user);
     if (cached.found != nullptr && IsKept(*cached.found, *form)) return nullptr;
     cached.found = nullptr;
-    // An image other than JPEG is always decoded whole. Its size is not known before that.
+    // An image other than JPEG is always decoded whole. Its size is not known before the decode.
     if (form->value.finished || !is_jpeg) {
       cached.fills =
           cache_->Admits(form->value.finished ? form->value.cost.bytes : 0, output.cache->store);
@@ -271,8 +271,8 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
     return true;
   }
   // Whether a damaged record can be used must not depend on the cache. So the record is decoded
-  // again as without a cache. Without a cache, the decoder can stop before the damaged part, and an
-  // image's size has no bound.
+  // again as without a cache. That may succeed: without a cache, the decoder can stop before the
+  // damaged part, and an image's size has no bound.
   if (output.program.decodes_jpeg()) {
     SYSTOLE_RETURN_IF_ERROR(runners_[i].Begin(output.program, bytes, example_).status());
   }

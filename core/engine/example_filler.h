@@ -49,10 +49,10 @@ struct FillerScratch {
 // all other errors are the record's fault.
 class ExampleFiller {
  public:
-  // Every later call must pass a plan equal to `plan`, and a scratch with room for it. `decoders`
-  // has one decoder for each JPEG of an example. Create adds decoders that are missing. Fillers
-  // whose examples do not overlap in time may share decoders. `cache` may be null: then outputs are
-  // made as if they asked for no cache. A cache must outlive the filler.
+  // Every later call must pass a plan equal to `plan`, and a scratch with room for the plan's
+  // examples. `decoders` has one decoder for each JPEG of an example. Create adds decoders that are
+  // missing. Fillers whose examples do not overlap in time may share decoders. `cache` may be null:
+  // then nothing is kept. A cache must outlive the filler.
   static absl::StatusOr<ExampleFiller> Create(
       const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders,
       ValueCache* cache);
@@ -68,8 +68,8 @@ class ExampleFiller {
 
   // Whether FindKept() is worth a call: there are images, and the cache may keep a value of each.
   bool keeps_images() const { return keeps_images_; }
-  // The values that the cache has in memory for a record, by output. Null: there is no value, or
-  // the output asks for no cache.
+  // The values that the cache has in memory for a record, one for each output. Null: there is no
+  // value, or the output asks for no cache.
   using Kept = std::vector<CachedValue>;
   // Looks up `kept` before the record is read. True: the cache has a value of every image. If
   // `kept` is then passed to Begin(), Begin() and Fill() do not look into the images' files, and no
@@ -77,9 +77,9 @@ class ExampleFiller {
   bool FindKept(const FeedPlan& plan, const Record& record, Kept& kept);
 
   // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. `payload`
-  // must stay unchanged until Fill returns. Only if FindKept() returned true, it may change. The
-  // caller clears the lane when it calls Fill or Drop. `pass` is Place::pass. `kept` is from
-  // FindKept(), or empty. If the example is timed, `timed_by` is the clock: see Fill().
+  // must stay unchanged until Fill() returns, unless FindKept() returned true. The caller clears
+  // the lane when it calls Fill() or Drop(). `pass` is Place::pass. `kept` is from FindKept(), or
+  // empty. If the example is timed, `timed_by` is the clock; otherwise it is null.
   absl::Status Begin(const FeedPlan& plan, int64_t pass, const Record& record,
                      absl::string_view payload, Kept kept, PairedDecoding& decoding, int lane,
                      const MonotonicClock* timed_by = nullptr);
@@ -88,8 +88,8 @@ class ExampleFiller {
   void Drop();
 
   // Second half: fills in every output of slot `slot` of `slice`. If the example is timed, both
-  // halves add each output's times to FeedPlan::output_costs(). For a timed example, the caller
-  // must not decode any image between the two halves.
+  // halves add each output's times to FeedPlan::output_costs(). The caller must not decode an image
+  // of another example between the two halves of a timed example.
   absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice,
                     const MonotonicClock* timed_by = nullptr);
 
@@ -102,7 +102,7 @@ class ExampleFiller {
     std::optional<size_t> form;         // Index in CachePlan::forms. Not set: no cache.
     std::optional<ProgramRunner> rest;  // Runs KeptForm::rest.
     // These two belong to the example that was begun. `found` is the value that the cache had.
-    // `fills` says whether the cache is to keep the value that is made.
+    // `fills` says whether the value that is made is to be kept in the cache.
     CachedValue found;
     bool fills = false;
   };

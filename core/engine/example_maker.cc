@@ -32,13 +32,13 @@ constexpr int64_t kMaxKeptRecordBytes = int64_t{1} << 20;  // This much for each
 // little larger than all earlier records fits as well.
 constexpr size_t kPayloadStep = size_t{64} << 10;
 
-// Neighbours in a shard are read together, up to this many bytes. For a read of this size the call
-// costs about as much as the copy, and the bytes stay in the processor's cache until they are used.
+// Neighbours in a shard are read together, up to this many bytes. The system call then costs about
+// as much as copying the bytes, and they stay in the processor's cache until they are used.
 constexpr int64_t kReadBytes = 256 << 10;
 
 // Records that are read in place are prefetched this many at a time, while the examples of as many
-// earlier records are made. A record far from the previous one first waits for its page tables. The
-// processor waits for several page tables at once only if requests directly follow each other.
+// earlier records are made. For a record far from the previous one, the processor must first load
+// page tables. It loads several page tables at once only if requests directly follow each other.
 constexpr size_t kPrefetchedRecords = 16;
 
 // The number of records that are looked up in the cache before they are read. The values that the
@@ -75,9 +75,9 @@ absl::Status Placed(const FeedPlan& plan, int64_t record, absl::StatusCode code,
   return MarkedAsOfPart(absl::Status(code, absl::StrCat(where, ": ", status.message())), part);
 }
 
-// Whether `status` means that the record's bytes are bad (see RecordSource::ReadRecord()). A failed
-// read or a lack of memory does not mean that. If such a record were masked, the content of a feed
-// would depend on a temporary failure of a machine.
+// Whether `status` means that the record's bytes are bad (see RecordSource::ReadRecord()). False
+// after a failed read or for lack of memory: if the record were masked, the content of a feed would
+// depend on a temporary failure of a machine.
 bool IsDamage(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDataLoss ||
          status.code() == absl::StatusCode::kResourceExhausted;
@@ -278,7 +278,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
       ++added;
       const size_t next = std::min(first + i + 1, wanted_.size() - 1);
       reading_.store(wanted_[next].record, std::memory_order_relaxed);
-      // An outage ends the read and the run. If the turn ended here, the run would go on later.
+      // An outage ends the read and the run. Ending only the turn would let the run go on later.
       if (IsOutage(last)) return absl::OkStatus();
       over = IsOver(task, task.plan.example_elements() +
                               (payload.ok() ? static_cast<int64_t>(payload->size()) : 0));
@@ -294,12 +294,12 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
                 : shard.ReadRecords(shard_records_, where, kReadBytes, record_scratch_, add);
     // If the turn is over, Cancelled is no error: the callback above has ended the read.
     if (!read.ok() && (!over || !absl::IsCancelled(read))) {
-      // An outage ends the run, because each further read may take as long. Add() noted the error.
+      // An outage ends the run: each further read may take as long. Add() noted the error.
       if (read == last) return true;
       return read;
     }
     // Checked after the reads, because no bytes of a replaced shard can be trusted. If bytes were
-    // read ahead, the reader has checked this already.
+    // read ahead, the reader has already checked the shard.
     if (!fetched) task.run.error.Add(lowest_slot, shard.CheckUnchanged());
     first += added;
   }
@@ -428,8 +428,8 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status,
   }
   const Dataset& dataset = task.plan.dataset();
   const RecordSource& shard = *dataset.shards()[static_cast<size_t>(wanted.place.shard)];
-  // A replaced shard is not damage that may be masked. After an outage this is not checked, because
-  // the storage does not answer. For bytes that were read ahead, the reader has checked it already.
+  // A replaced shard is not damage that may be masked. After an outage the shard is not checked,
+  // because the storage does not answer. Bytes that were read ahead were checked by their reader.
   absl::Status unchanged;
   if (!IsOutage(status))
     unchanged = shard.CheckRecordUnchanged(wanted.place.index, task.run.blocks != nullptr);

@@ -78,15 +78,16 @@ class ExampleMaker {
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t begin, int64_t end, uint8_t* slice);
 
-  // The first record of the read that Make() does now, or did last. While the read gives records,
-  // the next record that it will give. -1: Make() has read nothing yet. Any thread may ask.
+  // The record that Make() reads now: first the first record of the read, then always the next
+  // record that the read will give. While Make() does not read, the last such record. -1: Make()
+  // has read nothing yet. Any thread may call this.
   int64_t reading() const { return reading_.load(std::memory_order_relaxed); }
-  // The part of a joined record that Make() reads now, if any. Any thread may ask.
+  // The part of a joined record that Make() reads now, if any. Any thread may call this.
   std::optional<size_t> reading_part() const { return part_in_read_.part(); }
 
  private:
   // Two examples are made at a time, because two images decoded together take less time than one
-  // after the other. A lane has the memory that one of the two examples needs for any plan.
+  // after the other. A lane has the memory that one of the two examples needs, whatever its plan.
   struct Lane {
     std::vector<std::shared_ptr<HuffmanDecoder>> decoders;  // For the lane's images.
     std::string payload;                                    // Of a record that waits.
@@ -125,7 +126,7 @@ class ExampleMaker {
     uint8_t* slice = nullptr;
     ExampleRun& run;
     TurnIsOver turn_is_over;
-    // Work since turn_is_over was last called: the number of values that were computed, roughly.
+    // Work since turn_is_over was last called: about how many values were computed.
     int64_t unasked = 0;
   };
 
@@ -148,7 +149,8 @@ class ExampleMaker {
   // many plans.
   void FreeLarge();
   void FreeAll();
-  // Ends the turn of scratch_. Frees all memory if scratch_ may not keep it.
+  // Ends the turn of the account scratch_. If the account may not keep memory for the next turn,
+  // frees all memory.
   void SettleScratch(const FeedPlan& plan);
   // The bytes that the maker holds while it works for a plan that needs `bytes`. Records are not
   // counted. `tables` bytes of new tables are added to the tables that the maker has.

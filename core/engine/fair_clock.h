@@ -13,10 +13,11 @@
 // the peer by L at most. So the times of the two are never more than L apart, as long as each piece
 // is charged its cost. From any moment on, neither peer gets more than 2 L more than the other
 // (Theorem 1 of the paper). With T threads, T pieces of unknown cost are under way, and the bound
-// is (T + 1) L. This bound requires that no piece is charged more than L, either. The charge of a
-// piece is at most the cost of a turn and of one unit (in the engine, an example). A piece may have
-// units for many turns, but its rest is given back when a turn ends. The bound does not depend on
-// how fast the peers are served. So it also holds one level down, among the streams of a peer.
+// is (T + 1) L. This bound also requires that no piece is charged more than L while it is under
+// way. The charge of a piece is at most the cost of a turn and of one unit (in the engine, an
+// example). A piece may have units for many turns, but its rest is given back when a turn ends. The
+// bound does not depend on how fast the peers are served. So the bound also holds one level down,
+// among the streams of a peer.
 //
 // Debts are kept: a peer whose streams are all closed is remembered until the other peers have
 // reached its time. Otherwise a peer could avoid every charge by closing its stream after each
@@ -48,11 +49,11 @@ class FairClock {
   };
 
  public:
-  // The most peers without a stream that are remembered. If there are more, the least advanced ones
-  // are forgotten.
+  // At most this many peers without a stream are remembered. If there are more, the least advanced
+  // ones are forgotten.
   static constexpr size_t kMaxDebtors = 1024;
 
-  // A turn ends after the unit with which the cost of its piece reaches `turn`. The rest of the
+  // A turn ends after the unit that brings the cost of the turn's work to `turn`. The rest of the
   // piece is then given back.
   explicit FairClock(double turn = std::numeric_limits<double>::infinity()) : turn_(turn) {}
   // Accounts refer to the clock.
@@ -92,7 +93,7 @@ class FairClock {
       time_ = std::max(time_, peer_->now);
     }
 
-    // Streams of its peer that are open.
+    // How many streams of the same peer are open.
     int64_t peer_streams() const { return peer_->streams; }
 
     // Takes a piece of `units` for the stream. Returns its charge, which Finish() corrects.
@@ -153,8 +154,8 @@ class FairClock {
     ForgetPeers();
   }
 
-  // Forgets peers without a stream whose time is at most now_. If too many other peers without a
-  // stream are left, forgets the least advanced of these.
+  // Forgets each peer that has no stream and whose time is at most now_. If more than kMaxDebtors
+  // peers without a stream are left, forgets the least advanced of these.
   void ForgetPeers() {
     const auto idle = [](const Peer& peer) { return peer.streams == 0 && peer.under_way == 0; };
     std::erase_if(peers_, [&](const auto& known) {

@@ -7,7 +7,7 @@
 // slice for ever. Each stream has a share of the memory (slice_budget.h). While a stream without
 // any slice waits for memory, another stream begins a slice only if it then holds at most half of
 // its own share. The limit is not lower, because the slice that waits may never find enough memory.
-// With a lower limit, the other streams could then have only one slice at a time, for ever.
+// Then, with a lower limit, the other streams could have only one slice at a time, for ever.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_QUEUE_H_
@@ -33,7 +33,7 @@ class FairQueue {
   // work.
   struct Candidate {
     FairClock::Account* account = nullptr;
-    // Choose() passes the stream over, and does not change whether its account wants work.
+    // Choose() does not choose the stream, and does not change whether its account wants work.
     bool left_out = false;
     // The stream has begun a slice with examples that can be handed out.
     bool has_more = false;
@@ -50,11 +50,11 @@ class FairQueue {
   // `first` and `starved` are indexes of candidates.
   struct Choice {
     std::optional<size_t> first;    // nullopt: there is no work.
-    std::optional<size_t> starved;  // The first stream, by turn, that is empty_handed without room.
+    std::optional<size_t> starved;  // The first one, by turn, that is empty_handed and lacks room.
     int64_t wanting = 0;            // Streams that could go on.
   };
 
-  // Whether Choose() also tells each account whether its stream wants work.
+  // Whether Choose() also calls Account::SetWants() for each stream.
   enum class Accounts { kChange, kKeep };
   // O(candidates), without an allocation.
   static Choice Choose(absl::Span<const Candidate> candidates,

@@ -159,7 +159,7 @@ void MixRun(const MixedTensor& tensor, const Values& values, int64_t row, const 
     if (draw.kind == MixDraw::Kind::kCutmix && tensor.is_image) {
       std::copy(partner->begin() + from, partner->begin() + to, own->begin() + from);
     } else {
-      // Each product and the sum are rounded. So the bits are the same on every CPU.
+      // Each product is rounded, and then the sum. So the bits are the same on every CPU.
       const float own_share = draw.own_share;
       const float partner_share = 1 - own_share;
       for (size_t k = from; k < to; ++k) {

@@ -34,7 +34,7 @@ std::string ToKept(const Value& image, const ValueType& type);
 // The image in `kept`, which is borrowed. Nullopt if `kept` is not an image of this type.
 std::optional<KeptImage> ParseKept(absl::string_view kept, const ValueType& type);
 
-// Whether `kept` is a value of this form. A file on disk may have any bytes.
+// Whether `kept` is a value of this form. Check this for bytes from disk, which may be anything.
 bool IsKept(absl::string_view kept, const KeptForm& form);
 
 }  // namespace systole

@@ -1,13 +1,12 @@
 // One core's slice of one step. Keeps track of which examples are still to be made, and owns the
-// slice's memory as long as any object holds the slice. A cursor moves through the examples. A
-// thread takes a run of the next examples, and the cursor moves on. So a slice of many examples
-// needs no more bookkeeping than a slice of few. A thread that has worked long enough gives the
-// rest of its run back.
+// slice's memory. A cursor moves through the examples. A thread takes a run of the next examples,
+// and the cursor moves past this run. So a slice of many examples needs no more bookkeeping than a
+// slice of few. A thread that has worked long enough gives the rest of its run back.
 //
 // If records are read ahead, a run is first taken to be read, and given back when its bytes are
-// there. Threads that compute get only runs whose bytes are there, and runs of padding. If the
-// bytes are expected in memory (WarmFeeds), a thread that computes takes the run at once. If the
-// bytes are not in memory, the thread calls ReadFirst().
+// there. Threads that compute get only runs whose bytes are there, and runs of padding. Warm feeds
+// (WarmFeeds) are the exception: their bytes are expected in memory, so a thread that computes
+// takes the run at once. If the bytes are not in memory, the thread calls ReadFirst().
 //
 // Thread-compatible, but any thread may use unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_PENDING_SLICE_H_
@@ -111,7 +110,8 @@ class PendingSlice {
     return {.examples = Cut(std::min(end_, records_), size.records)};
   }
   // Says that a run from Take() is made or has failed. After an error, only examples before the
-  // failed one are still handed out. So the error of the lowest example is known in the end.
+  // failed one are still handed out. So when the slice is done, the error of its lowest failed
+  // example is known.
   void Finish(const ExampleRun& run) {
     Stop();
     if (run.error.status().ok()) return;
@@ -146,7 +146,7 @@ class PendingSlice {
   bool only_reads() const { return reading_ > 0 && reading_ == running_ && !has_more(); }
   // Whether all runs that were handed out are done, and no run is left.
   bool is_done() const { return !has_untaken() && returned_.empty() && running_ == 0; }
-  // The error of the lowest example; OK if there was none.
+  // The error of the lowest failed example; OK if none failed.
   const absl::Status& error() const { return error_.status(); }
 
   const AlignedBuffer& buffer() const { return buffer_; }

@@ -7,11 +7,11 @@
 namespace systole {
 namespace {
 
-// How often WaitUntilIdle() looks.
+// How often WaitUntilIdle() checks whether a read is under way.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(10);
 
-// The dataset to which a plan's reads are charged, in case the dataset's storage hangs. The members
-// of a mixture count together.
+// The dataset that a plan's reads count for (BlockWant::dataset). All members of a mixture count as
+// one dataset.
 uint64_t DatasetOf(const FeedPlan& plan) { return reinterpret_cast<uintptr_t>(&plan.dataset()); }
 
 }  // namespace

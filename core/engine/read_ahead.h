@@ -13,8 +13,8 @@
 // The engine decides whose records are read next, and only when there is room for a read. So a peer
 // waits for at most one read of another peer. If a task finds no room for its blocks, all tasks
 // wait until there is room. Otherwise tasks with small blocks could overtake a task with large
-// blocks for ever. There is one exception. If the storage of a task's dataset hangs, and the task
-// waits only because this dataset has used up its own part, other datasets go on.
+// blocks for ever. There is one exception: a task may wait only because its dataset has used up its
+// own part, for instance because its storage hangs. Then tasks of other datasets go on.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_ENGINE_READ_AHEAD_H_
@@ -78,7 +78,7 @@ class ReadAhead {
   BlockReaderStats GetStats() const { return reader_.GetStats(); }
 
  private:
-  // A task whose indexes were read, if any were unread.
+  // A task to be read. Its index blocks may have been read already.
   struct Located {
     SliceTask task;
     bool indexes_were_read = false;
@@ -116,7 +116,7 @@ class ReadAhead {
   bool DropUnwanted() ABSL_LOCKS_EXCLUDED(mu_);
 
   Engine& engine_;
-  const int64_t memory_bytes_;  // The most memory of blocks.
+  const int64_t memory_bytes_;  // Bound on the memory of all blocks.
   const MonotonicClock clock_ = SteadyClock();
   Mutex mu_;
   CondVar wakes_;

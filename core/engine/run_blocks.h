@@ -34,13 +34,13 @@ RunUses UsesOf(const FeedPlan& plan, int64_t step, int core, const ExampleRange&
 class RunBlocks {
  public:
   // `blocks`: the blocks of the run's uses, as BlockReader has read them. `index_errors`: the
-  // errors of reading its indexes.
+  // errors of reading the run's indexes.
   explicit RunBlocks(std::vector<BlockPtr> blocks, std::vector<absl::Status> index_errors = {});
 
   // The bytes of `span` (a record or a piece) of `source`, or the error of reading these bytes. The
-  // view is valid as long as this object. If the run has no such block, returns the error of an
-  // index that could not be read, perhaps of another shard of the run. If all indexes were read,
-  // returns Internal.
+  // view is valid as long as this object. If no block of the run has these bytes, returns the error
+  // of an index that could not be read, perhaps of another shard of the run. If all indexes were
+  // read, returns Internal.
   absl::StatusOr<absl::string_view> Find(const ByteSource& source, const RecordSpan& span) const;
 
  private:

@@ -48,9 +48,9 @@ struct StreamAnswer {
 
 class ScheduledStream {
  public:
-  // `num_slices` comes from CountSlices(). `peer` is the client that asks. Peers share threads and
-  // memory evenly, and the streams of a peer share its part. `cache` keeps values of outputs that
-  // set `cache`.
+  // `num_slices` comes from CountSlices(). `peer` is the client that opened the stream. Peers share
+  // threads and memory evenly, and the streams of a peer share its part. `cache` keeps values of
+  // outputs that set `cache`.
   ScheduledStream(std::shared_ptr<const FeedPlan> plan, const StepRange& range,
                   const StreamMemory& memory, int64_t num_slices, std::string peer = "",
                   std::shared_ptr<ValueCache> cache = nullptr);
@@ -61,19 +61,19 @@ class ScheduledStream {
   const std::string& peer() const { return peer_; }
   ValueCache* cache() const { return cache_.get(); }
   const TaskSize& task_size() const { return task_size_; }
-  // Whether some of its records are on another machine.
+  // Whether some records of the stream are on another machine.
   bool is_far() const { return is_far_; }
   // How many bytes of the budget a slice takes.
   int64_t cost_bytes() const { return holdings_.cost_bytes(); }
 
-  // ---- Its records ----
+  // ---- The stream's records ----
 
-  // Whether the records of its next slices are read ahead. A far stream whose feed is warm expects
-  // them in memory, and threads that compute look there (WarmFeeds).
+  // Whether the records of the next slices are read ahead. If the feed of a far stream is warm,
+  // these records are probably in memory, and threads that compute look there (WarmFeeds).
   bool reads_ahead() const { return is_far_ && !is_warm_; }
   void SetWarm(bool warm) { is_warm_ = warm; }
 
-  // ---- Its slices ----
+  // ---- The stream's slices ----
 
   // Whether there is a slice that is not begun yet.
   bool has_next() const { return next_to_begin_ < num_slices_; }
@@ -96,7 +96,8 @@ class ScheduledStream {
     return returned_ > 0 || (!pending_.empty() && pending_.back()->has_more());
   }
   const SharedSlicePtr& FirstWithMore() const;
-  // Whether the last slice has examples that were never taken, and whether these are to be read.
+  // Whether the last slice has examples that were never taken, and whether the first of these must
+  // be read ahead.
   bool has_untaken() const { return !pending_.empty() && pending_.back()->has_untaken(); }
   bool has_unread() const { return !pending_.empty() && pending_.back()->has_unread(); }
   // `more` runs of a pending slice were given back and wait for a thread. If `more` is negative,
@@ -105,7 +106,7 @@ class ScheduledStream {
 
   // The first pending slice goes to the consumer.
   SharedSlicePtr Deliver(absl::Duration now = absl::ZeroDuration());
-  // The stages of the slice delivered last. The consumer may read them, too, before its next call
+  // The stages of the slice delivered last. The consumer, too, may read them, until its next call
   // of Next().
   const StageTimes& stages() const { return stages_; }
   // If the slice delivered last was the last one of its step: how long the consumer waited until
@@ -136,9 +137,9 @@ class ScheduledStream {
   bool gave_way() const { return gave_way_; }
   void SetGaveWay(bool gave_way) { gave_way_ = gave_way; }
 
-  // ---- Its consumer ----
+  // ---- The stream's consumer ----
 
-  // The error of the next slice. The consumer gets it after all of pending().
+  // The error of the next slice. The consumer gets this error after all slices of pending().
   const absl::Status& failed() const { return failed_; }
   void Fail(const absl::Status& status) { failed_ = status; }
   // The error that ended the stream; OK while the stream lives.

@@ -13,7 +13,7 @@ namespace {
 // the work is no longer wanted.
 constexpr absl::Duration kLook = absl::Milliseconds(50);
 
-// If an example needed more bytes than this, they are given back when the example ends.
+// If an example needed more bytes than this, all its bytes are given back when the example ends.
 constexpr int64_t kExampleBytes = int64_t{2} << 20;
 
 }  // namespace

@@ -50,16 +50,17 @@ class ScratchAccount final : public ScratchSource {
 
   bool Need(ScratchUse use, int64_t bytes) override;
 
-  // An example is done. Its memory for kCoefficients and kValues no longer counts. But a small
-  // amount stays counted until the turn is over. So a turn of small images takes memory only once.
+  // An example is done. A large amount of memory for kCoefficients and kValues no longer counts
+  // from now on. A small amount stays counted until the turn is over. So a turn of small images
+  // takes memory only once.
   void EndExample();
 
   // The turn is over. Holds `kept` bytes of each use until the next turn, or fewer bytes if fewer
-  // were needed. False: `kept` is too much, or other threads need the memory. Then the caller must
-  // free all of it.
+  // were needed. False: `kept` is too much, or other threads need the memory. Then the account
+  // holds nothing, and the caller must free all its scratch memory.
   [[nodiscard]] bool EndTurn(const Uses& kept);
 
-  // Whether the thread waits in Need(). Any thread may ask.
+  // Whether the thread waits in Need(). Any thread may call waits().
   bool waits() const { return waits_.load(std::memory_order_relaxed); }
   // How long the thread has waited in Need() since the last call.
   absl::Duration TakeWaited() { return std::exchange(waited_, absl::ZeroDuration()); }

@@ -32,8 +32,9 @@ void StreamHoldings::Drop() {
 // The budget is used up, and the starved stream has no slice at all. All other streams may be
 // waiting too, because trainers of one job wait for the slowest trainer. Then the starved stream's
 // turn would never come. So streams that are over their share give their last slices back. (A share
-// shrinks when streams come.) If the starved stream needs more than a share, streams that are over
-// half of their share give back, too. These slices are made again later, in their turn.
+// shrinks when streams come.) If the starved stream needs more than a share, streams that hold more
+// than half of their share give slices back, too. All these slices are made again later, in their
+// turn.
 //
 // If the starved stream's consumer is in this process, that consumer is waiting. Then every stream
 // whose consumer is in this process and does not wait gives back all its slices. A feed that is

@@ -114,7 +114,7 @@ class SliceBudget {
     return stream.held() == 0 && (!stream.memory().gives_away || waits);
   }
   // Whether `stream` has to give its last pending slice back, to make room for a slice of
-  // `starved`, which holds none.
+  // `starved`, a stream that holds no slice.
   static bool Yields(const Claim& stream, const Claim& starved);
 
   // Whether `cost_bytes` more fit into the budget once `kept_bytes` of kept slices are given back.

@@ -1,6 +1,6 @@
 // Slices that streams of one plan share, found by SharedSlice::Key. Some are held by a stream. The
-// others are held by no stream now, but a stream will come to them later. The shelf keeps these, up
-// to a limit of bytes and a limit of slices, until a stream needs the memory.
+// others are *kept*: no stream holds them now, but a stream will come to them later. The shelf
+// keeps such slices, up to a limit of bytes and a limit of slices, until a stream needs the memory.
 //
 // Once a limit is reached, no more slices are kept. When a stream needs memory, the slice that was
 // kept last is given up first, because the streams that will need kept slices reach the older ones

@@ -6,7 +6,7 @@
 //
 // Reading and making may alternate. Only the sums are kept. Records in files of this machine are
 // read by the threads that make the examples. These threads sleep while they wait for a file. So
-// the part of their working time in which they slept moves from `make` to `read`.
+// the part of their working time in which they slept counts as `read`, not as `make`.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_TIMES_H_

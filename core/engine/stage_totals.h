@@ -19,7 +19,8 @@ class StageTotals {
 
   // A slice with these times was delivered.
   void Add(const StageTimes& stages);
-  // A stream has all its slices of a step. It waited for the time `wait` until they were made.
+  // A stream has got all its slices of a step. It waited for the time `wait` until these slices
+  // were made.
   void AddStep(absl::Duration wait);
 
   // The sums of the times. `costliest` is not set.
@@ -28,7 +29,8 @@ class StageTotals {
   HistogramReading step_waits() const { return step_waits_.Read(); }
 
  private:
-  // Thousands of slices may wait at a time, so nanoseconds would overflow within days.
+  // Thousands of slices may wait at a time, so a 64-bit sum of nanoseconds could overflow within
+  // days.
   std::atomic<double> read_seconds_ = 0;
   std::atomic<double> make_seconds_ = 0;
   std::atomic<double> wait_seconds_ = 0;

@@ -5,8 +5,9 @@
 //                 ^ looks ahead as far as its share of the budget goes
 //   slice dropped -> its memory goes to the next slice of some stream
 //
-// Streams of one plan share slices (step_scheduler.h). Another stream may already make or hold the
-// slice that a stream needs, or the engine may keep it. Then the stream gets this slice.
+// Streams of one plan share slices (step_scheduler.h). The slice that a stream needs may be under
+// way for another stream, or another stream or the engine may hold it. Then the stream gets that
+// slice.
 //
 // A read that hangs keeps its thread and its slice's memory until the read returns. The step that
 // needs the read fails. The hanging reads of a dataset hold only a part of the threads, so streams
@@ -20,7 +21,7 @@
 // of millions of examples.
 //
 // After each example a thread checks whether its work is still wanted. After 50 ms of work, the
-// rest of its task waits for its stream's next turn. Loops within an example check only whether the
+// rest of the task waits for the stream's next turn. Loops within an example check only whether the
 // work is still wanted (core/interrupt). So other streams wait for at most one example. The cost of
 // an example is bounded (feed_plan.h). A stream that is cancelled frees its threads at once.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
@@ -106,12 +107,12 @@ class StepEngine {
 
   using Stats = StepEngineStats;
   Stats GetStats() const;
-  // GetStats().busy alone, which costs less.
+  // GetStats().busy. Costs less than GetStats().
   double busy() const;
 
   // Cancels every stream, and waits for `patience` at most until no thread works. False: a thread
   // still works, most likely because its read hangs. The destructor would wait for this thread. So
-  // a program that has to end now calls _Exit.
+  // a program that cannot wait ends with _Exit().
   bool CancelAll(absl::Duration patience);
 
  private:

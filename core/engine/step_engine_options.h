@@ -67,7 +67,7 @@ struct StepEngineStats {
   // such a read.
   int threads_stuck = 0;
   int64_t reads_timed_out = 0;
-  // The numbers of the reader that reads records ahead.
+  // The counts of the reader that reads records ahead.
   BlockReaderStats reads = {};
   // Slices that were not made for the stream that got them, because another stream of the same plan
   // had them.
@@ -76,8 +76,8 @@ struct StepEngineStats {
   // are done and that no stream has now, but that some stream will reach.
   int64_t slices_ready = 0;
   int64_t slices_kept = 0;
-  // The times of all delivered slices, added up. For all steps: how many seconds their streams
-  // waited.
+  // stages: the times of all delivered slices, added up. step_waits: how many seconds streams
+  // waited for each of their steps.
   StageTimes stages = {};
   HistogramReading step_waits = {};
 };

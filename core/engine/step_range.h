@@ -14,8 +14,8 @@
 namespace systole {
 
 // The slices that a stream delivers. Its steps are first_step, first_step + stride, ..: `count`
-// steps, or fewer if the feed ends before. Of each step it delivers the cores core_begin ..
-// core_end - 1.
+// steps, or fewer if the feed ends before. Of each step, the stream delivers the slices of the
+// cores core_begin .. core_end - 1.
 struct StepRange {
   int64_t first_step = 0;
   int64_t count = 1;
@@ -39,13 +39,13 @@ struct StreamMemory {
   // no other limit, because slices that a consumer holds cannot be taken back for other consumers.
   int64_t window_bytes = std::numeric_limits<int64_t>::max();
   // The most bytes that are made ahead, counting kSliceOverheadBytes for each slice. The stream's
-  // share of the budget bounds them, too. One slice is always allowed.
+  // share of the budget bounds these bytes, too. One slice is always allowed.
   int64_t ahead_bytes = std::numeric_limits<int64_t>::max();
   // Whether a slice leaves the budget when the consumer gets it. True is for a consumer in this
   // process, which may keep as many slices as it likes. Slices that are made ahead still count in
-  // the budget. A consumer that does not wait needs these slices only later. So the
-  // stream of this consumer gives them up if another stream with gives_away holds no slice, has no
-  // room for one, and its consumer waits.
+  // the budget. If the consumer does not wait, it needs these slices only later. Then its stream
+  // gives them up for another stream with gives_away, if the consumer of that stream waits, and
+  // that stream holds no slice and has no room for one.
   bool gives_away = false;
 };
 

@@ -359,9 +359,9 @@ void StepScheduler::Hold(ScheduledStream& stream, SharedSlicePtr slice) {
   stream.Begin(std::move(slice), now_);
 }
 
-// The stream that holds most gives slices back first. A stream with a consumer in this process
-// (gives_away) may have given all of its slices. Then the stream begins no slice until the consumer
-// waits. Otherwise it would take the memory back.
+// The stream that holds most gives slices back first. If a stream with a consumer in this process
+// (gives_away) has given back all of its slices, it begins no slice until its consumer waits.
+// Otherwise it would take the same memory again.
 bool StepScheduler::TakeBackLookAhead(const ScheduledStream& starved) {
   const SliceBudget::Claim claim = ClaimOf(starved);
   const auto yields = [&](const ScheduledStream& stream) {

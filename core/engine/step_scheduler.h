@@ -16,9 +16,9 @@
 // the entries that it removes.
 //
 // Streams of one plan share slices. If a stream's next slice was begun by another stream, the
-// stream joins that slice, done or not. A slice that all streams have dropped is kept if a stream
-// will reach it later, as long as no stream needs its memory. Kept slices take a quarter of the
-// budget at most.
+// stream joins that slice, whether the slice is done or not. A slice that all streams have dropped
+// is kept if a stream will reach it later, as long as no stream needs its memory. Kept slices take
+// a quarter of the budget at most.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_SCHEDULER_H_
@@ -83,8 +83,9 @@ class StepScheduler {
   // Whether reads may have changed since the last call: TakeToRead() may have a task now, or a
   // slice was thrown away, so its reads may be unwanted. May be true without a change. O(streams).
   bool TakeReadsChanged();
-  // The records of `task`, which Take() gave, are in fact not in memory. Once they are read, the
-  // task's run comes back with Arrive(). From now on the stream reads ahead again.
+  // The records of `task`, which Take() returned, are not in memory, although they were expected
+  // there. Once they are read, the task's run comes back with Arrive(). From now on the stream
+  // reads ahead again.
   void ReadFirst(const SliceTask& task);
   // The records of a task from TakeToRead() or ReadFirst() are read, and `run` has their bytes. Any
   // thread may take the run. `warm`: the stream's next slices need not be read ahead.
@@ -151,7 +152,7 @@ class StepScheduler {
   FairQueue::Candidate MakerCandidate(ScheduledStream& stream, bool beside) const;
   FairQueue::Candidate ReaderCandidate(ScheduledStream& stream, MayRead may_read) const;
   // Fills in whether the stream may begin a slice. If `begins` is false, other code begins the
-  // stream's slices. The stream then only counts among those that lack memory.
+  // stream's slices. Then the stream counts here only if it lacks memory.
   void LookForRoom(ScheduledStream& stream, bool begins, FairQueue::Candidate& candidate) const;
   // The stream's claim on the budget, with its share among all streams.
   SliceBudget::Claim ClaimOf(const ScheduledStream& stream) const;
@@ -183,7 +184,8 @@ class StepScheduler {
   bool Shares(const ScheduledStream& stream) const;
   // The stream's next slice, if another stream has it; else null.
   SharedSlicePtr FindNext(const ScheduledStream& stream) const;
-  // Joins the next slices that exist, as far ahead as the stream may make slices.
+  // Joins the stream's next slices that other streams have begun, as far ahead as the stream may
+  // make slices.
   void JoinAhead(ScheduledStream& stream);
   // The stream begins or joins `slice`, its next slice.
   void Hold(ScheduledStream& stream, SharedSlicePtr slice);

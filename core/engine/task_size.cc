@@ -14,9 +14,9 @@ constexpr int64_t kMinExamplesPerTask = 8;
 constexpr int64_t kTaskBytes = 256 << 10;
 // A thread keeps some 64 bytes for each example of its task.
 constexpr int64_t kMaxExamplesPerTask = 4096;
-// The most values that are computed for the examples of a task, if it has several examples. Turns
-// do not bound this: a turn ends after some 50 ms, but only one thread at a time works on the rest
-// of the task.
+// The most values that are computed for the examples of a task, if it has several examples. This
+// bound is needed although a turn ends after some 50 ms: the rest of a large task is still made by
+// only one thread at a time.
 constexpr int64_t kMaxTaskElements = int64_t{1} << 26;
 
 }  // namespace

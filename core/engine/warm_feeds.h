@@ -1,6 +1,6 @@
-// Decides which feeds are warm. A feed is warm if its tasks have found as many records in memory as
-// an epoch has, one after the other, without a miss. Threads that compute find the blocks of a warm
-// feed by themselves.
+// Decides which feeds are warm. A feed is warm if its latest tasks have found all their records in
+// memory, and these are together as many records as an epoch has. Threads that compute find the
+// blocks of a warm feed by themselves.
 //
 // Fewer records would not be enough. A shuffle window has thousands of records. All of them are
 // read before the first of them is needed, so later tasks of the window find all records in memory.

@@ -8,8 +8,8 @@
 // So this many threads may work.
 //
 // A thread that has not run for a second, in the middle of a task, is *stuck*, because its read
-// hangs. Reads of a network file system or a dying disk can hang. Another thread takes the place of
-// a stuck thread meanwhile. After `read_timeout` the step of the stuck thread fails.
+// hangs. Reads of a network file system or a dying disk can hang. While a thread is stuck, another
+// thread takes its place. After `read_timeout` the step of the stuck thread fails.
 //
 // A thread that works at one task for much longer than a turn is *overdue*. Most often the
 // thread makes a costly example, because a turn cannot end within an example. Other peers must not
@@ -48,9 +48,10 @@ class WorkerWatch {
   // REQUIRES: 0 < threads <= max_threads.
   explicit WorkerWatch(const WorkerWatchOptions& options);
 
-  // Whether a worker that has no task may begin one, if `coming` other workers are about to do so.
+  // Whether a worker that has no task may begin one, if `coming` other workers are about to begin a
+  // task, too.
   bool MayBegin(int coming = 0) const { return busy_ + coming - stuck_ < limit_; }
-  // Whether a worker that has no task may begin one beside tasks that are overdue.
+  // Whether a worker that has no task may begin a task beside tasks that are overdue.
   bool MayBeginBeside(int coming = 0) const {
     return overdue_ > 0 && busy_ + coming - stuck_ - overdue_ < limit_;
   }

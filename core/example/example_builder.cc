@@ -90,7 +90,7 @@ std::string ExampleBuilder::Serialize() const {
 RecordAround ExampleBuilder::SerializeAround(absl::string_view name, uint64_t value_bytes,
                                              FeatureKind kind) const {
   // The bytes before the value in its Feature and in its entry. The lengths in these bytes include
-  // the value. Packed floats stand where a bytes value stands.
+  // the value. With kFloat, the packed floats are the value.
   std::string list, feature, entry;
   AppendFieldHead(1, value_bytes, &list);
   AppendFieldHead(kind == FeatureKind::kFloat ? 2 : 1, list.size() + value_bytes, &feature);

@@ -34,7 +34,7 @@ class ExampleBuilder {
   ExampleBuilder& AddInt64s(absl::string_view name, absl::Span<const int64_t> values);
   ExampleBuilder& AddFloats(absl::string_view name, absl::Span<const float> values);
 
-  // The record. May be called again after adding more.
+  // The record. More features may be added after this call, and Serialize() called again.
   std::string Serialize() const;
 
   // The result of Serialize() after AddBytes(name, value), but without the value, which has

@@ -82,7 +82,7 @@ class ExampleView {
 
   absl::string_view record_;
   const ExampleFormat* format_;
-  mutable MadeText made_;  // For all features given out.
+  mutable MadeText made_;  // Owns text of the features that were returned.
 };
 
 // A feature that a record holds, for the description of a dataset. Does not borrow from the record.

@@ -62,8 +62,8 @@ class FeatureView {
   // the kind differs or `index` is not in [0, count()). O(1) for a single value, else O(index).
   absl::StatusOr<absl::string_view> BytesAt(int64_t index) const;
 
-  // Sets `out` to all values of a bytes list, as BytesAt() does for one of them. `out` must have
-  // exactly count() elements. Errors as above. O(count()).
+  // Sets `out` to all values of a bytes list, as views into the record. `out` must have exactly
+  // count() elements. Errors as above. O(count()).
   absl::Status GetBytes(absl::Span<absl::string_view> out) const;
 
   // Copies the whole list; `out` must have exactly count() elements. If the number of elements or

@@ -66,8 +66,7 @@ using BlockPtr = std::shared_ptr<const Block>;
 struct BlockUse {
   BlockRange range;
   // How many records of the block this use reads, and how many records of the block a whole pass of
-  // the feed reads. These two numbers show when a feed has read all records of the block that it
-  // needs.
+  // the feed reads. These two numbers show when the feed has read all those records.
   int64_t records = 1;
   int64_t records_in_block = 1;
 };

@@ -1,5 +1,5 @@
 // The errors of blocks that did not come from their storage. Each names the source by its base
-// name, and the bytes of the block.
+// name, and gives the byte range of the block.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_ERRORS_H_

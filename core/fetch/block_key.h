@@ -1,5 +1,5 @@
-// Names a block's range by the number of its source. So the key stays valid after the source is
-// destroyed.
+// A block's range, with the number of its source instead of a pointer to the source. So the key
+// stays valid after the source is destroyed.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_KEY_H_

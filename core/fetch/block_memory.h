@@ -1,5 +1,5 @@
-// The buffers of blocks. A buffer that comes back is handed out again for a block of its size. The
-// pages of a fresh buffer would cost the kernel more time than all other work of a read.
+// The buffers of blocks. A buffer that comes back is handed out again for another block of the same
+// size. The pages of a fresh buffer would cost the kernel more time than all other work of a read.
 //
 // Sizes are rounded up. There are sixteen sizes between two powers of two, so that blocks of about
 // the same size share buffers.
@@ -19,7 +19,8 @@
 namespace systole {
 
 // Where the bytes of a block begin in its buffer. A buffer starts on a page. Before the bytes there
-// is room for a header, so the cache on disk can write them without a copy (DiskWrite::kDirect).
+// is room for a header, so the cache on disk can write the header and the bytes without a copy
+// (DiskWrite::kDirect).
 inline constexpr uint64_t kBlockBegin = kDiskEntryHeaderBytes;
 
 // The size of the buffer for a block of `size` bytes. REQUIRES: size <= 2^40.

@@ -12,7 +12,7 @@
 namespace systole {
 namespace {
 
-// How often reads are looked at.
+// How often the reader checks whether reads are late.
 constexpr absl::Duration kPeriod = absl::Milliseconds(100);
 
 // Reads all bytes of a range into `out`.
@@ -148,7 +148,7 @@ void BlockReader::Wake() {
   if (idle_ > 0) {
     may_read_.Signal();
   } else if (threads_.size() < static_cast<size_t>(options_.requests)) {
-    StartReading().IgnoreError();  // If the system gives no thread, at least one runs.
+    StartReading().IgnoreError();  // If this fails, at least one thread runs already.
   }
 }
 

@@ -100,7 +100,7 @@ class BlockReader {
 
   // REQUIRES: requests > 0, memory_bytes > 0.
   explicit BlockReader(BlockReaderOptions options);
-  // Stop(InfiniteDuration).
+  // Calls Stop(InfiniteDuration).
   ~BlockReader();
   BlockReader(const BlockReader&) = delete;
   BlockReader& operator=(const BlockReader&) = delete;
