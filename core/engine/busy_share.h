@@ -31,7 +31,7 @@ class BusyShare {
 
  private:
   double average_ = 0;  // The average at since_.
-  double part_ = 0;     // The part of the threads that has worked since since_.
+  double part_ = 0;     // The part of the threads that works from since_ on.
   absl::Duration since_ = absl::ZeroDuration();
 };
 

@@ -21,8 +21,8 @@
 
 namespace systole {
 
-// The number of threads that an engine makes: 7 * `threads`. Then about `threads` of them can run
-// while others hang. One dataset may have 4 * `threads` of them.
+// The number of threads that an engine makes: 7 * `threads`. Then about `threads` threads can run
+// while others hang. One dataset may have 4 * `threads` threads.
 int MaxThreadsFor(int threads);
 
 // A task whose read hangs.

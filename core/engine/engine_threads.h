@@ -93,7 +93,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   }
 
   // Whether the records of `run` are there. If the run needs blocks and has none, because its
-  // stream is warm, looks for its blocks in memory.
+  // stream is warm, looks for the run's blocks in memory.
   bool HasRecords(const SliceTask& task, ExampleRun& run) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Works at `run` of the task until the run is done or the thread's turn is over. A turn does not

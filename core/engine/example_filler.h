@@ -57,8 +57,8 @@ class ExampleFiller {
       const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders,
       ValueCache* cache);
 
-  // A record: its number in the dataset, and the format in which it holds features. The hash of its
-  // shard and its number in the shard are for keys of the cache.
+  // A record: its number in the dataset, and the format in which it holds features. Keys of the
+  // cache contain the hash of the record's shard and the record's number in this shard.
   struct Record {
     int64_t number = 0;
     uint64_t shard_hash = 0;
@@ -101,8 +101,8 @@ class ExampleFiller {
   struct Cached {
     std::optional<size_t> form;         // Index in CachePlan::forms. Not set: no cache.
     std::optional<ProgramRunner> rest;  // Runs KeptForm::rest.
-    // These two belong to the example that was begun. `found` is the value that the cache had.
-    // `fills` says whether the value that is made is to be kept in the cache.
+    // These two fields belong to the example that was begun. `found` is the value that the cache
+    // had. `fills` says whether the value that is made is to be kept in the cache.
     CachedValue found;
     bool fills = false;
   };
@@ -154,7 +154,7 @@ class ExampleFiller {
   std::vector<FeatureView> features_;
   std::vector<ProgramRunner> runners_;  // By output.
   std::vector<Cached> cached_;          // By output.
-  // These belong to the example that was begun.
+  // The fields below belong to the example that was begun.
   absl::string_view payload_;
   MadeText made_;  // Owns text of features_. Freed with the example.
   Record record_;

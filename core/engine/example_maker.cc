@@ -24,7 +24,7 @@ constexpr size_t kMaxScratches = 16;
 // The most that a thread keeps between tasks, some 55 MiB in all. Memory beyond this is taken anew
 // for each task. That costs little beside examples that need so much memory.
 constexpr int64_t kMaxKeptTableBytes = int64_t{16} << 20;    // The tables of all plans.
-constexpr int64_t kMaxKeptDecoderBytes = int64_t{32} << 20;  // All plans share them.
+constexpr int64_t kMaxKeptDecoderBytes = int64_t{32} << 20;  // The decoders; all plans share them.
 constexpr int64_t kMaxKeptExampleBytes = int64_t{4} << 20;
 constexpr int64_t kMaxKeptRecordBytes = int64_t{1} << 20;  // This much for each of three copies.
 
@@ -49,7 +49,7 @@ constexpr size_t kLookedUpRecords = 16;
 // A thread times one of every kTimedEvery examples that it makes of a plan, output by output and
 // transform by transform (FeedPlan::output_costs()). The images of a timed example are decoded
 // alone, which costs little for so few examples. At the beginning more examples are timed, because
-// the time of the first one is too long: it takes its memory from the kernel.
+// the first one takes too long: it gets its memory from the kernel.
 constexpr uint64_t kTimedEvery = 512;
 
 bool IsTimed(const FeedPlan& plan, uint64_t example) {

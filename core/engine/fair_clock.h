@@ -42,7 +42,7 @@ class FairClock {
  private:
   struct Peer {
     double time = 0;        // The peer's virtual time.
-    double now = 0;         // The largest time of a stream when work was taken for it.
+    double now = 0;         // The largest time that a stream had when it got work.
     int64_t streams = 0;    // Open streams.
     int64_t wanting = 0;    // Open streams that want work.
     int64_t under_way = 0;  // Pieces that are taken and not done.
@@ -96,7 +96,7 @@ class FairClock {
     // How many streams of the same peer are open.
     int64_t peer_streams() const { return peer_->streams; }
 
-    // Takes a piece of `units` for the stream. Returns its charge, which Finish() corrects.
+    // Takes a piece of `units` units for the stream. Returns its charge, which Finish() corrects.
     double Take(int64_t units) {
       const double charged =
           std::min(unit_cost_ * static_cast<double>(units), clock_->turn_ + unit_cost_);
@@ -172,7 +172,7 @@ class FairClock {
   }
 
   const double turn_;
-  double now_ = 0;  // The largest time of a peer when work was taken for it.
+  double now_ = 0;  // The largest time that a peer had when it got work.
   int64_t peers_open_ = 0;
   std::map<std::string, std::shared_ptr<Peer>> peers_;
 };

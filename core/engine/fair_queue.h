@@ -6,8 +6,8 @@
 // memory, the other streams that hold slices wait. Otherwise small slices could overtake a large
 // slice for ever. Each stream has a share of the memory (slice_budget.h). While a stream without
 // any slice waits for memory, another stream begins a slice only if it then holds at most half of
-// its own share. The limit is not lower, because the slice that waits may never find enough memory.
-// Then, with a lower limit, the other streams could have only one slice at a time, for ever.
+// its own share. The slice that waits may never find enough memory. With a limit lower than half,
+// the other streams could then have only one slice at a time, for ever.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_QUEUE_H_
@@ -54,7 +54,7 @@ class FairQueue {
     int64_t wanting = 0;            // Streams that could go on.
   };
 
-  // Whether Choose() also calls Account::SetWants() for each stream.
+  // Whether Choose() also calls Account::SetWants() for each stream that is not left_out.
   enum class Accounts { kChange, kKeep };
   // O(candidates), without an allocation.
   static Choice Choose(absl::Span<const Candidate> candidates,
@@ -71,7 +71,7 @@ class FairQueue {
 
  private:
   FairClock clock_;
-  std::map<std::string, int> overdue_;  // Overdue tasks of each peer that has any.
+  std::map<std::string, int> overdue_;  // Peer -> how many overdue tasks, > 0.
 };
 
 }  // namespace systole

@@ -37,14 +37,14 @@ struct ExampleRange {
   friend bool operator==(const ExampleRange&, const ExampleRange&) = default;
 };
 
-// Examples that a thread gets together, and how far it has made them.
+// Examples that a thread gets together, and how far these are made.
 struct ExampleRun {
   ExampleRange examples;
   // How many pieces of the work are done. ExampleMaker does the pieces in a fixed order.
   int64_t done = 0;
   // The error of the lowest slot.
   FirstError error;
-  // The bytes of its records. Null: they were not read ahead.
+  // The bytes of the run's records. Null: these records were not read ahead.
   std::shared_ptr<const RunBlocks> blocks;
 
   // How many examples are left to do. Examples are the units of a stream's costs.
@@ -179,7 +179,7 @@ class PendingSlice {
   int64_t next_ = 0;
   int64_t end_;
   int64_t running_ = 0;  // Runs that were handed out, and neither finished nor given back.
-  int64_t reading_ = 0;  // How many of these runs are being read now.
+  int64_t reading_ = 0;  // Runs of running_ that are being read now.
   std::vector<ExampleRun> returned_;
   InterruptFlag unwanted_;
   FirstError error_;

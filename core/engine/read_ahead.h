@@ -84,7 +84,7 @@ class ReadAhead {
     bool indexes_were_read = false;
     std::vector<absl::Status> index_errors = {};
   };
-  // A task whose blocks, or indexes, are being read.
+  // A task whose blocks or indexes are being read.
   struct Reading {
     Located of;
     bool reads_indexes = false;

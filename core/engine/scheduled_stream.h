@@ -179,7 +179,7 @@ class ScheduledStream {
   absl::Status failed_;
   absl::Status ended_;
   DeliveryWaiter waiter_;
-  absl::Duration waits_since_;  // When the waiter came, if there is one.
+  absl::Duration waits_since_;  // When the consumer began to wait, if it waits.
 };
 
 }  // namespace systole

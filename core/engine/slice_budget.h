@@ -144,7 +144,7 @@ class SliceBudget {
   int64_t used_bytes() const { return pool_.used_bytes(); }
 
  private:
-  // No stream may hold more than this part of the budget.
+  // No stream may hold more than 1 / kMinParts of the budget, unless it holds only one slice.
   static constexpr int64_t kMinParts = 4;
 
   BufferPool pool_;

@@ -62,7 +62,7 @@ class SliceShelf {
   using Kept = std::list<Entries::iterator>;
   struct Entry {
     SharedSlicePtr slice;
-    std::optional<Kept::iterator> kept;  // Its place in kept_, if it is kept.
+    std::optional<Kept::iterator> kept;  // The slice's place in kept_, if it is kept.
   };
 
   void Unkeep(Entry& entry);

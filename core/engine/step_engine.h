@@ -95,7 +95,7 @@ class StepEngine {
   StepEngine& operator=(const StepEngine&) = delete;
 
   // Begins to make slices. Peers share threads and memory evenly, and the streams of `peer` share
-  // its part. `cache` keeps values of outputs with `cache`; null: nothing is kept. The cache is
+  // its part. `cache` keeps values of outputs that set `cache`; null: nothing is kept. The cache is
   // held until the stream is gone and no thread works for the stream. Slices do not hold the cache.
   //   InvalidArgument    `range` is empty, negative or beyond the cores; names the field.
   //   ResourceExhausted  one slice is larger than the whole budget.

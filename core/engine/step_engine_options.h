@@ -33,7 +33,8 @@ struct StepEngineOptions {
   // Bound on the memory that all threads together take for making examples and keep between tasks.
   // The memory of slices is not part of this bound. One thread's example may exceed the bound
   // (core/memory/scratch_budget.h). A larger bound lets more threads make large examples at a time.
-  // 0: a third of memory_budget_bytes, but at least what `threads` need for ordinary images.
+  // 0: a third of memory_budget_bytes, but at least as much as `threads` threads need for ordinary
+  // images.
   int64_t scratch_budget_bytes = 0;
   // The most reads that may run at a time to read records ahead from other machines. Each read
   // takes a thread, which only waits.
@@ -58,10 +59,10 @@ struct StepEngineStats {
   // Memory that threads hold beside slices.
   int64_t scratch_used_bytes = 0;
   int64_t active_streams = 0;
-  // The part of the recent time in which the threads worked, 0 to 1. Threads that storage holds up
-  // count as working.
+  // How busy the threads were lately, 0 to 1 (BusyShare). Threads that storage holds up count as
+  // working.
   double busy = 0;
-  // Threads that may work at a time now.
+  // How many threads may now work at a time.
   int threads = 0;
   // threads_stuck: threads whose read hangs now. reads_timed_out: steps that failed because of
   // such a read.
@@ -69,11 +70,10 @@ struct StepEngineStats {
   int64_t reads_timed_out = 0;
   // The counts of the reader that reads records ahead.
   BlockReaderStats reads = {};
-  // Slices that were not made for the stream that got them, because another stream of the same plan
-  // had them.
+  // How often a stream got a slice that had been begun for another stream of the same plan.
   int64_t slices_shared = 0;
-  // slices_ready: the sum of StepStream::CountReady() over all streams. slices_kept: slices that
-  // are done and that no stream has now, but that some stream will reach.
+  // slices_ready: the sum of StepStream::CountReady() over all streams. slices_kept: done slices
+  // that no stream has now, but some stream will reach.
   int64_t slices_ready = 0;
   int64_t slices_kept = 0;
   // stages: the times of all delivered slices, added up. step_waits: how many seconds streams

@@ -43,9 +43,9 @@ struct StreamMemory {
   int64_t ahead_bytes = std::numeric_limits<int64_t>::max();
   // Whether a slice leaves the budget when the consumer gets it. True is for a consumer in this
   // process, which may keep as many slices as it likes. Slices that are made ahead still count in
-  // the budget. If the consumer does not wait, it needs these slices only later. Then its stream
-  // gives them up for another stream with gives_away, if the consumer of that stream waits, and
-  // that stream holds no slice and has no room for one.
+  // the budget. Another stream with gives_away may hold no slice and have no room for one, while
+  // its consumer waits. Then streams with gives_away whose consumers do not wait give up the slices
+  // that are made ahead for them. These are needed only later.
   bool gives_away = false;
 };
 

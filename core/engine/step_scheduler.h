@@ -10,10 +10,10 @@
 // turn. SliceBudget says how many bytes each stream may have in flight. SliceShelf has the slices
 // that streams share.
 //
-// A slice is begun when a thread takes its first task, so there is no queue. Records that are read
-// ahead come to Take() through TakeToRead() and Arrive(). The scheduler keeps an entry for each
-// stream and one for each slice that is begun and not dropped. Every call costs O(streams), plus
-// the entries that it removes.
+// A slice is begun when a thread takes its first task, so there is no queue of slices. If records
+// are read ahead, TakeToRead() returns their task first, and Take() after Arrive(). The scheduler
+// keeps an entry for each stream and one for each slice that is begun and not dropped. Every call
+// costs O(streams), plus the entries that it removes.
 //
 // Streams of one plan share slices. If a stream's next slice was begun by another stream, the
 // stream joins that slice, whether the slice is done or not. A slice that all streams have dropped
@@ -83,9 +83,8 @@ class StepScheduler {
   // Whether reads may have changed since the last call: TakeToRead() may have a task now, or a
   // slice was thrown away, so its reads may be unwanted. May be true without a change. O(streams).
   bool TakeReadsChanged();
-  // The records of `task`, which Take() returned, are not in memory, although they were expected
-  // there. Once they are read, the task's run comes back with Arrive(). From now on the stream
-  // reads ahead again.
+  // The records of `task`, from Take(), are not in memory as expected. Once they are read, the
+  // task's run comes back with Arrive(). From now on the stream reads ahead again.
   void ReadFirst(const SliceTask& task);
   // The records of a task from TakeToRead() or ReadFirst() are read, and `run` has their bytes. Any
   // thread may take the run. `warm`: the stream's next slices need not be read ahead.
@@ -184,8 +183,7 @@ class StepScheduler {
   bool Shares(const ScheduledStream& stream) const;
   // The stream's next slice, if another stream has it; else null.
   SharedSlicePtr FindNext(const ScheduledStream& stream) const;
-  // Joins the stream's next slices that other streams have begun, as far ahead as the stream may
-  // make slices.
+  // Joins the stream's next slices that exist, as far ahead as the stream may make slices.
   void JoinAhead(ScheduledStream& stream);
   // The stream begins or joins `slice`, its next slice.
   void Hold(ScheduledStream& stream, SharedSlicePtr slice);

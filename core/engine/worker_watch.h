@@ -32,8 +32,8 @@ namespace systole {
 struct WorkerWatchOptions {
   // Threads that should run at a time.
   int threads = 1;
-  // All threads, at least `threads`. With more threads, more of them can wait for storage. Each
-  // thread costs scratch memory.
+  // All threads, at least `threads`. The more threads there are, the more of them can wait for
+  // storage. Each thread costs scratch memory.
   int max_threads = 1;
   // About how often Look() is called.
   absl::Duration period = absl::Milliseconds(100);

@@ -61,8 +61,8 @@ class BlockReader;
 
 // The blocks of a want are wanted as long as its ticket lives. If the ticket is destroyed before
 // `done` is called, `done` is not called any more. But a call that has just begun on another thread
-// goes on. Reads of blocks that no other want has are dropped from the queue, or interrupted
-// (core/interrupt).
+// goes on. Reads of blocks that no other want needs are dropped from the queue or, once begun,
+// interrupted (core/interrupt).
 class BlockTicket {
  public:
   ~BlockTicket();
