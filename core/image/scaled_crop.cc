@@ -3,9 +3,10 @@
 namespace systole {
 namespace {
 
-// Scales the pixels [begin, begin + size). Returns the first pixel of the smaller image that they
-// lie on. Sets `side` to their place in the smaller image, counted from that pixel. The quotients
-// are exact in float: a side has 16 bits, and the divisor is 1, 2, 4 or 8.
+// Scales the pixels [begin, begin + size). Returns the first pixel of the smaller image that the
+// scaled pixels cover, whole or in part. Sets `side` to the place of the scaled pixels, counted
+// from that first pixel. The quotients are exact in float: a side has 16 bits, and the divisor is
+// 1, 2, 4 or 8.
 int ScaleSide(int begin, int size, JpegScale scale, SourceSide& side) {
   const int divisor = static_cast<int>(scale);
   const int first = begin / divisor;

@@ -14,7 +14,7 @@ inline constexpr size_t kUnfilterPadding = 3;
 
 // Undoes the filters of `count` rows in place. A row is one byte, the number of its filter, and
 // then `row_bytes` bytes of pixels. The `row_bytes` bytes before `rows` are the pixels of the row
-// above. Above the first row of an image they are 0. False if a filter's number is not known.
+// above. For the first row of an image, these bytes are 0. False if a filter's number is not known.
 // REQUIRES: `row_bytes` is a multiple of `pixel_bytes` and not 0.
 bool UnfilterRows(uint8_t* rows, size_t count, size_t row_bytes, size_t pixel_bytes);
 

@@ -195,8 +195,8 @@ HWY_EXPORT(GatherLineKernel);
 HWY_EXPORT(WindowLinesKernel);
 HWY_EXPORT(FinishRowKernel);
 
-// How many output rows are fetched into the cache before they are written. A slice is larger than
-// the caches, so a store to it waits for memory, and later stores wait for this store.
+// An output row is fetched into the cache this many rows before it is written. A slice is larger
+// than the caches, so a store to it waits for memory, and later stores wait for this store.
 constexpr int kPrefetchedRows = 8;
 constexpr size_t kCacheLineBytes = 64;
 // Images of float32 of this size and more are written past the caches. Their batches leave the
@@ -320,16 +320,16 @@ void BilinearResizer::BuildColumns(const SourceSide& in_columns, bool flip) {
   windows_fit_ = widest <= 16;
 }
 
-// Makes the vertical tables. Replaces the input rows of the taps by line numbers. Line n is made
-// from needed input row n, counted from 0.
+// Makes the vertical tables. In the taps, replaces input rows by line numbers. Line n is made from
+// the n-th needed input row, counted from 0.
 void BilinearResizer::BuildRows(const SourceSide& in_rows) {
   in_rows_ = in_rows;
   FillTaps(in_rows, options_.height, &rows_);
   line_rows_.clear();
   const auto line_of = [&](int row) {
     if (line_rows_.empty() || line_rows_.back() < row) line_rows_.push_back(row);
-    // `row` is now the input row of the last line. Only a Tap::lower may be that of the line before
-    // it instead.
+    // `row` is now the input row of the last line. Only a Tap::lower may instead be the input row
+    // of the last line but one.
     return static_cast<int>(line_rows_.size()) - (line_rows_.back() == row ? 1 : 2);
   };
   for (Tap& tap : rows_) {
@@ -390,8 +390,8 @@ void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int coun
 
 void BilinearResizer::Finish() {
   next_out_ = options_.height;
-  // The rows must be in memory before another thread reads them. If the image was given up, they
-  // must be there before another thread writes to the same memory.
+  // The rows must be in memory before another thread reads them. If the image was given up, the
+  // rows must be in memory before another thread writes there.
   if (stream_) hwy::FlushStream();
 }
 

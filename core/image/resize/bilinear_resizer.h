@@ -1,6 +1,6 @@
 // Resizes bilinearly as tf.image.resize does (v2: half-pixel centres, no antialiasing), and in the
 // same pass mirrors, normalises and casts. It takes input rows and writes finished rows to the
-// caller's memory. In between it holds a few lines of floats, which stay in the cache.
+// caller's memory. It holds only a few lines of floats, which stay in the cache.
 //   source = (i + 0.5) * (extent / out) + (begin - 0.5)         all in f32, every operation rounded
 //   value  = lerp(lerp(top left, top right), lerp(bottom left, bottom right)); a + (b - a) * t
 //   out    = Cast(value * scale[c] + bias[c])

@@ -239,7 +239,7 @@ void Widen(const uint8_t* row, size_t values, float* line) {
 }
 void Widen(const float* row, size_t values, float* line) { std::copy_n(row, values, line); }
 
-// The rows of a result, made in their places in an image.
+// The place of a result's rows: directly in an image.
 struct RowsInPlace {
   const PixelView<float>& out;
 
@@ -247,7 +247,7 @@ struct RowsInPlace {
   void Finish(int /*y*/) const {}
 };
 
-// The rows of a result, made and passed on a few at a time.
+// The place of a result's rows: a buffer, which passes a few rows at a time on to `take`.
 class RowsInTurn {
  public:
   RowsInTurn(int height, size_t row_values, TakeRows take)
@@ -262,7 +262,7 @@ class RowsInTurn {
   }
 
  private:
-  // This many rows stay in the second-level cache, and share the cost of a call.
+  // This many rows stay in the second-level cache, and share the cost of a call of `take_`.
   static constexpr int kRows = 16;
 
   int height_;
@@ -327,7 +327,7 @@ int64_t UsedWeights(const WeightedSpan& span) {
 // Leaves weights of 0 out. If the pixels are finite, this changes no bit. A sum starts from 0, so
 // it is never -0, and adding 0 or -0 does not change it. All columns keep as many weights as the
 // longest column needs, because the CPU predicts a loop that always has the same number of rounds.
-// So columns may reach beyond the image.
+// So a column that needs fewer weights may reach beyond the image.
 void LeaveZerosOut(std::vector<WeightedSpan>& rows, std::vector<WeightedSpan>& columns) {
   for (WeightedSpan& row : rows) row.count = UsedWeights(row);
   int64_t longest = 0;

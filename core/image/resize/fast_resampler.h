@@ -2,8 +2,8 @@
 // is made by the same operations in the same order, but many values at a time.
 //   antialias, lanczos, ..  the rows of the kernel are summed to one line, then the line's columns
 //   bicubic                 the same, with four rows and four columns
-//   bilinear                rows are interpolated to lines, and the last two lines are kept. Then
-//                           two lines are interpolated.
+//   bilinear                the columns of a row are interpolated to a line. Then two lines are
+//                           interpolated to an output row. The last two lines are kept.
 // AREA is left to Resample().
 //
 // Thread-safe: no state.

@@ -40,7 +40,7 @@ struct ResampleOptions {
   friend bool operator==(const ResampleOptions&, const ResampleOptions&) = default;
 };
 
-// The kernel of methods that resize by SamplingSpans; nullopt for the others.
+// The kernel of methods that resize by SamplingSpans; nullopt for other methods.
 std::optional<SamplingKernel> SpansKernel(const ResampleOptions& options);
 
 // Pixels [height, width, channels] in memory. A row begins `row_values` values after the previous

@@ -93,7 +93,7 @@ SamplingSpans MakeSamplingSpans(SamplingKernel kernel, int in, int out, bool ant
   spans.weights.resize(static_cast<size_t>(out) * static_cast<size_t>(spans.span));
   for (int i = 0; i < out; ++i) {
     const float sample = (static_cast<float>(i) + 0.5f) * inverse_scale;
-    // Because of rounding, the last sample may lie beyond the image. That output pixel stays black.
+    // Because of rounding, the last sample may lie beyond the image. Its output pixel stays black.
     if (sample > static_cast<float>(in)) continue;
     const int start = std::clamp(static_cast<int>(std::ceil(sample - reach - 0.5f)), 0, in - 1);
     const int end = std::clamp(static_cast<int>(std::floor(sample + reach - 0.5f)), 0, in - 1) + 1;

@@ -1,14 +1,14 @@
 // Tables of a resize by a kernel of any width: which input pixels make each output pixel, and with
 // which weights. This is what TensorFlow's ScaleAndTranslate computes for tf.image.resize with
-// antialias=True, or with a method that has no kernel of its own (lanczos, gaussian,
+// antialias=True, or with a method for which TensorFlow has no other code (lanczos, gaussian,
 // mitchellcubic).
 //   kernel width  radius * max(in / out, 1) if antialiased, else radius
-//   weights       the kernel at the centres of the input's pixels, divided by the sum of these
+//   weights       the kernel's values at the centres of the input's pixels, divided by their sum
 //
 // Everything is computed in f32 and in TensorFlow's order, so the weights are TensorFlow's to the
 // bit. The exceptions are Lanczos (sines) and the Gaussian (exponentials). Our sines and
-// exponentials are nearly always correctly rounded. TensorFlow's come from libm, whose bits depend
-// on the CPU.
+// exponentials are nearly always correctly rounded. TensorFlow takes them from libm, whose bits
+// depend on the CPU.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_SAMPLING_SPANS_H_

@@ -72,7 +72,8 @@ std::vector<CubicTap> MakeCubicTaps(bool half_pixel_centres, int in, int out) {
     for (size_t k = 0; k < 4; ++k) {
       const int64_t place = tap.first + static_cast<int64_t>(k);
       tap.places[k] = std::clamp<int64_t>(place, 0, in - 1);
-      // Outside the image, TensorFlow 1 repeats the pixel at the edge. TensorFlow 2 leaves it out.
+      // Outside the image, TensorFlow 1 repeats the pixel at the edge. TensorFlow 2 takes no pixel
+      // there.
       if (half_pixel_centres && tap.places[k] != place) tap.weights[k] = 0.0f;
     }
     if (!half_pixel_centres) continue;

@@ -1,7 +1,7 @@
 // Tables for a resize that makes an output pixel from two or four input pixels in each direction:
 // which pixels, and with which weights. This is what TensorFlow's kernels of ResizeBilinear and
-// ResizeBicubic compute, in f32 and in their order. core/image/resize/sampling_spans.h has the
-// tables of wider kernels.
+// ResizeBicubic compute, in f32 and in the order of these kernels.
+// core/image/resize/sampling_spans.h has the tables of wider kernels.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_SAMPLING_TAPS_H_

@@ -64,7 +64,7 @@ CropRect RandomResizedCrop(const RandomResizedCropOptions& options, int height, 
         image_area *
         (options.min_area + (static_cast<double>(options.max_area) - options.min_area) * area_draw);
     const double aspect = Exp(log_min + (log_max - log_min) * aspect_draw);
-    // A size above the limit becomes the limit plus one.
+    // A size above the image's size becomes the image's size plus one.
     const int crop_width = RoundToInt(std::sqrt(area * aspect), 0, width + 1);
     const int crop_height = RoundToInt(std::sqrt(area / aspect), 0, height + 1);
     if (crop_width < 1 || crop_width > width || crop_height < 1 || crop_height > height) continue;

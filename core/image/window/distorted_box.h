@@ -43,7 +43,7 @@ struct DistortedBoxOptions {
                                      .min_aspect = 0.75f,
                                      .max_aspect = 1.33f,
                                      .attempts = 100};
-  // A box with a smaller fraction of the image's area is drawn again. 0 to 1.
+  // A box that covers a smaller fraction of the image's area is drawn again. 0 to 1.
   float min_object_covered = 0.1f;
 };
 
@@ -51,8 +51,8 @@ struct DistortedBoxOptions {
 absl::Status CheckDistortedBox(const DistortedBoxOptions& options);
 
 // Each attempt draws the aspect (Unit), then the height (Below, if there is a choice). Then it
-// draws y if the box is less high than the image, and x if it is less wide (Below). The last offset
-// that would fit is never drawn. If no attempt gives a box, the result is the whole image.
+// draws y if the box is less high than the image, and x if the box is less wide (Below). The last
+// offset that would fit is never drawn. If no attempt gives a box, the result is the whole image.
 // REQUIRES: height and width are 1 to 65535, and the options are valid.
 CropRect DistortedBox(const DistortedBoxOptions& options, int height, int width, BoxDraws& draws);
 
