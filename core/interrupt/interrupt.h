@@ -1,6 +1,6 @@
 // Tells a thread that its work is no longer wanted. The owner of the work raises a flag. Loops that
-// may take long, within one image or one transform, look at the flag about once a row. They give up
-// if it is raised.
+// may take long, within one image or one transform, look at the flag about once a row. If the flag
+// is raised, the loops give up.
 //
 //   InterruptFlag unwanted;                    // One for the work. Any thread may raise it.
 //   const InterruptScope scope(unwanted);      // On the working thread, around all of its work.
@@ -52,7 +52,7 @@ inline bool InterruptRequested() {
 }
 
 // The flag that this thread looks at; null outside of an InterruptScope. For code in which this
-// thread sleeps while another thread looks at the flag. Valid as long as the scope.
+// thread sleeps while another thread looks at the flag. Valid as long as the scope lives.
 inline const InterruptFlag* HeededInterruptFlag() { return InterruptScope::heeded_; }
 
 // Returned by code that gives up. No user sees this error, because the owner of the work drops the

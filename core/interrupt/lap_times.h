@@ -1,9 +1,9 @@
 // Measures how long the parts of a thread's work take. The code that runs the work begins the
-// measurement, only for a few pieces of work. The functions that do the work say when a part has
-// ended:
+// measurement, and does this only for a few pieces of work. The functions that do the work say when
+// a part has ended:
 //
 //   LapTimes times(clock);            // On the thread, around the work.
-//     .. NoteLap(0); .. NoteLap(2);   // Below: the time since the last lap was for part 0, then 2.
+//     .. NoteLap(0); .. NoteLap(2);   // Below: part 0 has ended; part 2 has ended.
 //   times.Take()
 //
 // Nothing but a report may depend on these times.
@@ -43,7 +43,7 @@ class LapTimes {
   LapTimes(const LapTimes&) = delete;
   LapTimes& operator=(const LapTimes&) = delete;
 
-  // Returns the times so far, and begins anew from zero. The time since the last lap is for no
+  // Returns the times so far, and begins anew from zero. The time since the last lap belongs to no
   // part.
   Times Take() {
     Lap(kNoPart);
@@ -67,13 +67,13 @@ class LapTimes {
   Times times_;
 };
 
-// The time since this thread's last lap was for `part`. Outside of a LapTimes this does nothing,
-// and costs about a nanosecond.
+// Says that the time since this thread's last lap was spent on `part`. Outside of a LapTimes this
+// does nothing, and costs about a nanosecond.
 inline void NoteLap(int part) {
   if (LapTimes::current_ != nullptr) LapTimes::current_->Lap(part);
 }
 
-// Notes a lap for the work that gave `result`, and returns `result`.
+// As NoteLap(), for work that gave `result`. Returns `result`.
 template <typename T>
 T Lapped(int part, T result) {
   NoteLap(part);

@@ -19,15 +19,15 @@ class ReadProgress {
   void Add(size_t bytes) {
     bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   }
-  // The bytes of failed attempts count, too. So this may be more than the read asked for.
+  // The bytes of failed attempts count, too. So the number may exceed the size of the read.
   int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<int64_t> bytes_ = 0;
 };
 
-// While the scope lives, the bytes that its thread reads are added to `progress`, and to no other.
-// Single-thread.
+// While the scope lives, the bytes that its thread reads are added to `progress` and to no other
+// ReadProgress. Single-thread.
 class ReadProgressScope {
  public:
   explicit ReadProgressScope(ReadProgress& progress) : before_(current_) { current_ = &progress; }
@@ -43,7 +43,7 @@ class ReadProgressScope {
 };
 
 // Where this thread's reads are counted; null outside of a ReadProgressScope. For code in which
-// this thread sleeps while another thread gets the bytes. Valid as long as the scope.
+// this thread sleeps while another thread gets the bytes. Valid as long as the scope lives.
 inline ReadProgress* CurrentReadProgress() { return ReadProgressScope::current_; }
 
 // Adds `bytes` to the progress of this thread's read.

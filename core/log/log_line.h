@@ -44,7 +44,7 @@ inline constexpr size_t kNumLogCauses = 14;
 // The subject of a line. Fields that are not set are left out. A field may hold foreign text.
 struct LogFields {
   std::optional<uint64_t> feed;  // The fingerprint of the feed's spec.
-  std::string client;            // A peer's address, or on a Unix socket its path or its user.
+  std::string client;            // The peer's address; on a Unix socket, the path or the user.
   std::string identity;
   std::string server;           // The server's address, in a client's log.
   std::string dataset;          // For a mixture its members, separated by commas.
@@ -74,7 +74,8 @@ std::string TextOf(const LogLine& line);
 // `message` is TextOf(). Time is UTC.
 std::string JsonOf(const LogLine& line, absl::Time time);
 
-// The name of this cause's events, in the plural. The line that counts left-out lines uses it.
+// The name of this cause's events, in the plural. The line that counts left-out lines uses this
+// name.
 absl::string_view PluralOf(LogCause cause);
 
 }  // namespace systole

@@ -34,7 +34,7 @@ struct BufferPoolOptions {
   // The most buffers that may be sealed. Each of them takes a file descriptor.
   int max_sealed = std::numeric_limits<int>::max();
   // Bytes that are charged for each buffer besides its size, because the buffer's owner needs other
-  // memory, too. Without this, many tiny buffers would take far more memory than the budget.
+  // memory, too. Without this charge, many tiny buffers would take far more memory than the budget.
   int64_t overhead_bytes = 0;
   // Private buffers start on a multiple of this: see AlignedBuffer::Create().
   int64_t alignment = kBufferAlignment;

@@ -9,7 +9,7 @@
 // A thread that takes more memory still holds the memory that it took before, so all threads could
 // wait for each other. To prevent this, one of them, the *elder*, never waits. If a thread must
 // wait and there is no elder, the thread that has waited longest becomes the elder. It stays the
-// elder until its memory fits beside that of the others.
+// elder until its memory fits beside the memory of the others.
 //
 // No thread waits for ever. An elder does not wait, so its turn ends. Then it keeps the memory that
 // fits, or none. The next thread in line becomes the elder. (If an elder's read hangs, its turn
@@ -58,8 +58,8 @@ class ScratchBudget {
 
   explicit ScratchBudget(int64_t capacity_bytes) : capacity_(capacity_bytes) {}
 
-  // Takes `bytes`, or puts the account in line and returns false. After false, call it again with
-  // the same number whenever another account has changed.
+  // Takes `bytes`, or puts the account in line and returns false. After false, call Take() again
+  // with the same number whenever another account has changed.
   bool Take(Account& account, int64_t bytes);
   // Takes the account out of the line, because it does not need the bytes any more.
   void Leave(Account& account);
@@ -88,7 +88,8 @@ class ScratchBudget {
   // Changes the bytes that the account holds, and all sums that include these bytes.
   void Add(Account& account, int64_t bytes);
   void SetBeyond(Account& account, bool beyond);
-  // Ends the elder's role once its memory fits beside that of the others, and finds the next elder.
+  // Ends the elder's role once its memory fits beside the memory of the others, and finds the next
+  // elder.
   void FindElder();
 
   const int64_t capacity_;
@@ -97,7 +98,7 @@ class ScratchBudget {
   int64_t first_bytes_ = 0;  // The first kOrdinaryBytes of each account, summed.
   int64_t kept_ = 0;
   Account* elder_ = nullptr;
-  std::list<Account*> line_;  // The longest wait is first. If it is not empty, there is an elder.
+  std::list<Account*> line_;  // The longest wait is first. If anyone waits, there is an elder.
 };
 
 }  // namespace systole

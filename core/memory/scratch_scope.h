@@ -1,6 +1,6 @@
 // Counts the memory that a thread takes beside its results, before it is allocated. The code that
-// runs the thread says where the memory is counted. All code that it calls says how much memory it
-// is about to allocate:
+// runs the thread says where the memory is counted. All functions that it calls say how much memory
+// they are about to allocate:
 //
 //   const ScratchScope scope(source);                  // On the thread, around all of its work.
 //     .. if (!NeedScratch(ScratchUse::kCoefficients, bytes)) return InterruptedError();
@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// The use of the memory. Each use is counted separately, as the most that was needed at once.
+// The use of the memory. For each use, the largest amount that was needed at one time counts.
 enum class ScratchUse {
   kPlan,          // Memory whose size the spec decides: decoders, tables, an unfinished example.
   kReads,         // Buffers for records that are read.

@@ -70,7 +70,7 @@ class SealedView {
  public:
   // Maps the memory that `fd` refers to; `fd` is not needed afterwards.
   //   InvalidArgument    `fd` is not a memory file, is not on ordinary pages, lacks one of the
-  //                      seals, or has another size than `bytes`. The message says which.
+  //                      seals, or does not have the size `bytes`. The message says which of these.
   //   ResourceExhausted  the memory cannot be mapped.
   static absl::StatusOr<SealedView> Map(int fd, int64_t bytes);
 

@@ -1,4 +1,4 @@
-// Metrics in Prometheus' text format, and as the single series that this format has.
+// Shows metrics in Prometheus' text format, and as the single series of this format.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_METRICS_EXPOSITION_H_

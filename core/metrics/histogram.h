@@ -21,8 +21,8 @@ struct HistogramReading {
   int64_t count() const;  // How many numbers there are.
 };
 
-// Thread-safe, and adds without a lock. A reading that is made while numbers are added may miss
-// some of them in its sum.
+// Thread-safe, and adds without a lock. If a reading is made while numbers are added, its sum may
+// lack some of these numbers.
 class Histogram {
  public:
   // `bounds` ascend. They are not copied, and must outlive this object, so use a constant.

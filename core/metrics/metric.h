@@ -12,8 +12,8 @@
 //   const std::vector<MetricReading> readings = ReadMetrics(lines, shop);
 //
 // A name is lower-case words with underscores, at most 64 bytes, unique in its table. The unit, if
-// there is one, is its last word: _bytes, _seconds or _ratio. The name does not say that the value
-// is a total, because the kind says it (PrometheusName).
+// there is one, is its last word: _bytes, _seconds or _ratio. The word "total" is not in the name:
+// PrometheusName() adds it to the names of counters.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_METRICS_METRIC_H_

@@ -23,7 +23,7 @@ std::string MetricsText(const std::vector<MetricReading>& readings,
 void AppendMetrics(const std::vector<MetricReading>& readings, JsonWriter& json);
 
 // A table in Markdown, with the meaning of each metric, for the document that lists them. `prefix`
-// is that of PrometheusName().
+// as for PrometheusName().
 std::string MetricsTable(absl::string_view prefix, const std::vector<MetricReading>& readings);
 
 }  // namespace systole

@@ -118,8 +118,8 @@ HWY_INLINE void StoreOneByOne(const Store& store, D d, hwy::HWY_NAMESPACE::Vec<D
 }
 
 // Casts and stores one vector of floats (D: a float tag) at `out`, at any alignment. Given two
-// vectors, stores the second after the first. Narrowing both at once is faster than one after the
-// other.
+// vectors, stores the second after the first. Narrowing both at once is faster than narrowing one
+// after the other.
 struct StoreUint8 {
   using Value = uint8_t;
   template <class D>

@@ -149,7 +149,7 @@ HWY_INLINE void Saturate(float factor, int count, Block& block) {
     const V c = hn::Mul(hn::IfThenElse(hn::Lt(positive, one), positive, one), value);
     const V m = hn::Sub(value, c);
     // `sixth` is 0 to 5, except that NaN gives NaN and a whole circle gives 6. NaN and 6 match no
-    // case below, so the colour is black, plus m.
+    // case below, so red, green and blue all become m.
     const V sixth = hn::Floor(sixths);
     const V turn = hn::Sub(sixths, EvenPart(sixth));
     const V x = hn::Mul(c, hn::Sub(one, hn::Abs(hn::Sub(turn, one))));

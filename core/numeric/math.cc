@@ -157,7 +157,7 @@ float Sin(float x) {
   constexpr double kHalfPiLow = 1.58932547735281966916e-08;
   constexpr double kTwoOverPi = 6.36619772367581382433e-01;
   const double k = std::nearbyint(x * kTwoOverPi);
-  const double r = (x - k * kHalfPiHigh) - k * kHalfPiLow;  // |r| <= pi/4, but for rounding.
+  const double r = (x - k * kHalfPiHigh) - k * kHalfPiLow;  // |r| <= pi/4, apart from rounding.
   const auto quarter = static_cast<int64_t>(k) & 3;
   const double sine = (quarter & 1) == 0 ? SinDouble(r) : CosDouble(r);
   return static_cast<float>(quarter >= 2 ? -sine : sine);

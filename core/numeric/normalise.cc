@@ -137,7 +137,7 @@ absl::Status CheckFactors(int channels, const Normalisation& normalisation) {
   return CheckFactor(normalisation.bias, channels, "bias");
 }
 
-// The period, in values, of channels that take turns value by value. It is at least kMaxLanes.
+// The period, in values, of interleaved channels. It is at least kMaxLanes.
 size_t PeriodOf(int channels) { return kMaxLanes * static_cast<size_t>(channels); }
 
 // Writes the period + kMaxLanes entries of Factors. The channel changes every `inner` values.

@@ -114,7 +114,7 @@ class TensorNormaliser {
   PixelType type_;
   size_t period_ = 0;
   // 0: there is one pattern, in the order of the values. Otherwise each channel has a pattern, and
-  // this is the number of values in a channel's run.
+  // inner_ is the number of values in a channel's run.
   int64_t inner_ = 0;
   std::vector<NormaliseFactors> patterns_;  // Each pattern has period_ values and a few more.
 };

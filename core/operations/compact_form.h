@@ -23,7 +23,7 @@ namespace systole {
 struct CompactForm {
   // The client does the steps from number `first` on, and the cast.
   size_t first = 0;
-  // `factors` has a scale and a bias for each rule, or is empty. If it is empty, `table` has
+  // `factors` has a scale and a bias for each rule, or is empty. If `factors` is empty, `table` has
   // kTableEntries values for each rule.
   NormaliseFactors factors;
   std::vector<float> table;
@@ -31,11 +31,11 @@ struct CompactForm {
   int rules = 1;
 };
 
-// The compact form. Nullopt if the values of an output of `dtype` must travel as they are. There
-// are three possible reasons. `dtype` is not a float type, the values are not uint8 at any place
-// from which the client could go on, or there are too many channels. The server does at least the
-// first `kept_steps` steps. These steps make the smallest value that the server's cache can keep of
-// a record (KeptValuesOf). So the cache can also keep a value if the client finishes the tensors.
+// The compact form. Nullopt if the values of an output of `dtype` must travel as they are. The
+// reason is one of three: `dtype` is not a float type, the values are not uint8 at any place from
+// which the client could go on, or there are too many channels. The server does at least the first
+// `kept_steps` steps. These steps make the smallest value that the server's cache can keep of a
+// record (KeptValuesOf). So the cache can also keep a value if the client finishes the tensors.
 // Steps that belong to decode_jpeg { scale: AUTO } stay together.
 std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype,
                                          size_t kept_steps = 0);

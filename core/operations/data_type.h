@@ -19,8 +19,8 @@ inline bool IsFloat(v1::DataType dtype) {
 // The floating-point types, for error messages.
 inline constexpr absl::string_view kFloatNames = "FLOAT32, BFLOAT16 or FLOAT16";
 
-// The dtype of an output whose spec names none, and whose values are of type `made`. REQUIRES: not
-// kBytes.
+// The dtype of an output for which the spec names no dtype, and whose values are of type `made`.
+// REQUIRES: not kBytes.
 inline v1::DataType DataTypeOf(ElementType made) {
   if (made == ElementType::kUint8) return v1::UINT8;
   return made == ElementType::kInt64 ? v1::INT64 : v1::FLOAT32;

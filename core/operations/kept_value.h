@@ -14,9 +14,10 @@
 // large value that leaves little work is best if the cache has room for all records. Otherwise a
 // small value may be best.
 //
-//   room for   kept of decode_jpeg, resize 224, normalize to float32 (photographs of 256 x 256)
-//   all        finished examples: 602 kB each, which are copied
-//   a third    decoded images: 197 kB each, because decoding takes most of the time
+// For example, with decode_jpeg, resize 224, normalize to float32, and photographs of 256 x 256:
+//   room for             kept value
+//   all records          the finished example of 602 kB: it only has to be copied
+//   a third of them      the decoded image of 197 kB: decoding takes most of the time
 //
 // Work is estimated: 1 for a value that an operation computes (Operation::Work), 4 for a value that
 // a decoder makes of a file, 1/16 for a byte that is copied. In the fused pass (lowered_program.h)
@@ -55,8 +56,8 @@ struct KeptValue {
                           // fed.
   ValueType type;         // After the steps: an image of uint8 or float32, unless it is finished.
   KeptCost cost;
-  // The steps that make the value, as a text for cache keys. If the texts are equal, equal bytes
-  // make equal values.
+  // The steps that make the value, as a text for cache keys. If two values have the same text,
+  // equal stored bytes make them equal.
   std::string made_by;
 };
 

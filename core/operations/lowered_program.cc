@@ -63,9 +63,10 @@ struct Fusion {
     return true;
   }
 
-  // Takes only windows whose size the record decides. If the spec gives a window's size, the pass
-  // ends before the resample and makes the window, however large it is. Together with the resample,
-  // the window would be limited to kMaxValueBytes, like all values whose size the record decides.
+  // Takes a resample only of a window whose size the record decides. If the spec gives a window's
+  // size, the pass ends before the resample and makes the window, however large it is. Together
+  // with the resample, the window would be limited to kMaxValueBytes, like all values whose size
+  // the record decides.
   bool TakePart(const ResamplePart& part) {
     if (!jpeg.has_value() || !reads_any_size || normalise.has_value()) return false;
     resample = part;
@@ -192,7 +193,7 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
       output.bias = lowered.finish.bias;
     }
   }
-  // Float images are normalised with other changes of their rows.
+  // Float images are normalised together with the other changes of their rows.
   if (lowered.has_rest() && !IsFloatImage(program->type_before(steps.size() - 1))) {
     lowered.last = FactorsOfNormalise(*steps.back().operation);
   }

@@ -60,7 +60,8 @@ struct LoweredProgram {
   // one pixel.
   ImageTransformerOptions image;
   std::vector<Move> moves;  // In the order of the program.
-  // For kWindow, after the moves. If resamples_rows(), the mirrors and `finish` follow.
+  // For kWindow: the resample after the moves. If resamples_rows(), `mirrors` and `finish` come
+  // next.
   std::optional<ResamplePart> resample;
   std::vector<Move> mirrors;
 

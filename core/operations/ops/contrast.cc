@@ -40,9 +40,9 @@ std::vector<float> MeansOf(const T* values, size_t pixels, size_t channels) {
   return sums;
 }
 
-// Computes the means of MeansOf() faster. Each sum of a later round is a sum of a few values of the
-// image. So a piece of a round can be made directly from the image, and no whole round is written
-// to memory.
+// Computes the means of MeansOf() faster. A round adds the second half of the values to the first.
+// Each sum of a later round is a sum of a few values of the image. So a piece of a round can be
+// made directly from the image, and no whole round is written to memory.
 template <typename T>
 class FastMeans {
  public:
@@ -113,7 +113,7 @@ ChannelPattern FastMeansOf(const std::vector<T>& values, const Value& image) {
 float Adjusted(float x, float mean, float factor) { return mean + (x - mean) * factor; }
 
 void Adjust(const ChannelPattern& by_channel, float factor, absl::Span<float> values) {
-  const ChannelPattern means = by_channel;  // A copy, because it cannot overlap `values`.
+  const ChannelPattern means = by_channel;  // A copy cannot overlap `values`.
   ApplyByPattern([&](float x, size_t j) { return Adjusted(x, means[j], factor); }, values);
 }
 

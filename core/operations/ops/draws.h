@@ -1,7 +1,7 @@
 // The source of an operation's random draws. The draws depend on the example, on the operation's
-// place among those of its kind, and on the transform's key. So adding or removing operations of
-// other kinds changes no draw. With a tf_seed, the draws are the draws of TensorFlow's stateless
-// ops, which depend only on the example and the seed.
+// place among the operations of its kind, and on the transform's key. So adding or removing
+// operations of other kinds changes no draw. With a tf_seed, the draws are the draws of
+// TensorFlow's stateless ops, which depend only on the example and the seed.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_DRAWS_H_

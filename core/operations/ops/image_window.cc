@@ -15,7 +15,8 @@ absl::StatusOr<ImageWindow> WindowOf(absl::Span<const Move> moves, int height, i
     }
     SYSTOLE_ASSIGN_OR_RETURN(CropRect inner,
                              std::get<WindowPart>(move).window(rect.height, rect.width, example));
-    // The inner window counts columns of the image after the earlier moves, which may be mirrored.
+    // The inner window lies in the image that the earlier moves make, and this image may be
+    // mirrored.
     if (window.mirrored) inner.x = rect.width - inner.x - inner.width;
     inner.y += rect.y;
     inner.x += rect.x;

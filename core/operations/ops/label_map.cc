@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMaxKeys = 65536;
 
-// Keys, and the value that replaces each.
+// Each key, with the value that replaces it.
 using Entries = std::vector<std::pair<int64_t, int64_t>>;
 
 // The entries of `map`, sorted by key. REQUIRES: as many keys as values.

@@ -62,7 +62,7 @@ void WriteMixDefaults(v1::Mix& mix) {
 // (U^(-1/alpha) - 1) * cos^2(pi V) (Bailey 1994). With this t, 1/2 + 1/2 * t / sqrt(2 alpha + t^2)
 // is Beta(alpha, alpha). A quotient of two gamma draws would need several attempts, and the
 // logarithm of a number that underflows. The code computes q * w with w = U^(1/alpha), because w
-// may be 0.
+// may be 0, and q would then be infinite.
 float SymmetricBeta(float alpha, CounterRng& rng) {
   const float u = 1 - rng.UniformFloat();  // More than 0.
   // The middle of one of 2^23 parts of [0, 1]. So the cosine is never 0, and neither is the divisor
