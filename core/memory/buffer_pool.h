@@ -36,7 +36,7 @@ struct BufferPoolOptions {
   // Bytes that are charged for each buffer besides its size, because the buffer's owner needs other
   // memory, too. Without this charge, many tiny buffers would take far more memory than the budget.
   int64_t overhead_bytes = 0;
-  // Private buffers start on a multiple of this: see AlignedBuffer::Create().
+  // Private buffers start on a multiple of this number: see AlignedBuffer::Create().
   int64_t alignment = kBufferAlignment;
 };
 

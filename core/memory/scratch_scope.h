@@ -19,7 +19,7 @@ namespace systole {
 enum class ScratchUse {
   kPlan,          // Memory whose size the spec decides: decoders, tables, an unfinished example.
   kReads,         // Buffers for records that are read.
-  kPayloads,      // Copies of records whose examples wait for others.
+  kPayloads,      // Copies of records whose examples wait for other examples.
   kCoefficients,  // An image of several scans.
   kValues,        // Whole images between two transforms.
 };

@@ -6,7 +6,7 @@
 //
 // The seals, which cannot be removed:
 //   SHRINK        so that no reader dies of SIGBUS because the file was cut short
-//   GROW          so that the size that a reader was told stays right
+//   GROW          so that the size that the readers were given stays right
 //   FUTURE_WRITE  no write() and no new writable mapping: no reader can change what other readers
 //                 see. The seal WRITE cannot be set while the owner has its writable mapping.
 //   SEAL          no further seal can be set

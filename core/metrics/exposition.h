@@ -26,8 +26,8 @@ struct MetricSeries {
   double value = 0;
 };
 
-// The series of a family. Each sample of a histogram has several: NAME_bucket with the label `le`
-// counts the numbers up to a bound, NAME_sum adds them up, and NAME_count counts all of them.
+// The series of a family. Each sample of a histogram has several series: NAME_bucket with the label
+// `le` counts the numbers up to a bound, NAME_sum adds them up, and NAME_count counts all of them.
 std::vector<MetricSeries> SeriesOf(const MetricFamily& family);
 
 // Families without a sample are left out.

@@ -22,7 +22,7 @@ struct Target {
 };
 
 // Best first. Lower bits are better targets. The portable target is always there. The installed
-// Highway may use either of its two names, SCALAR and EMU128.
+// Highway may call the portable target SCALAR or EMU128.
 std::vector<Target> Targets(int64_t supported) {
   std::vector<Target> targets;
   for (int64_t rest = supported & HWY_TARGETS & ~kPortable; rest != 0; rest &= rest - 1) {

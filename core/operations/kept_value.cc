@@ -100,7 +100,7 @@ absl::Status NothingToKeep(bool is_scaled) {
   if (is_scaled) {
     return absl::InvalidArgumentError(
         "has nothing to keep: decode_jpeg { scale: AUTO } and the transforms up to the resize are "
-        "done as one, and one of them is random; use scale: FULL, or leave cache out");
+        "done as one step, and one of them is random; use scale: FULL, or leave cache out");
   }
   return absl::InvalidArgumentError(
       "has nothing to keep: the transforms before the first random one only copy stored bytes "
@@ -127,7 +127,7 @@ absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program&
 
   KeptValues kept;
   kept.work = WorkFrom(program, types, 0, FusedFrom(program, 0, dtype)) + write_work;
-  bool computes = false;  // Whether a step so far does more than copy bytes or change each value.
+  bool computes = false;  // Whether a step so far does more than copy or change single values.
   for (size_t i = 0; i < steps.size() && !steps[i].random; ++i) {
     computes = computes || !is_raw || (i > 0 && steps[i].operation->RulesByValue() == 0);
     if (i + 1 < one) continue;

@@ -54,7 +54,7 @@ struct KeptValue {
   size_t steps = 0;       // How many steps from the first on make the value.
   bool finished = false;  // Whether the value is the finished example, in the type in which it is
                           // fed.
-  ValueType type;         // After the steps: an image of uint8 or float32, unless it is finished.
+  ValueType type;         // The value's type: an image of uint8 or float32, unless `finished`.
   KeptCost cost;
   // The steps that make the value, as a text for cache keys. If two values have the same text,
   // equal stored bytes make them equal.
@@ -76,10 +76,10 @@ struct KeptValues {
 absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program& program,
                                         DType dtype, ImageSize image);
 
-// The index of the best of `values`, if an example that is not kept takes `work`. share(bytes) is
-// the share of the records, from 0 to 1, whose value can be kept if each value has `bytes` bytes.
-// Among the values whose time is at most a tenth above the least time, the value with the fewest
-// bytes is best. REQUIRES: there are values, from the fewest bytes to the most.
+// The index of the best of `values`, if an example without a kept value takes `work`. share(bytes)
+// is the share of the records, from 0 to 1, whose value can be kept if each value has `bytes`
+// bytes. Among the values whose time is at most a tenth above the least time, the value with the
+// fewest bytes is best. REQUIRES: there are values, from the fewest bytes to the most.
 size_t BestKept(absl::Span<const KeptCost> values, double work,
                 absl::FunctionRef<double(int64_t bytes)> share);
 

@@ -100,8 +100,8 @@ struct LoweredProgram {
 };
 
 // `read_soon` is BilinearResizerOptions::read_soon. REQUIRES: the program's output has a size. If
-// the output is uint8 or float32, `dtype` is kUint8 or a type of floats. If it is int64, `dtype` is
-// kInt64 or kInt32.
+// the output is uint8 or float32, `dtype` is kUint8 or a type of floats. If the output is int64,
+// `dtype` is kInt64 or kInt32.
 LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool read_soon);
 
 // How each step of the program runs.

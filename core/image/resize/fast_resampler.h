@@ -1,6 +1,6 @@
 // Resample() (core/image/resize/resampler.h) several times faster, with the same bits. Each value
 // is made by the same operations in the same order, but many values at a time.
-//   antialias, lanczos, ..  the rows of the kernel are summed to one line, then the line's columns
+//   antialias, lanczos, ..  the rows under the kernel are summed to a line, then the line's columns
 //   bicubic                 the same, with four rows and four columns
 //   bilinear                the columns of a row are interpolated to a line. Then two lines are
 //                           interpolated to an output row. The last two lines are kept.

@@ -25,8 +25,8 @@ absl::Status CheckProbability(absl::string_view kind, float probability) {
       absl::StrCat("mix.", kind, ".probability is ", probability, ", want 0 to 1"));
 }
 
-// torchvision's rectangle: its sides are sqrt(1 - lambda) of the image's. Each half of a side is
-// rounded down to whole pixels, and the rectangle is cut at the image's edges.
+// torchvision's rectangle: its sides are sqrt(1 - lambda) of the image's sides. Each half of a side
+// is rounded down to whole pixels, and the rectangle is cut at the image's edges.
 CropRect BoxOf(float lambda, int height, int width, CounterRng& rng) {
   const auto y = static_cast<int>(rng.UniformInt(0, height));
   const auto x = static_cast<int>(rng.UniformInt(0, width));

@@ -72,7 +72,7 @@ class Operation {
   virtual absl::StatusOr<ValueType> TypeOf(const ValueType& input) const = 0;
 
   // The reference. It is written the obvious way and defines the right result. REQUIRES:
-  // TypeOf(input.type) is OK, and input.type.has_size() unless it is bytes.
+  // TypeOf(input.type) is OK, and input.type.has_size() unless the input is bytes.
   //   DataLoss           the record's values are wrong for the operation.
   //   ResourceExhausted  the record has too many values.
   virtual absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const = 0;
