@@ -4,7 +4,7 @@
 //
 //   InterruptFlag unwanted;                    // One for the work. Any thread may raise it.
 //   const InterruptScope scope(unwanted);      // On the working thread, around all of its work.
-//     .. if (InterruptRequested()) return InterruptedError();       // Anywhere below.
+//     .. if (InterruptRequested()) return InterruptedError();       // Anywhere in the work.
 //
 // The flag belongs to the thread and is not an argument, because it changes no result that is used.
 // A computation either finishes, and then its result depends on its arguments alone, or it is

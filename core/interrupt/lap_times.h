@@ -1,9 +1,9 @@
 // Measures how long the parts of a thread's work take. The code that runs the work begins the
-// measurement, and does this only for a few pieces of work. The functions that do the work say when
-// a part has ended:
+// measurement, and does this only for a few pieces of work. The functions that do the work call
+// NoteLap() when a part has ended. A lap is the time from one such call to the next:
 //
 //   LapTimes times(clock);            // On the thread, around the work.
-//     .. NoteLap(0); .. NoteLap(2);   // Below: part 0 has ended; part 2 has ended.
+//     .. NoteLap(0); .. NoteLap(2);   // In the work: part 0 has ended; part 2 has ended.
 //   times.Take()
 //
 // Nothing but a report may depend on these times.

@@ -3,7 +3,7 @@
 //
 //   ReadProgress progress;                       // One for the read. Any thread may look at it.
 //   const ReadProgressScope scope(progress);     // On the reading thread, around the read.
-//     .. NoteRead(bytes);                        // Below, each time that bytes have come.
+//     .. NoteRead(bytes);                        // In the read, each time that bytes have come.
 #ifndef SYSTOLE_CORE_INTERRUPT_READ_PROGRESS_H_
 #define SYSTOLE_CORE_INTERRUPT_READ_PROGRESS_H_
 

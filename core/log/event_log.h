@@ -50,7 +50,7 @@ class EventLog {
   explicit EventLog(LogSink sink, EventLogOptions options = {})
       : sink_(std::move(sink)), options_(std::move(options)) {}
 
-  // Writes one line, unless its cause has used up its lines of this interval. `fields` say what the
+  // Writes one line, unless `cause` has used up its lines of this interval. `fields` say what the
   // line is about. LogFormat::kText does not show them, so `text` must have the facts that a reader
   // needs.
   void Add(LogCause cause, LogLevel level, absl::string_view text, const LogFields& fields = {})

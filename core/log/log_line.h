@@ -22,7 +22,7 @@ inline constexpr const char* kLogLevelNames[] = {"debug", "info", "warn", "error
 
 // Why a line is written. The number of lines is limited for each cause by itself.
 enum class LogCause {
-  kProgram,  // Start, datasets, end. These have no limit, because peers cannot cause them.
+  kProgram,  // Start, datasets and end of the program. No limit, because peers cannot cause these.
   kIndex,    // Something odd about a shard's index.
   kDamage,
   kPlanned,  // What a feed fetches.

@@ -33,9 +33,9 @@
 
 namespace systole {
 
-// A window's memory up to this size is kept for the next example. It is enough for a colour image
-// of 700 x 500 pixels. Memory that is not kept comes from the kernel again for each example, and
-// the kernel zeroes it.
+// A window's memory is kept for the next example if it has at most this size, which is enough for a
+// colour image of 700 x 500 pixels. Memory that is not kept comes from the kernel again for each
+// example, and the kernel zeroes it.
 inline constexpr int64_t kMaxKeptWindowBytes = int64_t{1} << 20;
 
 struct LoweredProgram {
@@ -86,7 +86,7 @@ struct LoweredProgram {
   bool has_rest() const { return rest < program->steps().size(); }
   size_t rest_end() const { return program->steps().size() - (last.has_value() ? 1 : 0); }
 
-  int pass_part = -1;  // PassPartOf() the fused part.
+  int pass_part = -1;  // The result of PassPartOf() for the fused part.
 
   // Memory that a thread needs besides ImageTransformer's. `rounded_bytes` is for rounded values
   // that are not yet normalised, or for a kept window. `rest_bytes` is for the references' values.

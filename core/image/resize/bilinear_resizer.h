@@ -29,7 +29,7 @@ struct BilinearResizerOptions {
   // The size of the output in pixels, 1 to 16384 each.
   int height = 0;
   int width = 0;
-  // 1 or 3. Input and output have the same number, interleaved.
+  // The number of interleaved channels, 1 or 3, in the input and in the output.
   int channels = 3;
   // 1 or `channels` entries each, none beyond +-1e30.
   std::vector<float> scale = {1.0f};

@@ -31,8 +31,8 @@ struct WeightedSpan {
 // The value that a sum starts from. It decides the sign of a sum of zeros.
 enum class SumFrom { kZero, kFirstProduct };
 
-// Pixels of three channels are loaded and stored as four values. This many values after a line's
-// end can be read and written.
+// Pixels of three channels are loaded and stored as four values. So a line has this many spare
+// values after its end.
 constexpr size_t kLinePadding = 4;
 
 }  // namespace
@@ -353,11 +353,12 @@ void ResampleBilinear(const std::vector<LinearTap>& rows, const std::vector<Line
   const size_t in_values = static_cast<size_t>(in.width) * channels;
   const size_t out_values = columns.size() * channels;
   std::vector<float> wide(in_values + kLinePadding);
-  // The last two lines, and the input rows of which they were made.
+  // The last two lines, and the input rows from which they were made.
   std::vector<float> lines[2];
   for (std::vector<float>& line : lines) line.resize(out_values + kLinePadding);
   int64_t rows_of_lines[2] = {-1, -1};
-  // Returns the line of `row`, and makes it if needed. Keeps the line of `other`, if there is one.
+  // Returns the line of `row`, and makes it if needed. Keeps the line of `other`, if it has been
+  // made.
   const auto line_of = [&](int64_t row, int64_t other) -> const float* {
     size_t slot = rows_of_lines[1] == row ? 1 : 0;
     if (rows_of_lines[slot] != row) {

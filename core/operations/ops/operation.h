@@ -30,7 +30,7 @@ namespace systole {
 // after the other gives the operation's result to the bit.
 struct DecodeJpegPart {
   JpegDecoderOptions options;
-  // Decodes at the scale that the windows and the resize after it allow: see scaled_decoding.h.
+  // Decodes at the scale that the later windows and the later resize allow: see scaled_decoding.h.
   bool scaled = false;
 };
 struct DecodeRawPart {};
