@@ -32,9 +32,9 @@ absl::Status Check(const v1::FeedSpec& spec, absl::Span<const Step> steps,
   if (steps.empty()) return absl::InvalidArgumentError("there are no steps to show");
   for (const Step& step : steps) {
     if (step.layout() != steps[0].layout()) {
-      return absl::InvalidArgumentError(absl::StrCat("steps ", steps[0].number(), " and ",
-                                                     step.number(),
-                                                     " have different tensors: want one feed's"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("steps ", steps[0].number(), " and ", step.number(),
+                       " have different tensors: give steps of one feed only"));
     }
     if (NumCoresOf(spec) < step.core_end() || spec.global_batch() < 1 ||
         step.layout().per_core_batch() != PerCoreBatch(spec.global_batch(), NumCoresOf(spec))) {
@@ -222,7 +222,8 @@ absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<co
       "</style></head>\n<body><main>\n<header><span class=\"badge\">contact sheet</span><h1>",
       title, "</h1><p>What the trainer gets: the tensors of ",
       Count(static_cast<int64_t>(steps.size()), "step"),
-      " as they stand in its memory. Pictures are made from these values, not from the files of "
+      " as they are in the memory of the trainer. Pictures are made from these values, not from "
+      "the files of "
       "the dataset.</p></header>\n",
       NoticeHtml(outputs, counts), FactsHtml(spec, steps, options, counts),
       "<section class=\"sheet\"><h2>Outputs</h2>\n", OutputTableHtml(outputs, steps[0].layout()),

@@ -65,7 +65,7 @@ std::string RemarksHtml(absl::Span<const SheetOutput> outputs) {
   if (names_by_how.empty()) return "";
   std::string html = "<ul class=\"remarks\">\n";
   for (const auto& [how, names] : names_by_how) {
-    absl::StrAppend(&html, "<li>", names, ": pictures are the values, ", how, ".</li>\n");
+    absl::StrAppend(&html, "<li>", names, ": the pictures show the values, ", how, ".</li>\n");
   }
   return html + "</ul>\n";
 }

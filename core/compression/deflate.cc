@@ -117,7 +117,7 @@ absl::Status ScanDeflate(const ByteSource& file, Compression compression, Restar
   bool has_begun = false;
   while (true) {
     SYSTOLE_ASSIGN_OR_RETURN(const bool more, inflater.Fill());
-    if (!more) return Damaged(compression, inflater.position(), "it ends in the middle");
+    if (!more) return Damaged(compression, inflater.position(), "the stream ends in the middle");
     stream.next_out = reinterpret_cast<Bytef*>(out.data());
     stream.avail_out = static_cast<uInt>(out.size());
     const int result = inflate(&stream, Z_BLOCK);
@@ -127,7 +127,7 @@ absl::Status ScanDeflate(const ByteSource& file, Compression compression, Restar
       SYSTOLE_ASSIGN_OR_RETURN(const bool another, inflater.SkipZeros());
       if (!another) return absl::OkStatus();
       if (compression != Compression::kGzip || *stream.next_in != kGzipMagic) {
-        return Damaged(compression, inflater.position(), "bytes follow its end");
+        return Damaged(compression, inflater.position(), "bytes follow the end of the stream");
       }
       inflateReset2(&stream, kWrappedGzip);
       continue;

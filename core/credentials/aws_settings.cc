@@ -31,7 +31,7 @@ absl::StatusOr<std::string> EndpointOf(const CredentialSurroundings& surrounding
   if (profile.services.contains(service)) {
     return absl::FailedPreconditionError(
         absl::StrCat(profile.Shown(), " has settings for ", service,
-                     " in a section of services, which is not read here; set ", variable));
+                     " in a section of services, which Systole does not read; set ", variable));
   }
   return profile.Get("endpoint_url");
 }

@@ -27,8 +27,8 @@ constexpr CauseNames kCauses[] = {
     {"grpc", "lines of gRPC"},
     {"server_lost", "losses of servers"},
     {"step_late", "late steps"},
-    {"server_list", "changes of the servers"},
-    {"spans", "changes of the collector of traces"},
+    {"server_list", "messages about the list of servers"},
+    {"spans", "messages about the collector of traces"},
 };
 static_assert(std::size(kCauses) == kNumLogCauses);
 

@@ -98,7 +98,7 @@ absl::StatusOr<SealedView> SealedView::Map(int fd, int64_t bytes) {
   struct stat info = {};
   if (::fstat(fd, &info) != 0 || info.st_size != bytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("size is ", info.st_size, " bytes, want the ", bytes, " announced"));
+        absl::StrCat("size is ", info.st_size, " bytes, want the announced ", bytes, " bytes"));
   }
   absl::StatusOr<MappedPages> pages = MapPages(fd, bytes, PROT_READ);
   if (!pages.ok()) return pages.status();

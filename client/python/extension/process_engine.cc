@@ -57,8 +57,8 @@ void Configure(std::optional<int> threads, std::optional<int64_t> memory_budget,
                                                block_cache_bytes == in_use.block_cache_bytes));
     if (!same) {
       RaiseIfError(absl::FailedPreconditionError(absl::StrCat(
-          "LocalFeeds are open, which share ", engine->threads(), " threads, a memory_budget of ",
-          budget, " bytes, a read_budget of ", in_use.read_budget_bytes, " and the block_cache '",
+          "open LocalFeeds share ", engine->threads(), " threads, a memory_budget of ", budget,
+          " bytes, a read_budget of ", in_use.read_budget_bytes, " and the block_cache '",
           in_use.block_cache,
           "': close all LocalFeeds, and call systole.configure() before the next is opened")));
     }

@@ -180,7 +180,7 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
             or not {"token", "step"} <= state_dict.keys()
         ):
             raise _errors.WrongType(
-                f"this is not a state of a feed, or one of a newer release: want a result of "
+                f"this is not a state of a feed, or a newer release made it: want a result of "
                 f"state_dict(), with version {STATE_VERSION}, a step and a token, got "
                 f"{state_dict!r:.200}"
             )

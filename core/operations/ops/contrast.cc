@@ -200,7 +200,7 @@ OperationRow ContrastRow() {
         const float max = contrast.factor_max();
         if (min == 0 && max == 0) {
           return absl::InvalidArgumentError(
-              "leaves nothing but the mean; set factor_min and factor_max");
+              "makes all values equal to the mean; set factor_min and factor_max");
         }
         SYSTOLE_ASSIGN_OR_RETURN(
             const DrawnNumber factor,

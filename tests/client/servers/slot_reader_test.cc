@@ -196,7 +196,7 @@ TEST_F(BadOfferTest, MemoryThatMayShrink) {
 
 TEST_F(BadOfferTest, MemoryShorterThanSaid) {
   OfferFile(kBytes - 1, kAllSeals);
-  ExpectRefused("size is 4999 bytes, want the 5000 announced");
+  ExpectRefused("size is 4999 bytes, want the announced 5000 bytes");
 }
 
 TEST_F(BadOfferTest, AnotherSizeThanASlices) {

@@ -175,10 +175,11 @@ TEST(DecompressedSourceTest, ADamagedFileIsRefusedWithTheByte) {
                    HasSubstr(absl::StrCat("does not begin as ", CompressionName(stated)))));
     }
   }
-  EXPECT_THAT(Open(folder.Write("more", Deflate(bytes, kZlibStream) + "x"),
-                   {.compression = Compression::kZlib})
-                  .source.status(),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes follow its end")));
+  EXPECT_THAT(
+      Open(folder.Write("more", Deflate(bytes, kZlibStream) + "x"),
+           {.compression = Compression::kZlib})
+          .source.status(),
+      StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes follow the end of the stream")));
 }
 
 TEST(DecompressedSourceTest, DamageBehindTheScanCostsTheBytesOfItsChunkOnly) {
@@ -275,10 +276,11 @@ TEST(DecompressedSourceTest, ZerosBehindAGzipMemberAreNoMember) {
   const Opened opened = Open(path, {.compression = Compression::kGzip});
   ASSERT_THAT(opened.source, IsOk());
   ExpectHolds(**opened.source, "abc");
-  EXPECT_THAT(Open(folder.Write("b", Deflate("abc", kGzipStream) + std::string("\0\0x", 3)),
-                   {.compression = Compression::kGzip})
-                  .source.status(),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes follow its end")));
+  EXPECT_THAT(
+      Open(folder.Write("b", Deflate("abc", kGzipStream) + std::string("\0\0x", 3)),
+           {.compression = Compression::kGzip})
+          .source.status(),
+      StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes follow the end of the stream")));
 }
 
 TEST(DecompressedSourceTest, AFileOfNoBytesHoldsNone) {

@@ -147,7 +147,7 @@ TEST(ColourOperationsTest, WrongParametersAreNamedWithTheirTransform) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)))
         << operation;
   };
-  refuses("contrast {}", image, "transforms[0] contrast leaves nothing but the mean");
+  refuses("contrast {}", image, "transforms[0] contrast makes all values equal to the mean");
   refuses("contrast { factor_min: 2 factor_max: 1 }", image,
           "contrast has factor_min: 2 and factor_max: 1, want finite numbers, the smaller");
   refuses("contrast { factor_min: nan factor_max: 1 }", image, "factor_min: nan");
