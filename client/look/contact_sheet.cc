@@ -223,8 +223,7 @@ absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<co
       title, "</h1><p>What the trainer gets: the tensors of ",
       Count(static_cast<int64_t>(steps.size()), "step"),
       " as they are in the memory of the trainer. Pictures are made from these values, not from "
-      "the files of "
-      "the dataset.</p></header>\n",
+      "the files of the dataset.</p></header>\n",
       NoticeHtml(outputs, counts), FactsHtml(spec, steps, options, counts),
       "<section class=\"sheet\"><h2>Outputs</h2>\n", OutputTableHtml(outputs, steps[0].layout()),
       "</section>\n", ExplanationHtml(options.explanation), SpecHtml(spec));
