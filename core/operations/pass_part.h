@@ -11,10 +11,10 @@
 
 namespace systole {
 
-// The part for NoteLap(): the number, in the spec, of the step that takes most of the pass, not
-// counting the decoding of a JPEG. If one of the first `fused` steps resamples, it is that step,
-// because the others cost little beside it. Otherwise it is the step that normalises. If no step
-// normalises, it is the last step. LapTimes::kNoPart if nothing is fused.
+// The part for NoteLap(): the number, in the spec, of the step that takes most of the pass's time,
+// not counting the decoding of a JPEG. If one of the first `fused` steps resamples, it is that
+// step, because the other steps take little time. Otherwise it is the step that normalises. If no
+// step normalises, it is the last step. LapTimes::kNoPart if nothing is fused.
 int PassPartOf(const Program& program, size_t fused);
 
 }  // namespace systole

@@ -19,7 +19,7 @@ static_assert(kMaxTransforms <= LapTimes::kParts, "each transform is a part");
 namespace {
 
 // The step that does `transform` with values of type `input`. `before` is how many transforms of
-// its kind precede it.
+// the same kind precede `transform`.
 absl::StatusOr<Program::Step> StepOf(const v1::Transform& transform, int before,
                                      const ValueType& input,
                                      absl::Span<const int64_t> stored_shape) {

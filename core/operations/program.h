@@ -49,21 +49,23 @@ class Program {
   const ValueType& output() const { return type_before(steps_.size()); }
   // The type that step `i` reads: the result of the steps before. REQUIRES: i <= steps().size().
   const ValueType& type_before(size_t i) const { return i == 0 ? input_ : steps_[i - 1].output; }
-  // The number of step `i` among the spec's transforms. It differs from `i` after From().
+  // The number of step `i` among the spec's transforms. The two numbers differ in a program that
+  // From() has made.
   int number_of(size_t i) const { return static_cast<int>(skipped_ + i); }
   // The program of the steps from number `first` on. Its input is the result of the steps before.
   Program From(size_t first) const;
   // One operation that does the work of the first steps together. Set if the program begins with
   // decode_jpeg { scale: AUTO }, any number of crops, and a resize.
   const std::optional<ScaledDecoding>& scaled_decoding() const { return scaled_decoding_; }
-  // The size of the program's input in bytes. Nullopt if the input is a file of any size, or is not
-  // of kBytes.
+  // The size of the program's input in bytes. Nullopt if the input is a file of any size, or has
+  // another type than kBytes.
   std::optional<int64_t> input_bytes() const;
 
   // Runs steps [first, end), or all from `first` on. `value` is the result of the steps before, or
   // the stored value if there are none. Stored floats become x + 0, so -0 becomes 0, unless the
   // first step is a normalize. REQUIRES: neither bound lies inside the steps of scaled_decoding().
-  // Errors: Operation::Apply. For NoteLap() the parts are the spec's transforms, as for Run().
+  // Errors: those of Operation::Apply. NoteLap() counts the time of each transform of the spec,
+  // here and in Run().
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first = 0,
                                   size_t end = kMaxTransforms) const {
     return Steps(std::move(value), example, first, std::min(end, steps_.size()), nullptr);

@@ -30,8 +30,8 @@ namespace systole {
 class ProgramRunner {
  public:
   // The input of a program. A program whose input is float32 reads `floats`. A program whose input
-  // is int64 reads `int64s`. Any other program reads `bytes`. If its input is uint8, `bytes` are
-  // the pixels of an image of `shape`.
+  // is int64 reads `int64s`. Any other program reads `bytes`. If the program's input is uint8,
+  // `bytes` are the pixels of an image of `shape`.
   struct Input {
     absl::string_view bytes;
     absl::Span<const int64_t> shape;
@@ -54,7 +54,7 @@ class ProgramRunner {
   // The size of the image that Begin() started. REQUIRES: Begin() did not return null.
   const ImageInfo& info() const { return transformer_->info(); }
 
-  // Gives the example up and frees its memory. Call it instead of Run().
+  // Abandons the example that Begin() started, and frees its memory. Call Drop() instead of Run().
   void Drop();
 
   // Second half. Writes the example to `out`, in elements of program.dtype. `pixels` is scratch.

@@ -20,7 +20,7 @@ absl::Span<const OperationRow> Operations();
 // of v1::Mix; mix_draws.h checks their parameters.
 struct MixRow {
   absl::string_view name;  // The name of the field of v1::Mix.
-  OperationGuide guide;    // Its example is a field of the spec itself.
+  OperationGuide guide;    // The guide's example is a field of a spec.
 };
 
 absl::Span<const MixRow> MixOperations();

@@ -17,8 +17,8 @@
 namespace systole {
 namespace {
 
-// The sum of term(x) over all x. It is made of eight sums, each of every eighth value, so that no
-// addition waits for the one before.
+// The sum of term(x) over all x. Eight sums, each over every eighth value, are added up at the end.
+// So no addition has to wait for the previous addition.
 template <typename Term>
 double PlainSumOf(const std::vector<float>& values, const Term& term) {
   std::array<double, 8> sums = {};

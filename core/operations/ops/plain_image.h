@@ -26,8 +26,8 @@ RowChange MirroredRows(const ValueType& image);
 Value TransposePlainly(const Value& image);
 // Rotates by `quarters` * 90 degrees, counter-clockwise. REQUIRES: quarters is 0 to 3.
 Value RotatePlainly(const Value& image, int quarters);
-// Puts `rect` of the image into a height x width image of zeros, with its first pixel at (y, x).
-// REQUIRES: `rect` fits there.
+// Puts `rect` of the image into a height x width image of zeros. The first pixel of `rect` comes to
+// (y, x). REQUIRES: `rect` fits there.
 Value PlacePlainly(const Value& image, const CropRect& rect, int height, int width, int y, int x);
 
 // Resizes `rect` of the image to [height, width] kFloat32, with the arithmetic of BilinearResizer
@@ -38,9 +38,9 @@ Value ResizePlainly(const Value& image, const CropRect& rect, int height, int wi
 Value ResizePlainly(const Value& image, const SourceSide& rows, const SourceSide& columns,
                     int height, int width);
 
-// The most values between the two passes of a resize. The first pass makes rows that are as wide as
-// the input. The time grows with the number of these values. Without a limit, a short and very wide
-// image could take minutes.
+// The most values that the first pass of a resize may make for the second pass. The rows of the
+// first pass are as wide as the input. The time grows with the number of these values. Without a
+// limit, a short and very wide image could take minutes.
 inline constexpr int64_t kMaxResampledElements = int64_t{64} << 20;
 
 // Resizes `rect` of the image by any method (core/image/resize/resampler.h), to the part `to` of an
@@ -60,7 +60,7 @@ absl::StatusOr<Value> ResampleFast(const Value& image, const CropRect& rect,
                                    const ResampleOptions& options, const CropRect& to,
                                    int out_height, int out_width);
 // ResampleFast() of a whole image of uint8 to height x width, row by row. REQUIRES: GivesRows().
-// Errors: ResamplePlainly.
+// Errors: those of ResamplePlainly().
 absl::Status ResampleRows(const Value& image, const ResampleOptions& options, int height, int width,
                           bool mirrored, TakeRows take);
 

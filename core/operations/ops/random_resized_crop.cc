@@ -32,8 +32,8 @@ absl::StatusOr<SizedCrop::Rule> TorchvisionRule(const RandomResizedCropOptions& 
   };
 }
 
-// If `centre_size` is not 0, a box as large as the image is replaced by a PaddedCentreCrop of that
-// size.
+// If `centre_size` is not 0, a box as large as the image is replaced by a PaddedCentreCrop of size
+// `centre_size`.
 absl::StatusOr<SizedCrop::Rule> DistortedBoxRule(const DistortedBoxOptions& options,
                                                  int centre_size, const Draws& draws) {
   SYSTOLE_RETURN_IF_ERROR(CheckDistortedBox(options));

@@ -50,7 +50,8 @@ class FittingResize final : public Operation {
     return resample(input, whole, options_, size, size.height, size.width);
   }
 
-  // TensorFlow's size, computed in f32, but at least 1 pixel where TensorFlow would fail.
+  // The size of the result, computed in f32 as in TensorFlow. TensorFlow fails if a side would be
+  // 0; here that side is 1 pixel.
   CropRect SizeOf(int64_t height, int64_t width) const {
     const auto from_height = static_cast<float>(height);
     const auto from_width = static_cast<float>(width);

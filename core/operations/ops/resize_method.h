@@ -13,7 +13,8 @@
 
 namespace systole {
 
-// InvalidArgument if the fields do not go together. The message is the end of a sentence.
+// InvalidArgument if the fields do not go together. The message is the end of a sentence that
+// begins with a transform's name.
 absl::StatusOr<ResampleOptions> ResampleOptionsOf(v1::Resize::Method method, bool antialias,
                                                   v1::Resize::Sampling sampling);
 

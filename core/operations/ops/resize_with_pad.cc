@@ -55,7 +55,7 @@ class ResizeWithPad final : public Operation {
     int size = 0;
   };
   // Where a side of `resized` pixels lies in a side of `target` pixels. This is TensorFlow's rule,
-  // in f32, except that the size is at least 1 pixel, where TensorFlow would fail.
+  // in f32. TensorFlow fails if the size would be 0; here it is 1 pixel.
   static Place PlaceOf(float resized, int target) {
     const int begin = static_cast<int>(std::floor((static_cast<float>(target) - resized) / 2.0f));
     // Because of rounding, `resized` may be larger than `target` in its last bit.

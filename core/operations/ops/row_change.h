@@ -25,8 +25,8 @@ enum class ByRow {
   kAfterReadingAll,  // The operation reads the whole image first, for example to compute a mean.
 };
 
-// One number per channel, repeated. 48 is a multiple of 1 and 3 channels. Compilers vectorise loops
-// of this fixed length.
+// One number per channel, repeated. The pattern fits for 1 and for 3 channels, because 48 is a
+// multiple of 3. Compilers vectorise loops of this fixed length.
 using ChannelPattern = std::array<float, 48>;
 
 // REQUIRES: `by_channel` has 1 or 3 numbers.

@@ -20,15 +20,16 @@ namespace systole {
 
 class ScaledDecoding {
  public:
-  // The operation for the first operations of a program. Nullopt unless they are a decode_jpeg {
-  // scale: AUTO }, then any number of crops, then a resize whose Operation::Parts() is not empty.
+  // The operation that replaces the first operations of a program. Nullopt unless they are a
+  // decode_jpeg { scale: AUTO }, then any number of crops, then a resize whose Operation::Parts()
+  // is not empty.
   static std::optional<ScaledDecoding> Create(absl::Span<const Operation* const> operations);
 
   // How many operations of the program this operation replaces: 2 or more.
   size_t num_operations() const { return num_operations_; }
 
   // Makes float32 [height, width, channels], the result of the resize.
-  // Errors: those of the operations.
+  // Errors: those of the replaced operations.
   absl::StatusOr<Value> Apply(absl::string_view jpeg, const ExampleKey& example) const;
 
  private:

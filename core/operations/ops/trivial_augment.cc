@@ -61,9 +61,9 @@ struct InverseMap {
   double yx = 0, yy = 1, y0 = 0;
 };
 
-// One coordinate of all pixels' sources, computed step by step as torchvision does: the coordinate
-// runs from -1 to 1 across the image, in float32, and each operation is rounded. So if a source
-// lies between two pixels, this code chooses the same pixel as torchvision.
+// One coordinate of the source of every pixel, computed step by step as torchvision does: the
+// coordinate runs from -1 to 1 across the image, in float32, and each operation is rounded. So this
+// code chooses the same pixel as torchvision, even where a source lies between two pixels.
 class SourceLine {
  public:
   // `of_x`, `of_y` and `offset` are a row of the map. `edge` is the image's size along the
@@ -88,7 +88,7 @@ class SourceLine {
   float of_x_, of_y_, offset_, half_;
 };
 
-// The places of the middles of a row's or a column's pixels.
+// Where the middle of each pixel of a row or a column lies.
 std::vector<float> Middles(int64_t count) {
   const float end = (static_cast<float>(count) - 1.0f) * 0.5f;
   std::vector<float> middles;
@@ -178,7 +178,7 @@ void Sharpen(float part, Value& image) {
   if (height <= 2 || width <= 2) return;
   const std::vector<uint8_t> pixels = image.uint8s;
   const size_t line = width * channels;
-  // In this case torchvision mixes by adding a part of the difference.
+  // Only for sharpness, torchvision mixes by adding a part of the difference.
   const auto of_difference = static_cast<float>(1.0 - (1.0 + part));
   for (size_t row = 1; row + 1 < height && !InterruptRequested(); ++row) {
     for (size_t i = row * line + channels; i < (row + 1) * line - channels; ++i) {

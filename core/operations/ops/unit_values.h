@@ -36,7 +36,7 @@ std::array<uint8_t, 256> TableOf(const Compute& compute) {
   return table;
 }
 
-// Applies `compute`, float -> float, to each value of `value`, of any type.
+// Applies `compute`, float -> float, to each number in `value`, whatever its type.
 template <typename Compute>
 void ApplyToEach(const Compute& compute, Value& value) {
   InParts(value.floats.size(), [&](size_t begin, size_t end) {
@@ -49,7 +49,7 @@ void ApplyToEach(const Compute& compute, Value& value) {
 
 using Rgb = std::array<float, 3>;
 
-// Applies `compute`, Rgb -> Rgb, to each pixel of an image of 3 channels, of any type.
+// Applies `compute`, Rgb -> Rgb, to each pixel of an image of 3 channels, whatever its type.
 template <typename Compute>
 void ApplyToPixels(const Compute& compute, Value& image) {
   InParts(image.floats.size(), [&](size_t begin, size_t end) {

@@ -39,7 +39,7 @@ struct ValueType {
 
   // Whether every dimension is known.
   bool has_size() const;
-  // The number of elements, and their bytes. REQUIRES: has_size().
+  // The number of elements, and how many bytes they take. REQUIRES: has_size().
   int64_t num_elements() const;
   int64_t num_bytes() const;
 

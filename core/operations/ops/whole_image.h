@@ -19,11 +19,12 @@ namespace systole {
 // uint8 [any height, any width, channels].
 ValueType ImageOfAnySize(int channels);
 
-// These return InvalidArgument if the spec gives the output a shape, if channels is neither 1 nor
-// 3, and if the number is not a Dct. The message is the end of a sentence that begins with a
-// transform's name.
+// The message of each error is the end of a sentence that begins with a transform's name.
+//   InvalidArgument  the spec gives the output a shape.
 absl::Status WantNoStoredShape(const OperationArguments& arguments);
+//   InvalidArgument  `channels` is neither 1 nor 3.
 absl::StatusOr<int> ChannelsOf(int channels);
+//   InvalidArgument  `dct` is not a Dct.
 absl::StatusOr<JpegDct> DctOf(v1::DecodeJpeg::Dct dct);
 
 // Asks for memory whose size depends on the record (core/memory/scratch_scope.h): `more` bytes and
