@@ -35,8 +35,8 @@ class CoreSplit {
   int num_cores() const { return num_cores_; }
   int64_t per_core_batch() const { return PerCoreBatch(global_batch_, num_cores_); }
 
-  // The slots of the global batch that `core` gets: the first one, and their number. They fill the
-  // core's first places. REQUIRES: 0 <= core < num_cores().
+  // The slots of the global batch that `core` gets: the first one, and their number. These slots
+  // fill the core's first places. REQUIRES: 0 <= core < num_cores().
   int64_t BeginOf(int core) const {
     if (rule_ == SplitRule::kFill) return std::min(core * per_core_batch(), global_batch_);
     return core * (global_batch_ / num_cores_) +

@@ -21,7 +21,8 @@
 
 namespace systole {
 
-// The most slots. The limit exists because the time to look up a record grows with their number.
+// The most slots. The limit exists because the time to look up a record grows with the number of
+// slots.
 inline constexpr int64_t kMaxCycleLength = 1024;
 
 class Interleave {
@@ -41,8 +42,9 @@ class Interleave {
   // num_records() (CHECK).
   At RecordAt(int64_t position) const;
 
-  // The turns of one round. They make RecordAt() faster for positions that ascend: O(1) each, where
-  // most slots have a file. A value type, empty at first. Use it with one Interleave only.
+  // Keeps the turns of one round, which makes RecordAt() faster for positions that ascend: O(1) for
+  // each position, where most slots have a file. A value type, empty at first. Use it with one
+  // Interleave only.
   class Round {
    private:
     friend class Interleave;

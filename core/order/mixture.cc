@@ -15,7 +15,7 @@
 namespace systole {
 namespace {
 
-// Divides the weights by their greatest common divisor. REQUIRES: one of them is not 0.
+// Divides the weights by their greatest common divisor. REQUIRES: at least one weight is not 0.
 std::vector<int64_t> Reduced(absl::Span<const int64_t> weights) {
   int64_t divisor = 0;
   for (const int64_t weight : weights) divisor = std::gcd(divisor, weight);
@@ -35,8 +35,8 @@ uint64_t ChangeHash(absl::uint128 from_turn, absl::Span<const int64_t> weights) 
   return hasher.Digest64();
 }
 
-// The fingerprint of all pieces up to the one that a change with this ChangeHash() begins. `before`
-// is the fingerprint of the pieces before that one.
+// The fingerprint of all pieces up to and with the piece that begins with a change. `before` is the
+// fingerprint of the earlier pieces. `change_hash` is the ChangeHash() of the change.
 uint64_t FingerprintAfter(uint64_t before, uint64_t change_hash) {
   Xxh3Hasher fingerprint;
   fingerprint.UpdateU64(before);

@@ -35,7 +35,7 @@ struct MixtureMember {
 };
 
 // Where a mixture's weights change, and how the spec says so. Turn n is example n of the mixture,
-// so a spec may name the turn itself.
+// so a spec names a turn by `from_example`.
 struct ChangePlace {
   bool by_example = false;  // Whether `number` is the spec's `from_example`, not its `from_step`.
   int64_t number = 0;
@@ -77,7 +77,7 @@ class Mixture {
 
   // The weights at the beginning, divided by their greatest common divisor.
   const std::vector<int64_t>& first_weights() const { return tables_[pieces_[0].table].weights(); }
-  // The changes of weights, without one at turn 0, in ascending order.
+  // The changes of weights in ascending order, except a change at turn 0.
   absl::Span<const WeightChange> changes() const { return changes_; }
   // The changes at turns before `turn`.
   absl::Span<const WeightChange> ChangesBefore(absl::uint128 turn) const;

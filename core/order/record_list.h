@@ -1,6 +1,6 @@
 // A list of positions, in ascending order, that is looked up by rank: the records that meet a
-// condition. It takes a bit for each of the positions from which it was chosen, and at most three
-// eighths of that for the look-up.
+// condition. The list takes a bit for each of the positions from which it was chosen. The look-up
+// takes at most three eighths of a bit more for each position.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_RECORD_LIST_H_
@@ -27,8 +27,8 @@ class RecordList {
   int64_t num_positions() const { return num_positions_; }
   int64_t size() const { return size_; }
   // Position number `rank` of the list, counted from 0. kUnknownRecord if !is_known(). O(1) where
-  // the list has many of the positions. Where it has few, O(log) of the gap between them. REQUIRES:
-  // 0 <= rank < size() (CHECK).
+  // the list has many of the positions. Where the list has few, O(log(gap)), where the gap is the
+  // distance between two of its positions. REQUIRES: 0 <= rank < size() (CHECK).
   int64_t At(int64_t rank) const;
 
   // Hash of the positions and of their number.

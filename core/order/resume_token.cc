@@ -71,7 +71,7 @@ absl::Status ReadNumber(absl::string_view name, absl::string_view text, int64_t&
   return Bad(absl::StrCat("has ", name, " \"", absl::CHexEscape(text), "\", want 0 to 2^63 - 1"));
 }
 
-// The field of the order's fingerprint.
+// The token's field for the order's fingerprint.
 std::string OrderText(const ResumeToken& token) {
   std::string text = Hex(token.order_fingerprint);
   for (const uint16_t change : token.weight_changes) {

@@ -29,12 +29,13 @@ struct ResumeToken {
   uint64_t order_fingerprint = 0;
   // The hash of each change of a mixture's weights before `position` (WeightChange::hash), at most
   // kMaxWeightChanges. Whether a feed may go on depends on order_fingerprint alone. If that
-  // differs, the error says by these which change differs.
+  // fingerprint differs, these hashes let the error name the change that differs.
   std::vector<uint16_t> weight_changes = {};
   // The servers' content version: any text of at most kMaxContentVersionBytes. Another version
   // may make other bytes.
   std::string content_version;
-  // What the trainer has consumed: the epoch, and the examples of it. Both numbers are >= 0.
+  // What the trainer has consumed: the epoch, and how many examples of the epoch. Both numbers are
+  // >= 0.
   FeedPosition position;
 
   bool operator==(const ResumeToken&) const = default;

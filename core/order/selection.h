@@ -110,7 +110,7 @@ class Selection {
   bool is_whole() const;
   // The record at `position`, by its number in the dataset. Each record has at most one position.
   // O(1), or O(cycle_length) if shards are interleaved. kUnknownRecord if a list is not known in
-  // this process. With `walk`, positions that ascend are O(1). REQUIRES: 0 <= position <
+  // this process. With `walk`, a call takes O(1) if positions ascend. REQUIRES: 0 <= position <
   // num_records() (CHECK).
   int64_t RecordAt(int64_t position, SelectionWalk* walk = nullptr) const;
 
@@ -128,8 +128,9 @@ class Selection {
                              const SelectionStep& step);
   absl::Status ApplyRecordStep(const SelectionStep& step);
 
-  // A list that chooses from positions: position p of its choice is position begin + list[p] *
-  // stride of the result before the list.
+  // A list that chooses from the choice of the previous filter: position p of the new choice is
+  // position begin + list[p] * stride of the previous choice. The first filter chooses from the
+  // records that `files_` or `members_` give.
   struct Filter {
     int64_t begin = 0;
     int64_t stride = 1;

@@ -28,15 +28,16 @@ inline constexpr int64_t kMaxTotalWeight = 1 << 16;
 
 class TurnTable {
  public:
-  // `count` turns of `member` came before this one.
+  // `count` turns of `member` came before this turn.
   struct Turn {
     int member = 0;
     absl::uint128 count = 0;
   };
 
-  // Takes 5 bytes for each turn of the period, and some milliseconds for the longest one. Weights
-  // that are divided by their greatest common divisor give the same turns, with a shorter period.
-  // REQUIRES: 1 to kMaxMembers weights of 0 or more, which add up to 1 to kMaxTotalWeight (CHECK).
+  // Takes 5 bytes for each turn of the period, and some milliseconds for the longest period.
+  // Weights that are divided by their greatest common divisor give the same turns, with a shorter
+  // period. REQUIRES: 1 to kMaxMembers weights of 0 or more, which add up to 1 to kMaxTotalWeight
+  // (CHECK).
   explicit TurnTable(std::vector<int64_t> weights);
 
   const std::vector<int64_t>& weights() const { return weights_; }

@@ -71,7 +71,7 @@ std::string WithUnit(const std::string& digits, const std::string& unit) {
   return unit.empty() ? digits : absl::StrCat(digits, " ", unit);
 }
 
-// Three significant digits, or all digits before the point if those are more.
+// Three significant digits, or all digits before the point if there are more than three.
 std::string Digits(double value) {
   const double size = std::abs(value);
   if (size != 0 && size < 0.01) return absl::StrFormat("%.3g", value);

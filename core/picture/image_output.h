@@ -32,7 +32,8 @@ class ImageOutput {
   // REQUIRES: max_edge >= 1. Nullopt if `tensor` holds no images. A tensor holds images if each
   // example has the shape [height, width, 1 or 3] before `output.layout` reorders it, and its type
   // is UINT8 or a type of floats.
-  //   InvalidArgument  the transforms of `output` are wrong, or they do not make such a `tensor`.
+  //   InvalidArgument  the transforms of `output` are wrong, or they do not make a tensor of this
+  //                    form.
   static absl::StatusOr<std::optional<ImageOutput>> Create(const v1::Output& output,
                                                            const SliceTensor& tensor,
                                                            int64_t max_edge = kMaxPictureEdge);
