@@ -28,8 +28,8 @@ constexpr int64_t kLeastBlocks = 16;
 // The memory holds this many windows. While one window is used, the next ones are fetched. If there
 // were room for only two, threads would wait for the network.
 constexpr int64_t kWindowsInMemory = 4;
-// A window of n blocks overlaps n blocks, one more because it may begin within a block, and one
-// more because the last block of the set is short.
+// A window as long as n blocks overlaps up to n + 2 blocks: one more because it may begin within a
+// block, and one more because the last block of the set is short.
 constexpr int64_t kBorderBlocks = 2;
 // A file of the disk's cache counts as a multiple of 4 KiB. So each file loses half of 4 KiB on
 // average.
@@ -100,7 +100,7 @@ std::vector<EpochPart> PartsOf(const FeedPlan& plan, double run) {
   return parts;
 }
 
-// The bytes that WINDOW adds. `whole`: its blocks are runs of the dataset's records. `files`: in
+// The bytes that WINDOW adds. `whole`: the blocks are runs of the dataset's records. `files`: in
 // how many files a block has runs, such as the files of a zip's members.
 void AddWindow(const Shuffle& shuffle, bool whole, double files, EpochPart& part) {
   const double run = ReadBlocks::kRunBytes;

@@ -3,20 +3,21 @@
 //
 //   no shuffle   each run of neighbours is fetched once.
 //   WINDOW       each run is fetched once, too, if memory holds the blocks of a window. Otherwise
-//                the run of a record may be gone when its window needs it, and is fetched again.
+//                a run may be gone when a window needs it, and is then fetched again.
 //   GLOBAL       each record is fetched by itself, once. If all of the set is kept, runs are
 //                fetched instead, each once.
 //   images       each file is fetched by itself, once, in any order.
 //
-// Each member of a zip is fetched in its own way. A dataset that is several members is fetched
-// once.
+// Each member of a zip is fetched in its own way. A dataset that is used as several members is
+// fetched once.
 //
 // For a compressed shard, whole pieces are fetched. If records are fetched by themselves, a piece
 // is fetched again for each record that needs it. With WINDOW, a piece at the border of two blocks
 // is fetched twice.
 //
 // Bytes that are kept in one epoch are not fetched in later epochs. A full cache keeps what it has
-// (core/cache). So with space for c of b bytes, a later epoch fetches b - c bytes, in any order.
+// (core/cache). So if a cache has space for c of the set's b bytes, a later epoch fetches b - c
+// bytes, in whatever order it goes through the set.
 //
 // The numbers are those of a server that makes all steps of the feed. If there are several servers,
 // each server fetches what its own steps need. So several servers may fetch the same run.
@@ -90,8 +91,8 @@ struct WindowProposal {
   // fewer blocks mix the records badly. It never has more records than an epoch.
   int64_t window_records = 0;
   // The ReadRoom::memory_bytes that the proposal needs: four times the size of a window. With this
-  // memory nothing is fetched twice, and the next windows come in time. It is more than the given
-  // memory if 16 blocks do not fit there.
+  // memory nothing is fetched twice, and the next windows come in time. memory_bytes is more than
+  // the given memory if a quarter of the given memory is too small for 16 blocks.
   int64_t memory_bytes = 0;
   // The bytes that an epoch fetches with these numbers, and with memory_bytes or the given memory,
   // whichever is more.

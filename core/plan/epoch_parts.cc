@@ -19,7 +19,7 @@ namespace {
 constexpr double kBlocksOfAPiece = 3;
 
 // The datasets whose shards hold the records of `dataset`. In a zip, these are the members. A
-// dataset that is several members counts once.
+// dataset that is used as several members counts once.
 std::vector<const Dataset*> StoredDatasets(const Dataset& dataset) {
   std::vector<const Dataset*> datasets;
   for (const ZippedMember& member : dataset.zipped()) {
@@ -76,7 +76,7 @@ EpochPart SampleOf(const Dataset& dataset, int64_t size, RecordAt record_at, int
     for (size_t i = 0; i < shard.num_parts(); ++i) {
       const RecordSource::Part own = shard.PartOf(place.index, i);
       if (own.source->far_bytes() == nullptr) continue;
-      // A dataset that is several members of a zip is fetched once.
+      // A dataset that is used as several members of a zip is fetched once.
       if (std::any_of(seen.begin(), seen.end(),
                       [&](const auto& other) { return other.source == own.source; })) {
         continue;

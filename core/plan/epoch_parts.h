@@ -33,17 +33,18 @@ struct EpochPart {
 // feed. In a zip, this must hold for all members.
 bool ReadsEachRecord(const Dataset& dataset);
 
-// How many datasets hold records of `dataset` that can be fetched in runs: in a zip, the members'
-// datasets that have far shards other than files, each counted once. At most 1 if `dataset` is no
-// zip.
+// How many datasets hold records of `dataset` that can be fetched in runs. In a zip, these are the
+// members' datasets that have far shards other than files. Each dataset is counted once. The number
+// is at most 1 if `dataset` is not a zip.
 int64_t DatasetsInRuns(const Dataset& dataset);
 
-// All records of `dataset`, in runs of `run` bytes. 0: record by record. Records that are files are
-// always fetched one by one. O(shards).
+// All records of `dataset`, fetched in runs of `run` bytes, or record by record if `run` is 0.
+// Records that are files are always fetched one by one. O(shards).
 EpochPart WholePart(const Dataset& dataset, double run);
 
 // The part of an epoch for `records`, which come from the dataset `own`. RecordAt() of `records`
-// gives numbers of `joined`. A selection is estimated from a sample of at most `most` positions.
+// gives record numbers of `joined`. A selection is estimated from a sample of at most `most`
+// positions.
 EpochPart PartOf(const Dataset& joined, const Dataset& own, const SelectedRecords& records,
                  int64_t most, double run);
 

@@ -16,7 +16,7 @@
 
 namespace systole {
 
-// The most values that may be computed for an example. They take half a second of a thread, or a
+// The most values that may be computed for an example. A thread takes half a second for them, or a
 // few seconds with the slowest transforms.
 inline constexpr int64_t kMaxExampleElements = int64_t{1} << 28;
 // The most values for all examples of a group that `mix` mixes. Only one thread makes a group.

@@ -106,7 +106,7 @@ absl::Status CheckAlone(const v1::Output& output, Source source) {
   } else if (output.layout() != v1::NHWC) {
     wrong = "a padded output takes no layout";
   } else if (output.cache() != v1::NONE) {
-    wrong = "a padded output is not an image, so nothing of it is kept; leave out cache";
+    wrong = "a padded output is not an image, so a cache keeps nothing of it; leave out cache";
   } else if (source == Source::kBytes && output.shape_size() > 0) {
     wrong = "the items of a padded bytes feature are bytes; leave out shape";
   }

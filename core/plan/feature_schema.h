@@ -29,8 +29,8 @@ inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
 FeatureKind DeclaredKind(const v1::Output& output);
 
 // The values for records that lack the feature. REQUIRES: output.has_default_value().
-//   InvalidArgument  the values are of another kind, or the shape has another number of values. The
-//                    message continues a sentence that begins with the output.
+//   InvalidArgument  the values are of another kind than the feature, or their number does not
+//                    match the shape. The message continues a sentence that begins with the output.
 absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPlan::Source source,
                                               int64_t stored_elements);
 

@@ -268,8 +268,8 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     outputs.push_back(std::move(plan));
   }
   SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, SliceLayout::Create(std::move(tensors)));
-  // A spec may name an output's type, or leave it out. If it names the default type, the feed and
-  // its fingerprint are the same in both cases.
+  // A spec may name an output's type, or leave it out. A spec that names the default type gives the
+  // same feed and fingerprint as a spec that names no type.
   v1::FeedSpec typed = spec;
   for (int i = 0; i < spec.outputs_size(); ++i) {
     OutputPlan& plan = outputs[static_cast<size_t>(i)];
@@ -288,7 +288,8 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
       const int64_t example_elements,
       CountExampleElements(spec, *dataset, outputs, mix.has_value() ? mix->group : 1));
   SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(ScratchBytesOf(outputs, layout)));
-  // The defaults are checked when the work of making an example is known to be bounded.
+  // The defaults are checked only now, because the check does some of the work of making an
+  // example. The checks above have limited this work.
   int64_t pixels_left = kMaxDefaultPixels;
   for (int i = 0; i < spec.outputs_size(); ++i) {
     const absl::Status fits = CheckDefault(outputs[static_cast<size_t>(i)], pixels_left);

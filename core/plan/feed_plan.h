@@ -65,7 +65,7 @@ class FeedPlan {
   const Order& order() const { return order_; }
   // The list of each `where`, in the order of FindList.
   const std::vector<WhereList>& where_lists() const { return where_lists_; }
-  // For other plans over the same records.
+  // Other plans over the same records may use these lists, too.
   const std::shared_ptr<RecordLists>& lists() const { return lists_; }
   const SliceLayout& layout() const { return layout_; }
   const ExampleParser& parser() const { return parser_; }

@@ -24,8 +24,9 @@ struct MixedTensor {
   bool is_image = false;
   int64_t rows = 1;
   int64_t row_elements = 1;
-  // For an image: row r holds values of the pixel row r mod image_height. In a row, each
-  // `pixel_elements` elements belong to one pixel: 1 in NCHW, otherwise one for each channel.
+  // For an image: row r holds values of the pixel row r mod image_height. In a row, every
+  // `pixel_elements` elements belong to one pixel: one element in NCHW, otherwise one for each
+  // channel.
   int64_t image_height = 1;
   int64_t pixel_elements = 1;
 };

@@ -46,7 +46,7 @@ absl::Status NoteColumnsFor(const v1::FeedSpec& spec, const Dataset& dataset) {
     return NoteColumnsOf(dataset, {shared.begin(), shared.end()}).status();
   }
   std::vector<NotedColumns> noted_of;
-  Names nowhere = shared;  // The shared features that no record of a member has.
+  Names nowhere = shared;  // Shared features that no member's records have.
   for (int i = 0; i < members.size(); ++i) {
     const Dataset& member = *dataset.members()[static_cast<size_t>(i)];
     const Names& own = features_of[i];

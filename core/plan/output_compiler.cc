@@ -51,8 +51,8 @@ std::string ListFeatures(const Dataset& dataset, const std::string& wanted) {
                       DidYouMean(wanted, names));
 }
 
-// Refuses a size that no record of the sample has. Such a feed would end at its first step, or all
-// its examples would be masked. Image files and padded lists may have any size.
+// Refuses a size that no record of the sample has. With this size, the feed would end at its first
+// step, or all its examples would be masked. Image files and padded lists may have any size.
 absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const Dataset& dataset) {
   const bool is_bytes = plan.source == OutputPlan::Source::kBytes;
   std::optional<int64_t> bytes;
@@ -228,7 +228,8 @@ absl::StatusOr<std::optional<KeptValues>> KeptOf(const v1::Output& output, const
   return absl::InvalidArgumentError(absl::StrCat("cache ", kept.status().message()));
 }
 
-// Nullopt if only the reference operations can make an example from the value.
+// How a cache keeps `value`, and how an example is made from the kept value. Nullopt if only the
+// reference operations can do this.
 std::optional<KeptForm> KeptFormOf(const v1::Output& output, KeptValue value,
                                    const Dataset& dataset, const Program& program, DType dtype,
                                    bool read_soon) {

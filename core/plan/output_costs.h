@@ -28,8 +28,9 @@ class OutputCosts {
   }
 
   struct Costliest {
-    int output = -1;     // -1: nothing was timed.
-    int transform = -1;  // -1: not known, or the work outside of all transforms takes longer.
+    int output = -1;  // -1: nothing was timed.
+    // -1: not known, or the work outside of all transforms takes longer than any transform.
+    int transform = -1;
   };
   // The output that took longest so far, and the transform that takes most of its time. If the plan
   // has only one output, Find() returns that output.

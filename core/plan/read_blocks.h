@@ -78,7 +78,7 @@ class ReadBlocks {
                  Blocks& blocks) const;
 
   uint64_t run_bytes_;        // 0: each record by itself.
-  int64_t window_block_ = 0;  // Records of a block of WINDOW; 0: blocks end anywhere.
+  int64_t window_block_ = 0;  // Records of a block of WINDOW; 0: runs may end anywhere.
 };
 
 }  // namespace systole

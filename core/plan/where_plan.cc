@@ -168,8 +168,8 @@ std::string KeyOf(const v1::FeedSpec& spec, const Dataset& dataset, const WhereS
   return key;
 }
 
-// The end of the error for a feature without a column: the feature that was probably meant, if no
-// record of the sample has the feature that the condition names.
+// The end of the error for a feature without a column. If no record of the sample has a feature
+// that the condition names, the text names the feature that was probably meant.
 std::string MeantFeature(const Condition& condition, const Dataset& dataset) {
   std::vector<std::string> known;
   for (const FeatureDescription& feature : dataset.features()) known.push_back(feature.name);

@@ -47,9 +47,10 @@ absl::Status CheckWheres(const v1::FeedSpec& spec);
 // datasets and steps share a list of `lists`. A new list takes one of the places of `peer`
 // (RecordLists). The look-up takes a share of lists.memory().
 //   InvalidArgument     the errors of ConditionOf() and CheckComparable(), or no record has a
-//                       feature. For a step of all members it is enough that a record of one
-//                       member has it.
-//   FailedPrecondition  a shard has no column of a feature. The message says how to note it.
+//                       feature that `step` tests. For a step of all members it is enough that a
+//                       record of one member has the feature.
+//   FailedPrecondition  a shard has no column of such a feature. The message says how to note the
+//                       column.
 //   ResourceExhausted   too many lists are in use (RecordLists).
 //   Cancelled           InterruptRequested().
 // Also the errors of Dataset::RecordsThatMeet().

@@ -13,9 +13,10 @@ namespace systole {
 // thread is started: later calls do not change the number of heaps.
 //
 // gRPC takes memory for every piece it reads from a socket and frees it a moment later on another
-// thread. With the defaults each such round goes through the kernel. Then page faults take half of
-// a client's time, and the wire runs at half its rate (bench/wire_bench). Programs that link
-// jemalloc or tcmalloc do not need this call. With other C libraries it has no effect.
+// thread. With malloc's defaults, this memory is returned to the kernel and requested again each
+// time. Then page faults take half of a client's time, and the wire runs at half its rate
+// (bench/wire_bench). Programs that link jemalloc or tcmalloc do not need this call. With other C
+// libraries it has no effect.
 //
 // The cost is memory. Blocks of 128 KiB and more go back to the kernel when they are freed. For
 // smaller blocks, a heap keeps as much memory as these blocks ever took at the same time. The free
