@@ -1,4 +1,4 @@
-// Which columns the shards of a set have: what `systole inspect` says of them.
+// Which columns the shards of a set have. `systole inspect` prints this.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_SHARDS_COLUMN_REPORT_H_
@@ -23,7 +23,7 @@ struct ColumnSummary {
   int64_t shards = 0;   // Shards that have the column.
   int64_t records = 0;  // Records of these shards that have the feature.
   int64_t damaged = 0;  // Records of these shards that were damaged or were not examples.
-  // Which kinds of values occur.
+  // Which kinds of values occur in the column.
   bool bytes = false;
   bool floats = false;
   bool int64s = false;
@@ -32,7 +32,7 @@ struct ColumnSummary {
 
 struct ColumnReport {
   std::vector<ColumnSummary> columns;  // By feature.
-  // Files that cannot be used, and why: "a.tfrecord: file of a column is damaged: ..".
+  // Column files that cannot be used, and why: "a.tfrecord: file of a column is damaged: ..".
   std::vector<std::string> unusable;
 };
 
@@ -42,9 +42,9 @@ struct ColumnReport {
 absl::StatusOr<ColumnReport> ReportColumns(absl::Span<const ShardSummary> shards,
                                            absl::string_view index_dir);
 
-// A line for each column; "" without columns.
+// A line for each column. Empty if there are no columns.
 std::string ColumnsAsText(const ColumnReport& report, size_t num_shards);
-// The fields "columns" and "unusable_columns".
+// Adds the fields "columns" and "unusable_columns" to the JSON object that is open.
 void AppendColumns(const ColumnReport& report, JsonWriter& json);
 
 }  // namespace systole

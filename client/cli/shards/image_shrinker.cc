@@ -40,7 +40,8 @@ absl::StatusOr<RgbImage> ShrinkShortSide(RgbImage image, int short_px) {
   if (short_px < 1) {
     return absl::InvalidArgumentError(absl::StrCat("short_px is ", short_px, ", want at least 1"));
   }
-  // The aspect is that of the original image, not that of a halved one.
+  // The result's size is computed from the original image, because a halved one may have lost a row
+  // or a column.
   const int64_t whole_short = std::min(image.width, image.height);
   if (whole_short <= short_px) return image;
   const auto scaled = [&](int64_t side) {

@@ -17,10 +17,10 @@ struct RgbImage {
   std::vector<uint8_t> pixels;  // [height, width, 3] uint8, row-major.
 };
 
-// `image` with its short side at `short_px` and its aspect kept (to the nearest pixel). An image
-// whose short side is not longer than `short_px` is returned as it is. While the image is at least
-// twice as large as wanted, 2x2 pixels are averaged (an odd last row or column is dropped), so that
-// every pixel counts. A bilinear resize does the rest.
+// Returns `image`, shrunk until its short side has `short_px` pixels. The aspect ratio is kept, to
+// the nearest pixel. An image whose short side is not longer than `short_px` is returned as it is.
+// While the image is at least twice as large as wanted, 2x2 pixels are averaged (an odd last row or
+// column is dropped), so that every pixel counts. A bilinear resize does the rest.
 //   InvalidArgument  short_px < 1.
 absl::StatusOr<RgbImage> ShrinkShortSide(RgbImage image, int short_px);
 

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A mistyped address is taken for a folder, but may still hold secrets.
+// A mistyped address is taken for a folder. It may hold secrets, which ShownName() leaves out.
 std::string Shown(const fs::path& folder) { return ForeignText(ShownName(folder.string())); }
 
 // The names in `folder`, hidden ones left out, sorted by bytes.
@@ -95,7 +95,8 @@ absl::StatusOr<ImageTree> ListImages(const std::string& images) {
 
 absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
   ImageTree tree;
-  std::error_code ignored;  // A path that cannot be read counts as a file; opening it fails later.
+  // A path whose kind cannot be found out counts as a file. Opening it fails later.
+  std::error_code ignored;
   SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> top, SortedNames(root));
   for (const std::string& name : top) {
     const fs::path folder = fs::path(root) / name;

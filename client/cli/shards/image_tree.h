@@ -40,8 +40,8 @@ inline constexpr uint64_t kMaxImageListBytes = uint64_t{256} << 20;
 //   DIR            a folder tree of this machine, as ListImageTree() lists it
 //   s3://B/DIR     a folder in a bucket, with a folder for each class
 //   GLOB           files in folders of their classes: "gs://B/flowers/*/*.jpg"
-//   @FILE          a name or glob of these kinds on each line; needed for https://, where nothing
-//                  can be listed
+//   @FILE          a text file; each line has the name of an image, or a glob. Images on https://
+//                  need this form, because a web server cannot list them
 // The images of the last three forms are sorted in the same way as those of a tree. In these forms
 // a folder is a class only if it has a file. Errors are those of ListImageTree(), ListShards() and
 // GroupImages(), and of reading FILE.

@@ -31,8 +31,8 @@ void RemoveLeftoversOf(const std::vector<NamedShard>& shards, const IndexerOptio
   RemoveLeftovers(names);
 }
 
-// A server that cannot write an index file logs a note and goes on. Here that is an error, because
-// the index files are the purpose of the command.
+// If the index file cannot be written, this is an error, because the index files are the purpose of
+// the command. (A server logs a note instead, and goes on.)
 absl::StatusOr<IndexedShard> IndexShard(NamedShard each, const IndexerOptions& options,
                                         absl::FunctionRef<void(int64_t files)> progress) {
   ShardOptions how = {.index_dir = options.index_dir,
@@ -48,7 +48,7 @@ absl::StatusOr<IndexedShard> IndexShard(NamedShard each, const IndexerOptions& o
   }
   const std::string shown = ShownName(each.path);
   const std::string index_path = ShownName(IndexPathOf(each, options.index_dir));
-  // Only the name of a single shard is copied. A group may have many names.
+  // A name for the second try below. A group is not copied, because it may have many names.
   const NamedShard again = each.is_group() ? NamedShard() : each;
   absl::StatusOr<std::unique_ptr<RecordSource>> opened = OpenShard(std::move(each), how);
   if (absl::IsFailedPrecondition(opened.status()) && !again.path.empty() &&

@@ -21,19 +21,19 @@ namespace systole {
 struct IndexerOptions {
   // Folder for index files. It must exist. Empty: beside each shard.
   std::string index_dir = {};
-  // Whether valid index files are made anew, too. The index of a group of images is always made
-  // anew.
+  // Whether index files that are valid are made again. The index of a group of images is always
+  // made again.
   bool rebuild = false;
   // How many shards are read at a time. For a group of images, how many files are read at a time.
   // Each shard that is not on this machine takes up to 8 MiB of memory, and 8 bytes for each of its
   // records.
   int threads = 1;
-  // Features whose columns will be noted beside the indexes. Only their unfinished files are
-  // removed here.
+  // Features for which the caller will write column files beside the indexes. IndexShards() only
+  // removes unfinished column files of these features.
   std::vector<std::string> columns = {};
   // The list that the shards come from. It must outlive the call. The states of shards and images
-  // are taken from this list, which saves requests to their stores. Null: each state costs a
-  // request.
+  // (such as size and time) are taken from this list, so no request to their stores is needed for
+  // them. Null: each state costs a request.
   const ShardList* list = nullptr;
 };
 
@@ -50,9 +50,10 @@ struct IndexedShard {
 
 // Makes the index of each shard that has no valid one. `paths` come from ListShards(). The results
 // are in the order of the shards, and do not depend on the number of threads. Calls `progress` from
-// any thread with the number of files that are newly done. Each index is written as soon as its
-// shard has been read. So after an error or an interruption the finished indexes stay, and another
-// call goes on with the other shards. First removes the unfinished index files of killed processes.
+// any thread, with the number of files that were done since the call before. Each index is written
+// as soon as its shard has been read. So after an error or an interruption the finished indexes
+// stay, and another call goes on with the other shards. First removes the unfinished index files of
+// killed processes.
 //   PermissionDenied  an index file cannot be written.
 //   Cancelled         InterruptRequested(). The message says how many shards have an index.
 // Also the errors of GroupShards(), OpenShard() and RecordSource::CheckHoldsRecords(). After an

@@ -12,7 +12,8 @@ namespace systole {
 bool LooksLikeJpeg(absl::string_view bytes) { return absl::StartsWith(bytes, "\xff\xd8"); }
 
 absl::string_view KindOfBytes(absl::string_view bytes) {
-  // A beginning with a zero byte is given with its size: a C string would end at the zero.
+  // A beginning that contains a zero byte is written with its size, because a C string would end at
+  // the zero.
   const std::pair<absl::string_view, absl::string_view> kBeginnings[] = {
       {"\x89PNG\r\n\x1a\n", "PNG"},
       {"GIF8", "GIF"},

@@ -16,8 +16,8 @@ namespace systole {
 // Whether `bytes` begin as every JPEG does (FF D8).
 bool LooksLikeJpeg(absl::string_view bytes);
 
-// The kind of bytes that are not a JPEG. It is "text" if all bytes can be printed. Otherwise the
-// first bytes decide: "PNG", "GIF", "WebP", "BMP", "TIFF", "gzip" or "other bytes".
+// What bytes that are not a JPEG may be. The result is "text" if all bytes can be printed.
+// Otherwise the first bytes decide: "PNG", "GIF", "WebP", "BMP", "TIFF", "gzip" or "other bytes".
 absl::string_view KindOfBytes(absl::string_view bytes);
 
 class JpegCheck {

@@ -34,7 +34,8 @@ absl::Status PackOutput::BeginWith(const std::string& labels) {
                      " names other classes: another data set was packed into this folder. Pack "
                      "into another folder, or remove that file"));
   }
-  // A file that may not be read (IsAbsent) may belong to another user, so it is not replaced.
+  // A labels.txt that this process may not read is not replaced, because it may belong to another
+  // user.
   if (!there.ok() && !absl::IsNotFound(there.status())) return there.status();
   if (set_.is_local() || there.ok()) return absl::OkStatus();
   return set_.WriteWhole(labels_path_, labels_, wrote_labels_);
@@ -50,7 +51,7 @@ absl::Status PackOutput::MakeRoomFor(const std::vector<std::string>& shards) {
 
 absl::Status PackOutput::Finish(absl::Span<const ShardCount> shards) {
   if (!wrote_labels_) {
-    bool is_there = false;  // It was there before this run, so it stays.
+    bool is_there = false;  // Not used: Undo() removes only a labels.txt that BeginWith() wrote.
     SYSTOLE_RETURN_IF_ERROR(set_.WriteWhole(labels_path_, labels_, is_there));
   }
   return set_.WriteManifest(shards);
@@ -77,7 +78,7 @@ absl::Status PackOutput::Undo(const absl::Status& error,
     const absl::StatusOr<bool> is_alone =
         left.outage.ok() ? IsAloneInFolder(shards) : absl::StatusOr<bool>(left.outage);
     const bool is_needed = is_alone.ok() && !*is_alone;
-    // If it is not known whether another run needs the file, the file stays, too.
+    // The file also stays if the folder could not be listed: another run may need the file.
     const bool is_gone =
         is_alone.ok() && *is_alone && ShardSet::IsGoneAfter(RemoveStored(labels_path_));
     if (!is_needed && !is_gone) left.files.push_back(ForeignText(ShownName(labels_path_)));

@@ -27,8 +27,8 @@ class PackOutput {
   const std::string& labels_path() const { return labels_path_; }
   const std::string& manifest_path() const { return set_.manifest_path(); }
 
-  // AlreadyExists if there is a labels.txt with another text. In a bucket this function writes the
-  // file at once, so that a missing permission shows before all images are read.
+  // AlreadyExists if there is a labels.txt with another text. In a bucket this function writes
+  // labels.txt at once, so that a missing permission is found before all images are read.
   absl::Status BeginWith(const std::string& labels);
 
   // Makes the folder, and removes the old manifest, which describes other shards. AlreadyExists if
@@ -42,10 +42,10 @@ class PackOutput {
   // Writes labels.txt and the manifest.
   absl::Status Finish(absl::Span<const ShardCount> shards);
 
-  // Removes the shards, and what BeginWith() and Finish() wrote in a bucket. The labels.txt stays
-  // if the folder has shards or a manifest of another run, which may need it. Returns `error`, the
-  // reason for the removal, with a list of what could not be removed. Goes on even if the thread is
-  // interrupted. If a server does not answer, it is not asked again.
+  // Removes the shards. In a bucket, also removes what BeginWith() and Finish() wrote. The
+  // labels.txt stays if the folder has shards or a manifest of another run, which may need it.
+  // Returns `error`, the reason for the removal, with a list of what could not be removed. Goes on
+  // even if the thread is interrupted. If a server does not answer, it is not asked again.
   absl::Status Undo(const absl::Status& error, absl::Span<const ShardCount> shards) const;
 
  private:
@@ -58,7 +58,8 @@ class PackOutput {
   ShardSet set_;
   std::string labels_path_;
   std::string labels_;
-  // In a bucket, whether Undo() removes labels.txt.
+  // Whether BeginWith() wrote labels.txt, which it does only in a bucket. If so, Undo() may remove
+  // the file.
   bool wrote_labels_ = false;
 };
 

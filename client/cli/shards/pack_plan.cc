@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kMostShards = 99999;
 
-// Each permutation has its own tweak, so that all differ. The tweak of class c is kSplitClass + c.
+// The tweaks of the keyed permutations. Each permutation has another tweak, so all permutations
+// differ. The tweak of class c is kSplitClass + c.
 constexpr uint64_t kOrderTrain = 0;
 constexpr uint64_t kOrderValidation = 1;
 constexpr uint64_t kSplitClass = 2;

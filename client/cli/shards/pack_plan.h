@@ -19,22 +19,23 @@ struct PackPlanOptions {
   int64_t shards = 16;
   // The part of each class that is set aside for validation, in [0, 1). 0 = no validation shards.
   double validation = 0;
-  // Key of the choice of the validation images, and of the order inside the shards.
+  // The key of the permutations that choose the validation images and the order of all images.
   uint64_t seed = 0;
 };
 
 // Each number is an image's index in the list that was passed to PlanPack().
 struct PackPlan {
-  std::vector<std::vector<int64_t>> train;       // By shard; sizes differ by one at most.
-  std::vector<std::vector<int64_t>> validation;  // By shard, too.
+  // By shard. The sizes of shards differ by at most one image.
+  std::vector<std::vector<int64_t>> train;
+  std::vector<std::vector<int64_t>> validation;  // By shard, like `train`.
 };
 
-// Image i is of class labels[i]. The split is stratified. If a class has n images, n * validation
-// of them go to validation, rounded to the nearest whole number. A permutation keyed by the seed
-// and the class chooses these images, so the choice does not change when another class grows. Train
-// and validation are then shuffled, each by a keyed permutation, and cut into shards. Validation
-// shards are about as large as train shards. Their number is ceil(validation images * shards /
-// train images).
+// Image i is of class labels[i]. Each class is split by itself: of its n images, n * validation go
+// to validation, rounded to the nearest whole number. A permutation keyed by the seed and the class
+// chooses these images, so the choice does not change if another class gets more images. Train and
+// validation are then shuffled, each by a keyed permutation, and cut into shards. Validation shards
+// are about as large as train shards. Their number is ceil(validation images * shards / train
+// images).
 //   InvalidArgument  an option is out of range, no train image is left for a shard, or `validation`
 //                    is above 0 and takes no image.
 absl::StatusOr<PackPlan> PlanPack(absl::Span<const int64_t> labels, const PackPlanOptions& options);

@@ -181,7 +181,7 @@ absl::Status WriteShard(const PackOutput& output, const ShardJob& job, const Ima
     const ImageFile& file = tree.files[i];
     absl::StatusOr<std::string> record =
         MakeRecord(decoder, file, tree.classes[file.label], options);
-    // The first pass found the file whole. After that it was replaced, or the disk failed.
+    // The first pass found this file whole. Since then the file was replaced, or the disk failed.
     if (!record.ok()) return AboutFile(file, record.status());
     SYSTOLE_RETURN_IF_ERROR(writer.Write(*record));
     SYSTOLE_RETURN_IF_ERROR(pass.Done(1));
@@ -239,12 +239,12 @@ absl::Status TakeOutBadFiles(const PackOptions& options, const PackObserver& obs
   return absl::OkStatus();
 }
 
-// Packs. After an error it removes nothing; its caller does that.
+// Packs the images. After an error, the caller removes what was written.
 absl::Status PackInto(PackOutput& output, const std::string& images, const std::string& out_prefix,
                       const PackOptions& options, const PackObserver& observer,
                       PackReport& report) {
   SYSTOLE_ASSIGN_OR_RETURN(ImageTree tree, ListImages(images));
-  // Wrong options are an error now, before all files are read.
+  // Plans once before the files are read, so that wrong options are found at once.
   SYSTOLE_RETURN_IF_ERROR(PlanPack(Labels(tree), options.plan).status());
   SYSTOLE_ASSIGN_OR_RETURN(const std::string labels, LabelsText(tree.classes));
   SYSTOLE_RETURN_IF_ERROR(output.BeginWith(labels));

@@ -1,11 +1,11 @@
-// Packs JPEGs and PNGs, a folder for each class, into TFRecord shards of tf.train.Example: what
-// `systole pack` does. Each record (core/record/images/image_record.h) has
-//   image  bytes      the file as it is, or encoded anew as JPEG if it was made smaller or a
-//                     quality is set; with `raw`, the pixels, [height, width, 3] uint8
+// Packs JPEGs and PNGs, which lie in a folder for each class, into TFRecord shards of
+// tf.train.Example. `systole pack` does this. Each record (core/record/images/image_record.h) has
+//   image  bytes      the file as it is. If the image was made smaller or a quality is set, a newly
+//                     encoded JPEG. With `raw`, the pixels, [height, width, 3] uint8
 //   class  bytes      name of the class folder
-//   label  int64      the place of this folder among the sorted class folders
-//   size   int64[3]   height, width, channels of `image`; channels is 1 for a grey image kept as it
-//                     is, else 3
+//   label  int64      the place of this folder among the sorted class folders, counted from 0
+//   size   int64[3]   height, width, channels of `image`; channels is 1 for the unchanged file of a
+//                     grey image, else 3
 // The output depends only on the files and the options, not on threads, time or paths.
 //
 // Thread-safe: no state.
@@ -68,18 +68,19 @@ struct PackObserver {
 };
 
 // Reads every file twice: once to find broken ones before anything is written, once to pack it.
-// Each shard gets its name when it is whole. The folder of `out_prefix` is created if needed. Its
-// labels.txt names the classes of labels 0, 1, .., one on each line. OUT_PREFIX.manifest says how
-// many records and bytes each shard has. If a step fails, the shards of this run are removed, and
-// the error names files that could not be removed. Unfinished files of a killed run are removed. In
-// a bucket, only a rule of the bucket removes the parts of a killed run. `images` is what
-// ListImages() takes.
+// A shard's file gets its final name only when the shard is complete. The folder of `out_prefix` is
+// created if needed. Its labels.txt names the classes of labels 0, 1, .., one on each line.
+// OUT_PREFIX.manifest says how many records and bytes each shard has. If a step fails, the shards
+// of this run are removed, and the error names files that could not be removed. The unfinished
+// files of an earlier, killed run are removed. In a bucket, only a lifecycle rule of the bucket
+// removes the uploaded parts of a killed run. `images` is what ListImages() takes.
 //   NotFound         no images.
 //   InvalidArgument  an option is out of range (see PlanPack).
-//   AlreadyExists    there are shards of this prefix that this run would not replace, so a glob
-//                    over the prefix would match a mixture; or a labels.txt of other classes.
-//   DataLoss         a file is not a whole JPEG or PNG and `skip_bad` is not set; names the first such
-//                    file.
+//   AlreadyExists    there are shards of this prefix that this run would not replace. A glob over
+//                    the prefix would then match shards of two runs. Or there is a labels.txt of
+//                    other classes.
+//   DataLoss         a file is not a whole JPEG or PNG, and `skip_bad` is not set. The error names
+//                    the first such file.
 //   Cancelled        PackObserver::done returned false, or InterruptRequested().
 // If a file cannot be read for another reason (a server that does not answer, no permission), that
 // error is returned, even with `skip_bad`.

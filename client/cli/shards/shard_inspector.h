@@ -20,7 +20,7 @@
 
 namespace systole {
 
-// The smallest and largest of some numbers.
+// The smallest and the largest value of some quantity.
 struct Range {
   int64_t least = 0;
   int64_t most = 0;
@@ -68,24 +68,24 @@ struct InspectReport {
   int64_t records = 0;
   uint64_t bytes = 0;
   int64_t sampled = 0;       // Records looked at for `features`: the first ones of each shard.
-  int64_t no_example = 0;    // Records of `sampled` without readable features.
+  int64_t no_example = 0;    // How many of the `sampled` records have no readable features.
   std::string example_name;  // The kind of record expected: "tf.train.Example".
-  int64_t unreadable = 0;    // Records of `sampled` that failed a checksum.
+  int64_t unreadable = 0;    // How many of the `sampled` records failed a checksum.
   std::vector<FeatureSummary> features;  // By name.
 };
 
 struct InspectOptions {
-  // Threads that look at files that are records by themselves. At least 1.
+  // How many threads look at a group of files, in which each file is one record. At least 1.
   int threads = 1;
-  // Called whenever one of the files was looked at, from any thread. May be null.
+  // Called from any thread, after each file that was looked at. May be null.
   std::function<void()> file_done = {};
-  // If not null, the shards are added to it and stay open. Their indexes take some 9 bytes a
-  // record.
+  // If not null, the shards are added to this vector and stay open. Their indexes take about 9
+  // bytes of memory for each record.
   std::vector<std::unique_ptr<const RecordSource>>* opened = nullptr;
 };
 
-// `paths` are files. Files that are records by themselves are one shard (GroupShards()). Errors are
-// those of opening and reading the files.
+// `paths` are files. All files that hold one record each, such as images, form one shard
+// (GroupShards()). Errors are those of opening and reading the files.
 absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths,
                                             const InspectOptions& options = {});
 
@@ -93,8 +93,8 @@ struct FeatureDetail {
   std::string name;
   FeatureKind kind = FeatureKind::kMissing;
   int64_t count = 0;
-  // The first values as text. Strings are quoted and cut. For other bytes the text gives their
-  // number and, for a JPEG, its width, height and components.
+  // The first values as text. Strings are quoted, and long ones are cut. For other bytes the text
+  // gives the number of bytes. For a JPEG it also gives width, height and number of components.
   std::string preview;
 };
 
@@ -106,14 +106,15 @@ struct RecordDetail {
   std::string place;    // RecordSource::PlaceOf().
   uint64_t payload_bytes = 0;
   std::string example_name;             // The kind of record expected: "tf.train.Example".
-  std::string no_example;               // Why the payload is not such a record; else empty.
+  std::string no_example;               // Why the payload is not of that kind. Empty if it is.
   std::vector<FeatureDetail> features;  // By name.
 };
 
 // Describes one record. `record` is its number, counted over all of `paths` in order, which is also
-// the feed's `record_id`. If files are records by themselves, only this record's file is read.
+// the feed's `record_id`. If `paths` are a group of files with one record each, only this record's
+// file is read.
 //   NotFound  there is no such record.
-//   DataLoss  it is damaged; names shard, record, offset, cause.
+//   DataLoss  the record is damaged. The message names shard, record, offset and cause.
 absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, int64_t record);
 
 }  // namespace systole

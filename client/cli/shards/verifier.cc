@@ -25,7 +25,7 @@ constexpr size_t kShardsAtOnce = 64;
 constexpr int64_t kBlockRecords = 64;
 constexpr int64_t kReadBytes = 1 << 20;
 
-// A run of records of one shard, and what was found there.
+// Consecutive records of one shard, and what was found in them.
 struct Block {
   const RecordSource* shard = nullptr;
   int64_t begin = 0;
@@ -36,7 +36,8 @@ struct Block {
   absl::Status status;  // The error that ended the check early.
 };
 
-// The message of a damaged record, without the place in front. The place is printed separately.
+// The message about a damaged record, without the place that it begins with. The place is printed
+// separately.
 std::string CauseOf(absl::string_view message, absl::string_view place) {
   const std::string before = absl::StrCat(place, ": ");
   const size_t at = message.find(before);
@@ -96,8 +97,8 @@ absl::Status CheckBlock(bool framing_only, Block& block) {
       });
 }
 
-// The share of a file's bytes that is checked when its group is opened. Later the file is read
-// again.
+// In a group of files, each file is read twice: when the group is opened, and when the file's
+// record is checked. This is how many of the file's bytes are reported after the first reading.
 int64_t BytesOfFirstLook(uint64_t file_bytes) { return static_cast<int64_t>(file_bytes / 2); }
 
 // The block's share of its shard's bytes. The shares of all blocks add up to the shard's size.
@@ -110,7 +111,7 @@ int64_t BytesOf(const Block& block) {
   return static_cast<int64_t>(begin_of(block.end) - begin_of(block.begin));
 }
 
-// The part of BytesOf() that was checked when the group of files was opened.
+// How many bytes of BytesOf() were already reported when the group of files was opened.
 int64_t BytesOfFirstLook(const Block& block) {
   int64_t bytes = 0;
   for (int64_t record = block.begin; record < block.end; ++record) {

@@ -36,21 +36,24 @@ struct BadRecord {
 struct VerifyReport {
   std::vector<ShardCount> shards;
   bool is_group = false;  // The only shard is a group of files, which no manifest lists.
-  int64_t records = 0;    // Bad ones included. A stretch without a readable header counts as one.
+  // Includes bad records. A stretch without a readable header counts as one record.
+  int64_t records = 0;
   uint64_t bytes = 0;
   int64_t jpegs = 0;  // Decoded without complaint.
-  // Bytes values whose content was not checked, because they are not JPEGs, counted by their kind
-  // (KindOfBytes). They may be damaged. Empty with `framing_only`.
+  // How many values are bytes but not JPEGs, by their kind (KindOfBytes). Their content was not
+  // checked and may be damaged. Empty with `framing_only`.
   std::map<std::string, int64_t> not_decoded;
   std::vector<BadRecord> bad;  // By shard, then record.
-  // The stretches without a readable header in `bad`. Each may have been several records.
+  // How many entries of `bad` are stretches without a readable header. Such a stretch may have been
+  // several records.
   int64_t stretches = 0;
 };
 
-// `paths` are files; those that are records by themselves are one shard (GroupShards()). Damage is
-// in the report and is not an error. `progress` is called from any thread, each time with the
-// number of bytes that were just checked. These numbers add up to the shards' sizes. A file that is
-// a record is read twice, and each time half of its bytes are reported.
+// `paths` are files. All files that hold one record each, such as images, form one shard
+// (GroupShards()). Damage is in the report and is not an error. `progress` is called from any
+// thread, each time with the number of bytes that were just checked. These numbers add up to the
+// shards' sizes. A file of such a shard is read twice, and half of its bytes are reported each
+// time.
 //   Errors are those of opening and reading the files, and FailedPrecondition if one changed.
 absl::StatusOr<VerifyReport> Verify(absl::Span<const std::string> paths,
                                     const VerifyOptions& options,
