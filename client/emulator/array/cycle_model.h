@@ -25,9 +25,9 @@ namespace systole::emulator {
 
 enum class Dataflow { kWsDb, kScaleSimOs, kScaleSimWs, kScaleSimIs };
 
-// "ws-db" and so on, as above.
+// "ws-db", "scalesim-os", "scalesim-ws" or "scalesim-is".
 absl::string_view DataflowName(Dataflow dataflow);
-// InvalidArgument, with the four names, if `name` is none of them.
+// InvalidArgument if `name` is not one of the four names. The message lists them.
 absl::StatusOr<Dataflow> ParseDataflow(absl::string_view name);
 
 struct ArrayShape {
@@ -58,11 +58,12 @@ struct GemmCycles {
   UnitSplit split = UnitSplit::kNone;
 };
 
-// The largest value of a size.
+// The largest value of M, K, N, of the array's sides and of `units`.
 inline constexpr int64_t kLargestGemmSize = int64_t{1} << 40;
 
-// `units` matrix units work on one product. The split that takes fewer cycles is chosen, or rows if
-// both take the same number. SCALE-Sim's dataflows know only one array.
+// Counts the cycles if `units` matrix units work on one product. kRows or kTiles is chosen,
+// whichever takes fewer cycles, and kRows if both take the same number. SCALE-Sim's dataflows have
+// only one array.
 //   InvalidArgument  a size is not in [1, kLargestGemmSize];
 //                    units > 1 with a scalesim dataflow;
 //                    more than 2^63 - 1 cycles.

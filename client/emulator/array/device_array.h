@@ -1,6 +1,6 @@
 // A piece of an emulated core's memory: a zeroed array on a 64-byte boundary. It has kArraySlack
-// elements after its end, so that vector loops need no scalar tail. Any code may read those
-// elements, and the array's owner may write them.
+// elements after its end, so that vector loops need no scalar tail. Any code may read these
+// additional elements, and the array's owner may write them.
 //
 // Thread-compatible. A DeviceArray owns its memory. It can be moved but not copied. The trainer
 // compares the sum of all sizes with its memory limit before it makes any array.
@@ -17,8 +17,8 @@
 
 namespace systole::emulator {
 
-// The number of elements that every DeviceArray has after its end. It is more than the widest
-// vector has.
+// The number of elements that every DeviceArray has after its end. The widest vector has fewer
+// elements.
 inline constexpr int64_t kArraySlack = 64;
 
 template <typename T>

@@ -1,4 +1,5 @@
-// How many whole tiles cover a length, and the length that they cover. Not for negative numbers.
+// Division and multiples, rounded up: how many whole tiles cover a length, and how long these tiles
+// are together. Not for negative numbers.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_DIVIDE_UP_H_

@@ -9,21 +9,22 @@ namespace {
 
 using Patches = PatchMatrix<uint16_t>;
 
-// A block that is copied has this many elements, or more if it has only kLeastRows rows. They fill
-// half of a common L2 cache, so that oneDNN finds them there.
+// A block that is copied has about this many elements, or more if kLeastRows rows have more. This
+// many elements fill half of a common L2 cache, so oneDNN finds the block in the cache.
 constexpr int64_t kBlockElements = 1 << 18;
 // A block has at least this many rows, because each block has a fixed cost: oneDNN prepares the
 // other operand again, or adds to the result again.
 constexpr int64_t kLeastRows = 256;
 
-// The distance from row to row, if all distances are the same, every row is one piece, and no two
-// rows overlap. Otherwise nullopt.
+// The distance from one row to the next. Nullopt if the distances differ, if a row is not one piece
+// of memory, or if rows overlap.
 std::optional<int64_t> RowStride(const Patches& p) {
   if (p.runs != 1) return std::nullopt;
   const struct {
     int64_t size, stride;
   } dimensions[] = {{p.width, p.x_stride}, {p.height, p.y_stride}, {p.images, p.image_stride}};
-  int64_t rows = 1, stride = p.run_length;  // Of the dimensions looked at so far.
+  // Rows, and their stride, of the dimensions looked at so far.
+  int64_t rows = 1, stride = p.run_length;
   for (const auto& dimension : dimensions) {
     if (dimension.size == 1) continue;
     if (rows == 1) stride = dimension.stride;

@@ -15,8 +15,8 @@ namespace systole::emulator {
 
 class FastMatrixUnit {
  public:
-  // Like the functions of MatrixUnit<float>. They return false if this CPU or this product is not
-  // supported. Then `out` is unspecified.
+  // Like the functions of MatrixUnit<float>, but they return false if this CPU or this product is
+  // not supported. If they return false, the contents of `out` are unspecified.
   bool Multiply(const PatchMatrix<uint16_t>& a, const uint16_t* b, int64_t n, float* out,
                 int64_t out_stride);
   bool MultiplyTransposed(const PatchMatrix<uint16_t>& a, const PatchMatrix<uint16_t>& b,

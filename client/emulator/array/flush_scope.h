@@ -1,11 +1,12 @@
 // Sets, for one scope, the floating-point state that the matrix and vector units are defined in:
 // round to nearest even, subnormal results become zero (FTZ), subnormal inputs count as zero (DAZ),
-// no traps. The state belongs to a thread, and pool threads also do other work. So every piece of
-// emulator work opens a FlushScope, which restores the former state when it closes.
+// no traps. The state belongs to a thread, and pool threads also do other work. So each task of the
+// emulator creates a FlushScope, whose destructor restores the previous state.
 //
 // aarch64 flushes a result that is subnormal before rounding. x86 flushes a result that is
-// subnormal after rounding. So a result that rounds up to the smallest normal number is 0 on
-// aarch64 alone. The chance is about 2^-24 for each result as small as that.
+// subnormal after rounding. So if a subnormal result would round up to the smallest normal number,
+// aarch64 gives 0 and x86 gives that number. A result near the smallest normal number has this
+// property with a chance of about 2^-24.
 //
 // Single-thread: create and destroy on the same thread. Scopes nest.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_FLUSH_SCOPE_H_
@@ -28,19 +29,20 @@ class FlushScope {
   FlushScope(const FlushScope&) = delete;
   FlushScope& operator=(const FlushScope&) = delete;
 
-  // This thread's state, without the bits that record what has happened.
+  // This thread's state, without the bits that record which exceptions have happened.
   static uint64_t ControlBits() { return State() & ~kRecords; }
 
  private:
 #if defined(__x86_64__)
   static constexpr uint64_t kRecords = 0x3f;
-  // All exceptions are masked, FTZ, DAZ.
+  // All exceptions masked; FTZ; DAZ.
   static constexpr uint64_t kFlushing = 0x1f80 | 0x8000 | 0x0040;
   static uint64_t State() { return _mm_getcsr(); }
   static void SetState(uint64_t state) { _mm_setcsr(static_cast<uint32_t>(state)); }
 #else
-  static constexpr uint64_t kRecords = 0;                   // They are in another register, FPSR.
-  static constexpr uint64_t kFlushing = uint64_t{1} << 24;  // FPCR.FZ: inputs and results.
+  // The records are in another register, FPSR.
+  static constexpr uint64_t kRecords = 0;
+  static constexpr uint64_t kFlushing = uint64_t{1} << 24;  // FPCR.FZ flushes inputs and results.
   static uint64_t State() {
     uint64_t state;
     asm volatile("mrs %0, fpcr" : "=r"(state) : : "memory");

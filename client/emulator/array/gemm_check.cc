@@ -74,8 +74,8 @@ absl::Status CheckSizes(const GemmShape& gemm, const ArrayShape& array, int64_t 
   return absl::OkStatus();
 }
 
-// Draws numbers in [-16, 16). A sum of two of their products is already rounded in f32, so a sum in
-// another order has other bits.
+// Draws numbers in [-16, 16). Even a sum of two products of such numbers must be rounded in f32. So
+// a sum in another order usually has other bits, and the check notices the order.
 std::vector<uint16_t> DrawMatrix(int64_t size, CounterRng rng) {
   std::vector<uint16_t> values(static_cast<size_t>(size));
   for (uint16_t& value : values) {

@@ -15,9 +15,9 @@ namespace systole::emulator {
 
 struct GemmCheck {
   int64_t counted_cycles = 0;  // By the cycle model.
-  // The cycles that the array took, counted in the dataflow's own way. The scalesim dataflows give
-  // the last cycle's index, and scalesim-os does not count the R cycles in which a fold's sums move
-  // out.
+  // The cycles that the stepped array took, counted as the dataflow's formula counts them. The
+  // scalesim dataflows give the last cycle's index, and scalesim-os does not count the R cycles in
+  // which a fold's sums move out.
   int64_t stepped_cycles = 0;
   int64_t values = 0;            // M * N.
   int64_t differing_values = 0;  // Values whose bits differ from MultiplyByDefinition's.
@@ -27,15 +27,16 @@ struct GemmCheck {
 };
 
 // kMostCheckSteps is the most steps of single processing elements (PEs) that a check may take, a
-// few minutes of work. The steps are cycles * arrays * (R + 1) * (C + 31), because registers are
-// padded. kMostCheckElements is the most numbers that one matrix, or the padded array, may hold.
+// few minutes of work. A check takes cycles * arrays * (R + 1) * (C + 31) steps. The + 1 and + 31
+// are the padding of the registers. kMostCheckElements is the most numbers that one matrix, or the
+// padded array, may hold.
 inline constexpr int64_t kMostCheckSteps = int64_t{1} << 36;
 inline constexpr int64_t kMostCheckElements = int64_t{1} << 26;
 
 // Operands lie in [-16, 16) and are drawn from a fixed seed. `units` arrays share the product.
-// CountCycles() decides how the product is split. The cycles of the slowest array count. The slabs
-// of MultiplyByDefinition() are R long. For scalesim-os one slab is all of K, because sums stay in
-// place.
+// CountCycles() decides how the product is split. `stepped_cycles` are those of the slowest array.
+// The slabs of MultiplyByDefinition() are R long. For scalesim-os one slab is all of K, because
+// sums stay in place.
 //   InvalidArgument  the cases of CountCycles, or a size above a limit.
 absl::StatusOr<GemmCheck> CheckByStepping(const GemmShape& gemm, const ArrayShape& array,
                                           Dataflow dataflow, int64_t units = 1);

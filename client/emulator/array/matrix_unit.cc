@@ -33,7 +33,7 @@ using F32 = hn::Vec<decltype(df)>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(df));
 constexpr int kTileVectors = 2;
 constexpr int kTileColumns = kTileVectors * kLanes;
-// 32 vector registers hold 12 x 2 vectors of sums, 16 hold 6 x 2.
+// 12 x 2 vectors of sums fit into 32 vector registers, and 6 x 2 fit into 16.
 constexpr int kTileRows = kLanes == 16 ? 12 : 6;
 constexpr int64_t kBlockRows = 192;
 static_assert(kBlockRows % kTileRows == 0);
@@ -125,7 +125,8 @@ struct ExponentRange {
       largest = std::max(largest, exponent);
     }
   }
-  // Product exponents lie in [e1 + e2, e1 + e2 + 1] - 127 and must lie in [1, 254].
+  // If two numbers have the biased exponents e1 and e2, their product has e1 + e2 - 127 or one
+  // more. The product is normal if its biased exponent lies in [1, 254].
   static bool ProductsAreNormal(const ExponentRange& x, const ExponentRange& y) {
     return x.smallest + y.smallest >= 128 && x.largest + y.largest + 1 <= 381;
   }
@@ -148,7 +149,7 @@ void TileOneByOne(const float* a, int64_t a_stride, const float* b, int64_t dept
   }
 }
 
-// Adds one tile to c. At the edge of the result, c has room for only `rows` x `columns` of the
+// Adds one tile to c. At the lower or right edge, c has room for only `rows` x `columns` of the
 // tile's sums.
 template <bool kKMajor>
 void EdgeOrTile(const float* a, int64_t a_stride, const float* b, int64_t depth, float* c,

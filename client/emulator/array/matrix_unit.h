@@ -5,12 +5,12 @@
 //                         for each slab of 128 (the array's height) along the summed dimension:
 //                           c = +0;  for k ascending in the slab:  c = fma(a[k], b[k], c)
 //                           acc = acc + c          (acc starts as +0)
-//                       Subnormals are flushed (the caller holds a FlushScope). This is vector
-//                       code, but it gives the bits of that loop on every instruction set. Only
-//                       the payload of a NaN may differ.
+//                       Subnormals are flushed (the caller holds a FlushScope). The code is
+//                       vectorised, but gives the bits of the loop above on every instruction set.
+//                       Only the payload of a NaN may differ.
 //                       Numerics `fast`: the same operands, sums in oneDNN's order (numerics.h).
-//   MatrixUnit<double>  nothing is rounded to bf16: f64 operands, f64 sums in the order of k. For
-//                       gradient checks.
+//   MatrixUnit<double>  for gradient checks. Nothing is rounded to bf16: f64 operands, f64 sums in
+//                       the order of k.
 //
 // Single-thread: one thread at a time may use it. Each shard of an emulated core owns a unit with
 // its scratch memory.
@@ -26,7 +26,7 @@
 
 namespace systole::emulator {
 
-// The height of the array, which is also the slab of the summation order.
+// The height of the array, which is also the length of a slab in the summation order.
 inline constexpr int64_t kArrayRows = 128;
 
 // The type of a matrix unit's operands: bf16 bits, or double if nothing is rounded.
@@ -50,8 +50,8 @@ class MatrixUnit<float> {
   explicit MatrixUnit(Numerics numerics = Numerics::kExact) : numerics_(numerics) {}
 
   // out[m, n] = sum over k of a[m, k] * b[k, n]; m = a.rows(), k = a.columns(). `b` is row-major
-  // [k, n]. `out` is row-major with rows `out_stride` apart. kArraySlack elements after `b` must be
-  // readable.
+  // [k, n]. `out` is row-major, and its rows are `out_stride` elements apart. kArraySlack elements
+  // after the end of `b` must be readable.
   void Multiply(const PatchMatrix<uint16_t>& a, const uint16_t* b, int64_t n, float* out,
                 int64_t out_stride);
 
@@ -75,7 +75,7 @@ class MatrixUnit<float> {
 template <>
 class MatrixUnit<double> {
  public:
-  // In double there are no numerics to choose.
+  // The argument has no effect: numerics are chosen for float only.
   explicit MatrixUnit(Numerics /*numerics*/ = Numerics::kExact) {}
 
   void Multiply(const PatchMatrix<double>& a, const double* b, int64_t n, double* out,

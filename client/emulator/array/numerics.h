@@ -1,18 +1,18 @@
 // How the matrix unit adds up its products. The numerics are chosen for each run, and every report
 // names them.
 //
-//   exact  f32 sums in one written-down order (matrix_unit.h): the same bits on every machine, for
-//          any number of threads, and for any split of the same shards over cores.
-//   fast   oneDNN's bf16 matrix product: f32 sums in the order that is quickest on the machine at
-//          hand, AMX included. One machine gives the same bits again, for any number of threads.
+//   exact  f32 sums in one fixed order (matrix_unit.h): the same bits on every machine, for any
+//          number of threads, and for any split of the same shards over cores.
+//   fast   oneDNN's bf16 matrix product: f32 sums in the order that is quickest on this machine.
+//          oneDNN may use AMX. A machine gives the same bits again, for any number of threads.
 //          Another CPU or another oneDNN may give other bits. A sum differs from `exact` only by
 //          rounding. If its terms have both signs, the difference is at most 8 * 2^-24 * sum over k
 //          of |a[k] * b[k]|. If all terms have the same sign, the rounding error grows with the
 //          number of terms, in any order. Subnormals are flushed, as in `exact`. Infinities and
-//          NaNs come out as in `exact`, except that a sum may overflow half-way in one order and
-//          not in another. On a CPU without bf16 products (AVX512_BF16) `fast` is `exact`, because
-//          oneDNN's substitute for them is slower. On aarch64 `fast` is `exact`, too, because
-//          oneDNN 2.6 multiplies no bf16 there.
+//          NaNs come out as in `exact`, with one exception: a partial sum may overflow in one order
+//          of summation and not in another. On a CPU without bf16 products (AVX512_BF16) `fast` is
+//          `exact`, because oneDNN's substitute for such products is slower. On aarch64 `fast` is
+//          `exact`, too, because oneDNN 2.6 multiplies no bf16 there.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_NUMERICS_H_
@@ -34,7 +34,7 @@ absl::string_view NumericsName(Numerics numerics);
 absl::StatusOr<Numerics> ParseNumerics(absl::string_view name);
 
 // A sentence for the report of a run with `numerics`: it says that `fast` was the same as `exact`
-// on this machine, and why. Empty if the run had the numerics that it asked for.
+// on this machine, and why. Empty if the run used `numerics`.
 std::string MissingNumericsNote(Numerics numerics);
 
 }  // namespace systole::emulator

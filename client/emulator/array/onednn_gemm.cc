@@ -17,8 +17,8 @@ void omp_set_num_threads(int threads);
 namespace systole::emulator {
 namespace {
 
-// In this scope oneDNN uses one thread only. oneDNN asks libgomp for the number of threads when it
-// plans a product and when it computes one.
+// While this object exists, oneDNN uses one thread only. It gets the number of threads from
+// libgomp, both when it plans a product and when it computes one.
 class OneThreadScope {
  public:
   OneThreadScope() : saved_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -37,7 +37,7 @@ const dnnl::engine& CpuEngine() {
   return *engine;
 }
 
-// One shape's product, ready to be executed.
+// The product of two matrices of given shapes, planned and ready to run.
 struct Product {
   explicit Product(const StridedGemm& s) {
     using dnnl::memory;
@@ -47,8 +47,8 @@ struct Product {
     const memory::desc b_desc({s.k, s.n}, memory::data_type::bf16, {s.b_stride, 1});
     const memory::desc out_desc({s.m, s.n}, memory::data_type::f32, {s.out_stride, 1});
     dnnl::primitive_attr attributes;
-    // The caller provides scratch memory. oneDNN's own belongs to the thread that made the product,
-    // and a later call may come from another thread.
+    // Multiply() passes scratch memory to oneDNN. oneDNN's own scratch memory belongs to the thread
+    // that made the product, and a later call may come from another thread.
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     if (s.accumulate) {
       dnnl::post_ops add;
@@ -112,7 +112,7 @@ OneDnnGemm& OneDnnGemm::operator=(OneDnnGemm&&) noexcept = default;
 bool OneDnnGemm::IsSupported() {
 #if defined(__x86_64__)
   static const bool supported = [] {
-    // An instruction set's value is a set of bits.
+    // In the value of an instruction set, each bit stands for a feature of the CPU.
     const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
     return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
   }();

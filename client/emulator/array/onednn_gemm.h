@@ -37,13 +37,13 @@ class OneDnnGemm {
   OneDnnGemm(OneDnnGemm&&) noexcept;
   OneDnnGemm& operator=(OneDnnGemm&&) noexcept;
 
-  // Whether oneDNN finds bf16 instructions (AVX512_BF16) in this CPU. Always false on other CPUs
-  // than x86-64. Also false if the variable ONEDNN_MAX_CPU_ISA hides these instructions from
-  // oneDNN.
+  // Whether oneDNN finds bf16 instructions (AVX512_BF16) in this CPU. Always false on CPUs other
+  // than x86-64. Also false if the environment variable ONEDNN_MAX_CPU_ISA hides these instructions
+  // from oneDNN.
   static bool IsSupported();
 
-  // Returns false if oneDNN has no code or no memory for this product. Then `out` is unspecified.
-  // REQUIRES: IsSupported(); m, k, n > 0; no stride is shorter than its row.
+  // Returns false if oneDNN has no code or no memory for this product. If so, the contents of `out`
+  // are unspecified. REQUIRES: IsSupported(); m, k, n > 0; no stride is shorter than its row.
   bool Multiply(const StridedGemm& shape, const uint16_t* a, const uint16_t* b, float* out);
 
  private:

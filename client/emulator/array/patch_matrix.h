@@ -12,7 +12,7 @@ namespace systole::emulator {
 // Row r belongs to place (image, y, x); x changes fastest. The row starts at
 //   data + image * image_stride + y * y_stride + x * x_stride
 // and consists of `runs` runs of `run_length` consecutive elements, `run_stride` apart.
-// kArraySlack elements after the last one must be readable.
+// kArraySlack elements after the row's last element must be readable.
 template <typename Element>
 struct PatchMatrix {
   const Element* data = nullptr;

@@ -35,9 +35,9 @@ HWY_INLINE void StepRow(int64_t n, float* a, const float* b, const float* addend
     hn::Store(total, df, sum + c);
   }
 #else
-  // In double the product is exact, because it has 16 bits of significand. Its sum with a float is
-  // rounded to 53 bits and then to 24. That gives the same as one rounding to 24 bits, because 53
-  // >= 2 * 24 + 2.
+  // In double the product is exact, because its significand has only 16 bits. The product's sum
+  // with a float is rounded to 53 bits and then to 24. Both roundings together give the same as one
+  // rounding to 24 bits, because 53 >= 2 * 24 + 2.
   std::memmove(a, a - 1, static_cast<size_t>(n) * sizeof(float));
   for (int64_t c = 0; c < n; ++c) {
     sum[c] = static_cast<float>(static_cast<double>(a[c]) * static_cast<double>(b[c]) +

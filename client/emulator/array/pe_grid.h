@@ -1,4 +1,5 @@
-// The processing elements (PEs) of a systolic array, as registers, and what one cycle does to them.
+// The processing elements (PEs) of a systolic array, as registers, and how one cycle changes the
+// registers.
 //
 //              top(c)                 PE (r, c) holds four numbers:
 //                |                      a       operand that moves right, one PE a cycle
@@ -8,7 +9,7 @@
 //            b or sum
 //
 // All registers of the grid change at the same time, once per cycle: a new value depends only on
-// values before the cycle. The multiply-add rounds once, on every instruction set, and flushes
+// values before the cycle. On every instruction set, a multiply-add rounds only once. It flushes
 // subnormals, because the caller holds a FlushScope. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_PE_GRID_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_PE_GRID_H_
@@ -49,12 +50,13 @@ class PeGrid {
   int32_t& shift_depth(int64_t c) { return shift_depth_[c]; }
 
   // Sets b = shadow in the PEs with r + c = diagonal. Call it before the cycle in which the first
-  // row of a tile reaches this diagonal. Diagonals outside the grid have no PE.
+  // row of a tile reaches this diagonal. A diagonal outside the grid has no PEs, and the call does
+  // nothing.
   void TakeShadow(int64_t diagonal);
 
   // One cycle with a stationary operand: a moves right, sum = fma(a, b, the upper neighbour's sum),
-  // +0 enters from above. Shadow registers shift as shift_depth says. `loading` must be true if any
-  // depth is not 0.
+  // +0 enters from above. Shadow registers shift by shift_depth(). `loading` must be true if
+  // shift_depth() of any column is not 0.
   void StreamCycle(bool loading);
   // One cycle with stationary sums: a moves right, b moves down, sum = fma(a, b, sum).
   void AccumulateCycle();
@@ -62,8 +64,8 @@ class PeGrid {
   // in AccumulateCycle().
   void DrainCycle();
 
-  // Rows of registers are padded: a row has at most this many numbers more than the grid has
-  // columns.
+  // Rows of registers are padded. A row has at most this many numbers in addition to one for each
+  // column.
   static constexpr int64_t kMostPadding = 31;
 
   // Pointers to the registers, whose rows are `stride` elements apart. There is a row above the
@@ -76,7 +78,8 @@ class PeGrid {
   };
 
  private:
-  static constexpr int64_t kMargin = 16;  // One widest vector, so that rows stay aligned.
+  // The size of the widest vector, so that rows stay aligned.
+  static constexpr int64_t kMargin = 16;
   int64_t RowStart(int64_t r) const { return (r + 1) * stride_ + kMargin; }
   Planes planes();
 

@@ -1,6 +1,6 @@
 // Says how much scratch memory a matrix unit's products take, before any memory is allocated.
-// Operands are packed into this memory before they are multiplied. A model's text decides how large
-// the operands are.
+// Operands are packed into this memory before they are multiplied. How large the operands are
+// depends on the model's text.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_SCRATCH_PLAN_H_
@@ -21,15 +21,15 @@ class ScratchPlan {
   // Adds a MatrixUnit<float>::MultiplyTransposed of [any, m] and [any, n].
   void AddMultiplyTransposed(int64_t m, int64_t n);
 
-  // The most bytes that a unit holds after all of these products, on any CPU. In numerics `fast`
-  // oneDNN takes more memory for itself. That amount is known only after oneDNN has planned the
-  // product.
+  // The most bytes that a unit holds, on any CPU, after it has computed all products that were
+  // added. In numerics `fast` oneDNN takes more memory for itself. That amount is known only after
+  // oneDNN has planned the product.
   int64_t bytes() const;
 
  private:
   const Numerics numerics_;
-  // Elements of the unit's arrays; the largest product decides. `widest_` is the longest row that
-  // numerics `fast` copies.
+  // The number of elements of the unit's arrays, which the largest product needs. `widest_` is the
+  // longest row that numerics `fast` copies.
   int64_t packed_a_ = 0, packed_b_ = 0, row_ = 0, widest_ = 0;
 };
 

@@ -97,7 +97,8 @@ SteppedArray::Tile SteppedArray::NextTile() {
       .row = tile % down * grid_.rows(), .column = tile / down * grid_.columns(), .load = cycle_};
 }
 
-// Whether the tile's last operand met the last PE (processing element) before `cycle`.
+// Whether the tile's last operand reached the last processing element (PE) in a cycle before
+// `cycle`.
 bool SteppedArray::IsThrough(const Tile& tile, int64_t cycle) const {
   const int64_t way = (grid_.rows() - 1) + (grid_.columns() - 1);
   return cycle - tile.start > map_.streamed - 1 + way;
@@ -148,9 +149,9 @@ void SteppedArray::FeedLeft() {
   }
 }
 
-// Feeds weights. The last row goes in first, because it has the longest way. A shadow register
-// starts to shift when the first weight of its column arrives. Until then its content may still be
-// needed.
+// Feeds weights. The last row enters first, because it has the longest way. A shadow register
+// starts to shift when the first weight of its column arrives. Before that, the previous tile may
+// still need the register's content.
 bool SteppedArray::FeedShadow() {
   bool loads = false;
   for (int64_t c = 0; c < grid_.columns(); ++c) grid_.shift_depth(c) = 0;

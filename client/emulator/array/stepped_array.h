@@ -1,17 +1,18 @@
 // A systolic array stepped cycle by cycle. It checks the matrix unit's values and the cycle model.
 // Operands enter at the edges when they are due, every register moves in every cycle, and sums
-// leave at the bottom. The number of cycles follows from that, not from a formula.
+// leave at the bottom. The cycles are counted as they happen, not computed by a formula.
 //
 // Weight-stationary (ws-db, scalesim-ws): [k, n] is cut into tiles of R x C. A tile's weights enter
 // from above into the shadow registers, last row first. Column c starts c cycles after column 0. R
 // cycles after the start of column 0, the first row of a enters from the left. Row r of the array
-// starts r cycles after row 0. So after r + c cycles the first row of a meets the processing
-// element PE (r, c): one diagonal of PEs in each cycle. Just before that, these PEs turn their
-// shadow weights into weights. Sums leave below the last row and are added up in f32 outside.
+// starts r cycles after row 0. So after r + c cycles the first row of a reaches the processing
+// element PE (r, c). In each cycle the first row reaches one diagonal of PEs. Just before, the
+// shadow weights of these PEs become their weights. Sums leave below the last row and are added up
+// in f32 outside.
 //   ws-db        without a pause: when a tile's first row has entered, the next tile's weights
-//                begin to enter. The next tile's rows follow the rows of this tile.
+//                begin to enter. The next tile's rows follow directly after this tile's rows.
 //   scalesim-ws  a tile's weights enter after the last sum of the tile before has left.
-// Input-stationary (scalesim-is): computes the transposed product, b' * a', as scalesim-ws does.
+// Input-stationary (scalesim-is): computes the transposed product, b' * a', like scalesim-ws.
 // Output-stationary (scalesim-os): [m, n] is cut into tiles. a enters from the left and b from
 // above, both skewed in the same way. PE (r, c) keeps the sum of row r and column c. When the last
 // operands have met in the last PE, the sums move down and out in R more cycles ("drain").
@@ -40,8 +41,9 @@ class SteppedArray {
     GemmShape shape;              // REQUIRES: all > 0.
     float* out = nullptr;         // [m, n]: the accumulators, which sums are added to.
     Dataflow dataflow = Dataflow::kScaleSimWs;
-    // Which of the product's tiles to do. Tiles are counted along the dimension on the array's rows
-    // first. The default is all tiles. With other values several arrays can share a product.
+    // Which of the product's tiles to compute; by default all tiles. Several arrays can share a
+    // product if each gets other tiles. Tiles are counted first along the dimension that lies on
+    // the array's rows.
     int64_t first_tile = 0;
     int64_t most_tiles = std::numeric_limits<int64_t>::max();
   };
@@ -50,7 +52,7 @@ class SteppedArray {
   // Places that a tile does not use hold b = -0 and see a = +0. That changes no bit, because
   // x + (0 * -0) is x for every x, -0 included.
   void Start(const Product& product);
-  // Runs one cycle in a FlushScope. Returns false, without a cycle, if the product is complete.
+  // Runs one cycle in a FlushScope. If the product is complete, runs no cycle and returns false.
   bool Step();
 
   struct Cycles {
@@ -77,7 +79,7 @@ class SteppedArray {
     int64_t i_stride = 0, j_stride = 0;
     T& operator()(int64_t i, int64_t j) const { return data[i * i_stride + j * j_stride]; }
   };
-  // The product from the array's view: two of its dimensions lie on rows and columns, the third one
+  // How the product lies on the array: two of its dimensions lie on rows and columns, the third one
   // streams.
   struct Mapping {
     int64_t on_rows = 0, on_columns = 0, streamed = 0;
@@ -109,7 +111,7 @@ class SteppedArray {
 
   PeGrid grid_;
   Mapping map_;
-  std::deque<Tile> tiles_;  // On the way in or in the array, oldest first.
+  std::deque<Tile> tiles_;  // Tiles that enter the array or are in it, oldest first.
   int64_t next_tile_ = 0, end_tile_ = 0;
   int64_t cycle_ = 0;    // The current cycle, counted from 0.
   int64_t drained_ = 0;  // Rows of stationary sums that have left.

@@ -29,8 +29,9 @@ HWY_ATTR void AddBias(int64_t rows, int64_t channels, const PerChannel<T>& bias,
   }
 }
 
-// Adds `term(at + i, i)` over all elements into sums[i % channels], in the order of
-// VectorUnit::sum_rows. `at + i` is the element's index, and `i` its index in a PerChannel.
+// Adds a term for each element to sums[c], where c is the element's channel, in the order of
+// VectorUnit::sum_rows. The term is `term(at + i, i)`: `at + i` is the element's index, and `i` its
+// index in a PerChannel.
 template <typename T, typename Term>
 HWY_INLINE HWY_ATTR void SumOverRows(int64_t rows, int64_t channels, T* sums, const Term& term) {
   const int64_t total = rows * channels, step = RowsAtOnce(channels) * channels;
@@ -156,7 +157,7 @@ HWY_ATTR void UpdateLars(int64_t n, T rate, T momentum, T decay, const T* HWY_RE
   }
 }
 
-// Division and square root are rounded as IEEE says on every target.
+// On every target, division and square root are rounded correctly (IEEE 754).
 template <typename T>
 HWY_ATTR void UpdateAdam(int64_t n, const AdamFactors<T>& factors, const T* HWY_RESTRICT g,
                          T* HWY_RESTRICT m, T* HWY_RESTRICT v, T* HWY_RESTRICT w) {
