@@ -1,14 +1,15 @@
-// How long the chips of a torus take to sum one buffer, so that every chip has the sum: a
+// How long the chips of a torus take to add up one buffer, until every chip has the sum. They do a
 // reduce-scatter along one axis after the other, then all-gathers in the reverse order.
-// G bytes; B bytes/s one way on each link; `a` seconds for each hop; axes of n1, n2, .. chips.
-//   b = 2B along a ring (it uses both of the axis's links), B along an open line
+// The buffer has G bytes. A link carries B bytes/s one way. A hop takes `a` seconds. The axes have
+// n1, n2, .. chips.
+//   b = 2B along a ring (both links of a chip on this axis are used), B along an open line
 //   one order  2 * ((n1-1)/n1 * G/b1 + (n2-1)/n2 * (G/n1)/b2 + ..) + 2 * (n1-1 + n2-1 + ..) * a
 //   all axes   the buffer is cut into one part for every axis. Part i takes the axes in the order
 //              i, i+1, .., wrapping around, and all parts run at once: every link is busy in every
 //              phase. A phase ends when its slowest part ends. For two equal axes, N = n * n:
 //              2 * (N-1)/N * G/(2b) + 2 * (n1-1 + n2-1) * a
-// The 2-D form is from Ying et al. 2018 (arXiv:1811.06992). We extend the rotation to a third axis.
-// The sum over a chip's own cores is not included.
+// The formula for two axes is from Ying et al. 2018 (arXiv:1811.06992). For a third axis we rotate
+// the order of the axes in the same way. The sum over a chip's own cores is not included.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_ALL_REDUCE_MODEL_H_
@@ -25,23 +26,24 @@ enum class AllReduceOrder { kOneOrder, kAllAxes };
 
 struct TorusAxis {
   int64_t chips = 1;  // 1 to 2^20.
-  bool ring = true;   // Whether the ends are joined. In small slices of some chips they are not.
+  // Whether the axis's two ends are joined. In small slices of some chips they are not.
+  bool ring = true;
 };
 
 struct AllReduceShape {
   // One to three axes.
   std::vector<TorusAxis> axes;
-  // G: the buffer that each chip holds, bytes.
+  // G: the size of the buffer that each chip holds, in bytes.
   double bytes = 0;
-  // B: what one link carries one way, bytes/s.
+  // B: what one link carries one way, in bytes/s.
   double link_bytes_per_s = 0;
-  // a: what one hop adds, seconds.
+  // a: the time that one hop adds, in seconds.
   double hop_s = 1e-6;
   AllReduceOrder order = AllReduceOrder::kAllAxes;
 };
 
-// Seconds; 0 on one chip. InvalidArgument, naming the field, if a number is out of range or not
-// finite.
+// The time in seconds; 0 for one chip. InvalidArgument if a number is out of range or not finite.
+// The message names the field.
 absl::StatusOr<double> AllReduceSeconds(const AllReduceShape& shape);
 
 }  // namespace systole::emulator

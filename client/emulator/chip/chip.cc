@@ -16,14 +16,15 @@
 namespace systole::emulator {
 namespace {
 
-// Limits, because a file could contain any number. No real chip comes near them, and no sum of
-// numbers within them overflows.
+// The limits of the numbers in a chip's file. No real chip comes near these limits. They are low
+// enough that no sum overflows.
 constexpr int64_t kMostUnits = 1 << 10;
 constexpr int64_t kLongestEdge = 1 << 16;
 constexpr int64_t kMostChips = 1 << 20;
 constexpr int64_t kMostBytes = int64_t{1} << 50;
 constexpr int64_t kLargestBatch = 1 << 20;
-// The numbers of slices and measurements are limited, because every measurement compiles the model.
+// How many slices and measurements a file may have. There is a limit because the model is compiled
+// once for every measurement.
 constexpr int kMostSlices = 256, kMostMeasurements = 256;
 constexpr double kLargestRate = 1e21;
 

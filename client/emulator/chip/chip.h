@@ -1,5 +1,5 @@
-// Reads a chip's data, checks every field and computes numbers that follow from the fields.
-// v1::Chip itself is the type. proto/systole/v1/chip.proto says what each field means.
+// Reads a chip's data, checks every field and computes numbers that follow from the fields. The
+// data is a v1::Chip. proto/systole/v1/chip.proto says what each field means.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_CHIP_H_
@@ -17,20 +17,21 @@ namespace systole::emulator {
 
 // `name_or_file`: a shipped chip ("v3") or the path of a textproto; see shipped_files.h.
 //   NotFound         no shipped chip and no file has this name.
-//   InvalidArgument  the text is no v1::Chip, or CheckChip refuses it; names file and field.
+//   InvalidArgument  the text is not a v1::Chip, or CheckChip() refuses it. The message names the
+//                    file and the field.
 absl::StatusOr<v1::Chip> LoadChip(const std::string& name_or_file);
 
 // Like LoadChip(), from a text. `file` is for messages only.
 absl::StatusOr<v1::Chip> ParseChip(absl::string_view text, absl::string_view file);
 
-// InvalidArgument, naming the field, if a number is out of range or not finite, two slices have the
-// same name, or a measurement names a slice that does not exist.
+// InvalidArgument if a number is out of range or not finite, if two slices have the same name, or
+// if a measurement names a slice that does not exist. The message names the field.
 absl::Status CheckChip(const v1::Chip& chip);
 
 // The functions below need a chip that has passed CheckChip().
 
-// Floating-point operations a second of all the chip's matrix units, two for each
-// multiply-accumulate.
+// The floating-point operations that all matrix units of the chip can do in a second. A
+// multiply-accumulate counts as two.
 double PeakFlops(const v1::Chip& chip);
 // The floating-point operations per byte of memory traffic at which matrix units and memory take
 // the same time. Above this number the matrix units are the limit, below it the memory.

@@ -1,8 +1,8 @@
-// A model lowered ahead of time for one chip and one batch size. It has every operation of a
-// training step (or of an inference) in order, with its cost. README.md gives the rules and their
-// sources.
+// A model lowered ahead of time for one chip and one batch size. A program has every operation of a
+// training step (or of an inference), in order, and the operation's cost. README.md gives the rules
+// and their sources.
 //
-// All costs are those of one core. All cores do the same. A layer's row covers the forward and
+// All costs are those of one core. All cores do the same work. A layer's row covers the forward and
 // backward pass of the layer and of the layers fused with it.
 //
 // Thread-compatible value types.
@@ -39,21 +39,21 @@ struct Op {
   // kGemm: `repeats` products of this shape, one after the other, such as an attention's heads.
   GemmShape gemm;
   int64_t repeats = 1;
-  int64_t tiles = 0;   // How often the array is filled, in all repeats together.
+  int64_t tiles = 0;   // How often an array is filled, in all repeats together.
   int64_t cycles = 0;  // The array's cycles, in all repeats together.
   double macs = 0;
 
   // The bytes moved in the core's memory. kInfeed: padded bytes over the host's link. kCoreSum:
   // bytes moved in the chip's memory. kAllReduce: the size of each chip's buffer.
   double bytes = 0;
-  // The time by cause. These times may overlap: see StepCost.
+  // The time that each part of the core takes. These times may overlap: see StepCost.
   double matrix_s = 0;
   double memory_s = 0;
   double vector_s = 0;
   double transfer_s = 0;  // kInfeed, kCoreSum, kAllReduce.
 };
 
-// The limit of a layer: the cause of the longest of its three times.
+// What limits a layer: the part of the core with the longest of the layer's three times.
 enum class Bound { kMatrix, kMemory, kVector };
 // "matrix", "memory", "vector".
 absl::string_view BoundName(Bound bound);
@@ -61,12 +61,12 @@ absl::string_view BoundName(Bound bound);
 struct LayerCost {
   std::string name;
   std::string kind;                // "conv2d"
-  std::vector<std::string> fused;  // Names of the layers fused with it, in order.
+  std::vector<std::string> fused;  // Names of the layers that are fused with this layer, in order.
   // The forward pass's first product, and how often it is repeated. All are 0 if there is none.
   GemmShape gemm;
   int64_t repeats = 0;
 
-  // Forward and backward.
+  // These are sums of the forward and the backward pass.
   int64_t tiles = 0;
   int64_t cycles = 0;
   double utilisation = 0;  // How busy the core's matrix units are in `cycles`; 0 if cycles is 0.
@@ -75,11 +75,12 @@ struct LayerCost {
   double matrix_s = 0;
   double memory_s = 0;
   double vector_s = 0;
-  // matrix_s + memory_s, as if these never overlapped, + the part of vector_s beyond both.
+  // For each operation: matrix_s + memory_s, as if these never overlapped, + the part of vector_s
+  // that is longer than this sum.
   double seconds = 0;
   Bound bound = Bound::kMatrix;
 
-  // The roofline's coordinates; 0 if the divisor is 0.
+  // The layer's coordinates in the roofline plot. 0 if the divisor is 0.
   double flops_per_byte() const { return memory_bytes > 0 ? flops / memory_bytes : 0; }
   double flops_per_s() const { return seconds > 0 ? flops / seconds : 0; }
 };
@@ -91,7 +92,7 @@ struct LayerCost {
 struct StepCost {
   int64_t tiles = 0;
   int64_t cycles = 0;
-  double utilisation = 0;  // The same as in LayerCost.
+  double utilisation = 0;  // Defined as in LayerCost.
   double flops = 0;
   double memory_bytes = 0;  // Of all operations but infeed, core sum and all-reduces.
   double matrix_s = 0;

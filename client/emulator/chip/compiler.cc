@@ -21,7 +21,8 @@ namespace {
 
 constexpr int64_t kLargestCoreBatch = int64_t{1} << 20;
 constexpr double kBf16Bytes = 2, kF32Bytes = 4;
-// Vector operations of the loss and its gradient for each class of each example. exp counts as one.
+// Vector operations of the loss and its gradient for each class of each example. exp counts as one
+// operation.
 constexpr double kLossOps = 6;
 
 double Size(int64_t a) { return static_cast<double>(a); }
@@ -84,7 +85,8 @@ class Lowering {
   void AddLoss();
   absl::Status AddGradientSum();
   void AddUpdate();
-  // Adds a pass of a row. Pass 0 of a row of products is their epilogue and is not added here.
+  // Adds a pass of a row. If the row has products, pass 0 is the products' epilogue and is not
+  // added here.
   void AddPass(size_t row, size_t pass, bool backward);
   absl::Status AddStatisticsSum(size_t row, size_t pass, absl::string_view direction);
   absl::Status AddAllReduce(std::string name, int64_t layer, double bytes);
@@ -202,7 +204,7 @@ absl::Status Lowering::AddAllReduce(std::string name, int64_t layer, double byte
   return absl::OkStatus();
 }
 
-// Batch norm sums two numbers for every channel, forward and backward.
+// In each direction, batch norm adds up two numbers for every channel over all chips.
 absl::Status Lowering::AddStatisticsSum(size_t row, size_t pass, absl::string_view direction) {
   const LayerPlan& norm =
       model_.layers[static_cast<size_t>(rows_[row].passes[pass].layers.front())];
@@ -213,9 +215,10 @@ absl::Status Lowering::AddStatisticsSum(size_t row, size_t pass, absl::string_vi
                       2 * kF32Bytes * Size(norm.output.channels));
 }
 
-// Bytes that an attention moves for its scores. A head's scores stay in the vector memory if half
-// of it can hold them in f32. Then only training moves them: it writes them once and reads them
-// once, as bfloat16. Otherwise every step between the products goes through the core's main memory.
+// Bytes that an attention moves for its scores. A head's scores stay in the vector memory if, in
+// f32, they fit into half of this memory. If so, inference moves no scores, and training writes
+// them once and reads them once, as bfloat16. If not, every step between the products reads and
+// writes the scores in the core's main memory.
 struct ScoreBytes {
   double forward = 0, backward = 0;
 };
@@ -286,7 +289,7 @@ absl::Status Lowering::LowerBackward(size_t row) {
 
 void Lowering::AddLoss() {
   const double logits = Size(options_.per_core_batch) * Size(model_.classes);
-  const double bytes = 2 * kF32Bytes * logits;  // Logits are read, their gradient is written.
+  const double bytes = 2 * kF32Bytes * logits;  // Reads the logits and writes their gradient.
   program_.ops.push_back({.kind = OpKind::kVector,
                           .name = "loss",
                           .bytes = bytes,
@@ -294,7 +297,8 @@ void Lowering::AddLoss() {
                           .vector_s = VectorSeconds(logits, kLossOps, chip_)});
 }
 
-// The chip's own cores come first: every core's gradients are read, and their sum is written.
+// First each chip adds up the gradients of its own cores: every core's gradients are read, and
+// their sum is written.
 absl::Status Lowering::AddGradientSum() {
   const double gradients = kF32Bytes * Size(model_.parameters);
   if (chip_.cores() > 1) {
@@ -325,7 +329,8 @@ void Lowering::CountMemory() {
   for (const FusedRow& row : rows_) {
     const LayerPlan& first = First(row);
     const LayerPlan& last = model_.layers[static_cast<size_t>(row.passes.back().layers.back())];
-    // If the row has another pass, the products' result is kept for its backward pass.
+    // If the row has a second pass, that pass needs the first layer's output again in the backward
+    // direction, so the output is kept.
     const double between = row.passes.size() > 1 ? Activation(first.output) : 0;
     activations +=
         between + Activation(last.output) + ScoreBytesOf(first, options_, chip_).backward;

@@ -20,13 +20,13 @@
 namespace systole::emulator {
 
 struct CompileOptions {
-  // Examples a core takes in one step, 1 to 2^20.
+  // The number of examples that a core takes in one step, 1 to 2^20.
   int64_t per_core_batch = 1;
   // The name of one of the chip's slices. Empty: the chip's first slice.
   std::string slice;
   // SCALE-Sim's dataflows need a chip with one matrix unit a core.
   Dataflow dataflow = Dataflow::kWsDb;
-  // Absent: the chip's overlap.
+  // Replaces the chip's `overlap`. Absent: the chip's value.
   std::optional<double> overlap;
   // false: only the forward pass, with batch norm folded into its convolution.
   bool training = true;
@@ -37,7 +37,7 @@ struct CompileOptions {
 
 //   InvalidArgument  the chip is invalid (see CheckChip), an option is out of range, or a layer's
 //                    matrix product is too large for the cycle model; the message names the layer.
-//   NotFound         the chip has no such slice; lists the slices that it has.
+//   NotFound         the chip has no such slice. The message lists the slices that it has.
 absl::StatusOr<ChipProgram> CompileProgram(const Model& model, const v1::Chip& chip,
                                            const CompileOptions& options);
 

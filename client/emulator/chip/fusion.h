@@ -1,13 +1,13 @@
 // Decides which layers run as one row, as a chip's compiler would. A row begins with a layer of
 // matrix products, or with a layer that cannot join an earlier row. The element-wise layers after
-// this layer join the row. A layer joins only if it has an input that no other
-// layer takes.
+// this layer join the row. Such a layer joins only if at least one of its inputs goes to no other
+// layer.
 //
-// Inside a row, a pass is one stream through the memory. The first pass of a row of products is the
-// products' epilogue. It works on the results as they leave the array, and moves no bytes of its
-// own.
+// A row consists of passes. A pass streams its data through the memory once. If a row has products,
+// its first pass is the products' epilogue. It works on the results as they leave the array, and
+// moves no bytes of its own.
 //   epilogue    bias, relu, gelu, add, dropout, batch norm's statistics
-//   own pass    batch_norm's and layer_norm's scale and shift; pools, unless a pass is open already
+//   own pass    batch_norm's and layer_norm's scale and shift; a pool that follows an epilogue
 //   joins       any element-wise layer that follows a pass, and a pool
 //
 // Thread-safe: no state.
@@ -32,8 +32,8 @@ struct FusedRow {
   std::vector<Pass> passes;
 };
 
-// Every layer is in exactly one pass. If `training`, a batch norm needs its statistics before it
-// can scale, so it opens a pass. If not, a batch norm is only a scale and a shift, so it joins a
+// Every layer is in exactly one pass. In training, a batch norm needs its statistics before it can
+// scale, so it opens a pass. In inference, a batch norm is only a scale and a shift, so it joins a
 // pass.
 std::vector<FusedRow> FuseLayers(const Model& model, bool training);
 

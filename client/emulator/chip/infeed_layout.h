@@ -1,13 +1,14 @@
 // How a core's slice of a batch lies in the accelerator's memory. The layout decides how many bytes
-// cross from the host.
+// the host must transfer.
 //
 //   nhwc, hwcn              examples outermost or innermost, without padding
 //   nhwc-tiled, hwcn-tiled  the last two dimensions are cut into tiles of 8 x 128 and padded to
 //                           whole tiles. This is XLA's T(8,128). For bfloat16 it is T(8,128)(2,1):
 //                           two neighbouring rows share a word, which changes no size
 //   padded bytes = leading dimensions * roundup(d2, 8) * roundup(d1, 128) * bytes of an element
-// nhwc-tiled pads 3 channels to 128. So host pipelines transpose to hwcn, which pads the channels
-// to 8, and a batch of 128 needs no padding.
+// nhwc-tiled pads 3 channels to 128. To avoid this, host pipelines transpose to hwcn-tiled, which
+// pads 3 channels only to 8. Its other tiled dimension is the batch, and a batch of 128 needs no
+// padding.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_INFEED_LAYOUT_H_
@@ -23,9 +24,9 @@ namespace systole::emulator {
 
 enum class InfeedLayout { kNhwc, kHwcn, kNhwcTiled, kHwcnTiled };
 
-// "nhwc" and so on, as above.
+// "nhwc", "hwcn", "nhwc-tiled" or "hwcn-tiled".
 absl::string_view InfeedLayoutName(InfeedLayout layout);
-// InvalidArgument, with the four names, if `name` is none of them.
+// InvalidArgument if `name` is not one of the four names. The message lists them.
 absl::StatusOr<InfeedLayout> ParseInfeedLayout(absl::string_view name);
 
 struct InfeedBytes {
@@ -33,8 +34,8 @@ struct InfeedBytes {
   double padded = 0;
 };
 
-// The bytes of `batch` examples of shape `example`, which may have any rank. Exact up to 2^53.
-// REQUIRES: every size >= 1.
+// The bytes of `batch` examples of shape `example`, which may have any rank. Numbers up to 2^53 are
+// exact. REQUIRES: every size >= 1.
 InfeedBytes CountInfeedBytes(absl::Span<const int64_t> example, int64_t batch,
                              int64_t element_bytes, InfeedLayout layout);
 

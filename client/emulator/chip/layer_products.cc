@@ -8,17 +8,18 @@
 namespace systole::emulator {
 namespace {
 
-// Part of the backward pass of a strided window, in one direction. Inputs whose places are equal
-// modulo the stride form a phase: all of them meet the same `taps` places of the window. Input i
-// meets tap t of output o if i = o * stride + t - pad.
+// Part of the backward pass of a strided window, along one axis of the image. Inputs whose places
+// are equal modulo the stride form a phase: the same `taps` places of the window act on all of
+// them. Place t of the window at output o acts on input i = o * stride + t - pad.
 struct Phase {
   int64_t inputs;
   int64_t taps;
   int64_t count = 1;  // How many phases have these numbers.
 };
 
-// There may be as many phases as the image has places. But their `inputs` differ by 1 at most, and
-// so do their `taps`: there are at most four kinds. Phases without inputs or taps are left out.
+// There may be as many phases as the image has places. Equal phases are counted together. There are
+// at most four different ones, because the phases' `inputs` differ by 1 at most, and their `taps`,
+// too. Phases without inputs or taps are left out.
 std::vector<Phase> PhasesOf(int64_t inputs, int64_t size, int64_t stride, int64_t pad) {
   std::vector<Phase> phases;
   for (int64_t first = 0; first < std::min(inputs, stride); ++first) {

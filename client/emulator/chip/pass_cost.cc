@@ -6,14 +6,14 @@ namespace systole::emulator {
 namespace {
 
 constexpr double kActivationBytes = 2;  // bfloat16.
-// Operations of the vector unit for each output element. Those of the norms and relu are counted
-// from the layer's formula. Those of gelu (a polynomial for tanh) and softmax (exp counts as one of
-// its 6) are assumed.
+// Operations of the vector unit for each output element. For the norms and relu, they are counted
+// in the layer's formula. For gelu (a polynomial for tanh) and softmax (exp counts as one of its 6
+// operations), they are assumed.
 constexpr double kCastOps = 1;  // f32 from the array to bfloat16.
 constexpr double kBiasOps = 1;
 constexpr double kReluOps = 1;
 constexpr double kStatisticsOps = 2, kScaleShiftOps = 2;
-constexpr double kNormBackwardOps = 8;  // 4 for the two sums, 4 to apply.
+constexpr double kNormBackwardOps = 8;  // 4 for the two sums, 4 to apply them.
 constexpr double kGeluOps = 10, kGeluBackwardOps = 14;
 constexpr double kDropoutOps = 2, kDropoutBackwardOps = 1;
 constexpr double kSoftmaxOps = 6, kSoftmaxBackwardOps = 4;  // For each score.
@@ -121,8 +121,9 @@ PassCosts CostOf(const Model& model, const FusedRow& row, size_t pass, int64_t b
   costs.forward.bytes = bytes.forward;
   costs.backward.bytes = bytes.backward;
   if (!training) return costs;
-  // A batch norm's statistics are taken in the pass that computes its input, which is the pass
-  // before its own. If the row begins with the batch norm, they are taken in its own pass.
+  // A batch norm's statistics are computed in the pass before the batch norm's own pass, because
+  // that pass computes the batch norm's input. If the row begins with the batch norm, its own pass
+  // computes the statistics.
   const auto add_statistics = [&](const LayerPlan& opens) {
     if (opens.kind != LayerKind::kBatchNorm) return;
     costs.forward.vector_s += VectorSeconds(Elements(opens.output, batch), kStatisticsOps, chip);

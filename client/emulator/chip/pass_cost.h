@@ -1,6 +1,6 @@
 // The costs of the passes of a FusedRow: bytes of memory and time of the vector unit. README.md has
-// the tables. Activations are bfloat16, 2 bytes. y is the output of the pass's first layer, x its
-// input.
+// the tables. Activations are bfloat16, 2 bytes. y is the number of bytes of the output of the
+// pass's first layer, x that of its input.
 //
 //   first layer         forward           backward
 //   an epilogue         none              none (its tensors are charged to the products)
@@ -27,9 +27,9 @@
 
 namespace systole::emulator {
 
-// Seconds of one core's vector unit for `ops` operations on each element. Each lane works on one
-// element at a time and does units_per_lane operations in a cycle, so it takes
-// ceil(elements / lanes) * ops / units_per_lane cycles.
+// How many seconds one core's vector unit takes for `ops` operations on each element. Each lane
+// works on one element at a time and does units_per_lane operations in a cycle. So all elements
+// take ceil(elements / lanes) * ops / units_per_lane cycles.
 double VectorSeconds(double elements, double ops, const v1::Chip& chip);
 
 struct PassCost {
@@ -43,7 +43,8 @@ struct PassCosts {
 };
 
 // The costs of one pass for one core's `batch` examples. The backward costs count only in training.
-// Batch norm's statistics are charged to the pass before it, if there is one.
+// Batch norm's statistics are charged to the pass before the batch norm's own pass, if there is
+// one.
 PassCosts CostOf(const Model& model, const FusedRow& row, size_t pass, int64_t batch, bool training,
                  const v1::Chip& chip);
 

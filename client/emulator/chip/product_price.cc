@@ -10,17 +10,17 @@
 namespace systole::emulator {
 namespace {
 
-// The most cycles of a product, a quarter of an hour at 1 GHz. Sums over all layers of a model fit
-// into an int64_t.
+// The most cycles that a product may take, a quarter of an hour at 1 GHz. With this limit, the sums
+// over all layers of a model fit into an int64_t.
 constexpr double kMostCycles = 1e12;
 
 double Real(int64_t a) { return static_cast<double>(a); }
 
 }  // namespace
 
-// In the dataflow ws-db, products on different operands follow each other without a gap, as tiles
-// do. So the cycle model prices these products as one product with a longer K, in whole slabs. In
-// SCALE-Sim's dataflows they run one after the other.
+// In the dataflow ws-db, the repeats of a product follow each other without a gap, as tiles do. So
+// they are priced as one product with a longer K, in whole slabs. In SCALE-Sim's dataflows, each
+// repeat starts when the previous one has ended.
 absl::StatusOr<Op> PriceProduct(const Product& product, const v1::Chip& chip, Dataflow dataflow) {
   const ArrayShape array = {.rows = chip.array_rows(), .columns = chip.array_columns()};
   GemmShape priced = product.gemm;

@@ -1,4 +1,4 @@
-// Prints a program, as text for people and as JSON for programs.
+// Prints a ChipProgram, as text for people and as JSON for other programs.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_PROGRAM_TEXT_H_
@@ -19,8 +19,8 @@ std::string ProgramTable(const ChipProgram& program, const std::vector<Compariso
 // One line for every operation, in order.
 std::string ProgramListing(const ChipProgram& program);
 
-// One object: the facts, "layers", "step", "infeed", "published", and "operations" if asked for.
-// Numbers are in seconds, bytes and flops, never scaled.
+// Writes one object: the facts, "layers", "step", "infeed", "published", and, if wanted,
+// "operations". Numbers are in seconds, bytes and flops, without prefixes such as milli or mega.
 void WriteProgram(const ChipProgram& program, const std::vector<Comparison>& published,
                   bool with_operations, JsonWriter& json);
 

@@ -10,7 +10,8 @@
 namespace systole::emulator {
 
 // Fills in the sums of `program.layers` and `program.step` from `program.ops` and
-// `program.overlap`. REQUIRES: the sums are 0, every op's layer is -1 or a place in `layers`.
+// `program.overlap`. REQUIRES: the sums are 0, and every op's `layer` is -1 or an index into
+// `layers`.
 void AddUpTotals(const v1::Chip& chip, ChipProgram& program);
 
 }  // namespace systole::emulator

@@ -1,4 +1,4 @@
-// Published measurements, and the emulator's results for the same runs.
+// Compares published measurements with the emulator's results for the same runs.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_PUBLISHED_H_
@@ -21,7 +21,7 @@ struct Comparison {
   std::string source;
   double published_examples_per_s = 0;
   double emulated_examples_per_s = 0;
-  // 0.1: the emulator is 10 % faster than the measurement.
+  // 0.1 means that the emulated rate is 10 % higher than the measured rate.
   double misfit() const { return emulated_examples_per_s / published_examples_per_s - 1; }
 };
 

@@ -22,7 +22,9 @@ namespace systole::emulator {
 struct UpdateCost {
   double bytes_per_parameter = 0;
   double ops_per_parameter = 0;
-  int64_t numbers_per_parameter = 0;  // Besides the parameter and its gradient.
+  // How many numbers the optimizer keeps for each parameter, besides the parameter and its
+  // gradient.
+  int64_t numbers_per_parameter = 0;
 };
 
 UpdateCost UpdateCostOf(const v1::Optimizer& optimizer);
