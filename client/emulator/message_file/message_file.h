@@ -1,6 +1,6 @@
 // Files of protobuf messages. Each message is in a TFRecord record of its own, so it has a length
-// and a CRC-32C. The first message says what the file is. Programs in other languages use
-// proto/systole/v1/message_file.proto.
+// and a CRC-32C. The first message, a FileHeader, names the file's format. Programs in other
+// languages find the FileHeader in proto/systole/v1/message_file.proto.
 //
 //   FileHeader  message  message ..       each format decides which messages, in which order
 //
@@ -24,8 +24,9 @@
 
 namespace systole::emulator {
 
-// The largest message of a file. A format cuts larger values into several messages. So writing and
-// reading take little memory besides the values, and no message comes near protobuf's 2 GiB.
+// The largest message of a file. Larger values are cut into several messages. So writing and
+// reading take little memory besides the values, and no message comes near protobuf's limit of 2
+// GiB.
 inline constexpr int64_t kMaxMessageBytes = (int64_t{1} << 20) + (int64_t{64} << 10);
 
 struct FileFormat {
@@ -41,10 +42,10 @@ class MessageFileWriter {
                                                   const FileFormat& format,
                                                   absl::string_view systole_version);
 
-  // ResourceExhausted if the message has more than kMaxMessageBytes. Otherwise returns the sink's
-  // errors. After an error of the sink every call returns that error.
+  // ResourceExhausted if the message has more than kMaxMessageBytes. Other errors are those of the
+  // sink. After an error of the sink every call returns that error.
   absl::Status Write(const google::protobuf::MessageLite& message);
-  // Without this call no file is made.
+  // Completes the file. If Close() is not called, no file appears.
   absl::Status Close() { return records_.Close(); }
 
  private:
@@ -57,15 +58,16 @@ class MessageFileWriter {
 class MessageFileReader {
  public:
   // Reads the header. Borrows `source`, which must outlive the reader.
-  //   InvalidArgument  not a file of this format, or not of version `format.version`. In the second
-  //                    case the error names the Systole that wrote the file.
+  //   InvalidArgument  the file has another format, or another version than `format.version`. If
+  //                    only the version differs, the error names the version of Systole that wrote
+  //                    the file.
   static absl::StatusOr<MessageFileReader> Open(const ByteSource& source, const FileFormat& format);
 
-  // The next message. `what` names it in errors, such as "an epoch". Takes memory for
-  // kMaxMessageBytes, and for one parsed message of that size.
-  //   DataLoss  the file is cut short or damaged there, or holds another kind of message.
+  // Reads the next message. `what` is the message's name in errors, such as "an epoch". Takes
+  // kMaxMessageBytes of memory, and memory for one parsed message of this size.
+  //   DataLoss  at this place, the file is cut short or damaged, or has another kind of message.
   absl::Status Next(absl::string_view what, google::protobuf::MessageLite& message);
-  // DataLoss if messages follow.
+  // DataLoss if the file has more messages.
   absl::Status ExpectEnd();
 
  private:

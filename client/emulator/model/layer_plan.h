@@ -1,4 +1,4 @@
-// One layer of a model: its shapes, its options, and the places of its numbers.
+// One layer of a model: its shapes, its options, and the places of its parameters and statistics.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_LAYER_PLAN_H_
@@ -24,7 +24,8 @@ struct Shape {
 struct Window {
   int64_t size_y = 1, size_x = 1;
   int64_t stride = 1;
-  int64_t pad_top = 0, pad_left = 0;  // How far the first window reaches over the edge.
+  // By how many pixels the first window reaches over the image's edge.
+  int64_t pad_top = 0, pad_left = 0;
 };
 
 enum class LayerKind {
@@ -44,11 +45,11 @@ enum class LayerKind {
 struct LayerPlan {
   LayerKind kind = LayerKind::kRelu;
   std::string name;
-  // The layer's index in the text. It seeds the initialiser and dropout.
+  // The layer's index in the text. The initialiser and dropout use it as a part of their seeds.
   int64_t number = 0;
-  // The layers whose outputs this layer takes, as indices into Model::layers. All are before this
-  // layer, and -1 is the model's input. kAdd has two or more inputs, and the same layer may appear
-  // twice. Other layers have one input.
+  // The layers whose outputs this layer takes, as indices into Model::layers. All of them are
+  // before this layer. -1 stands for the model's input. kAdd has two or more inputs, and they may
+  // be the same layer. Layers of another kind have one input.
   std::vector<int64_t> inputs;
   // `input` is the shape of the first input. If there is a flatten between inputs[0] and this
   // layer, `input` differs from the output shape of inputs[0], but has the same number of elements.
@@ -56,22 +57,24 @@ struct LayerPlan {
   Window window;  // kConv2d, kMaxPool, kAveragePool.
   bool bias = false;
   v1::Initializer initializer = v1::HE_UNIFORM;
-  float momentum = 0;             // kBatchNorm.
-  float epsilon = 0;              // kBatchNorm, kLayerNorm.
-  bool local_statistics = false;  // kBatchNorm: over this core's examples only.
-  float drop_rate = 0;            // kDropout.
-  int64_t heads = 0;              // kAttention.
+  float momentum = 0;  // kBatchNorm.
+  float epsilon = 0;   // kBatchNorm, kLayerNorm.
+  // kBatchNorm: statistics are taken over this core's examples only.
+  bool local_statistics = false;
+  float drop_rate = 0;  // kDropout.
+  int64_t heads = 0;    // kAttention.
 
-  // The places of the layer's numbers in a replica's parameters: weights (norms: scales), then
-  // biases (norms: shifts).
+  // Where the layer's parameters are among the parameters of a replica, and how many it has: first
+  // the weights (a norm's scales), then the biases (a norm's shifts).
   int64_t weights_at = 0, weights = 0;
   int64_t biases_at = 0, biases = 0;
-  // The place of batch norm's running means, then running variances, in the replica's statistics.
+  // Where a batch norm's running statistics are among the statistics of a replica, and how many it
+  // has: first the means, then the variances.
   int64_t statistics_at = 0, statistics = 0;
-  // Multiply-accumulates of one example's forward pass in the matrix unit.
+  // How many multiply-accumulates the matrix unit does in the forward pass of one example.
   int64_t forward_macs = 0;
 
-  // Whether the backward pass goes on to a layer before this one.
+  // Whether the backward pass goes on to an earlier layer.
   bool needs_input_gradient() const;
 };
 

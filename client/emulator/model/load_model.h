@@ -12,8 +12,10 @@
 namespace systole::emulator {
 
 // `name_or_file`: "resnet50", or the path of a textproto (or .json); see shipped_files.h.
-//   NotFound         no shipped model and no file has this name; lists the shipped names.
-//   InvalidArgument  the text is no v1::Model, or CompileModel refuses it; names the file.
+//   NotFound         no shipped model and no file has this name. The message lists the shipped
+//                    models.
+//   InvalidArgument  the text is not a v1::Model, or CompileModel() refuses it. The message names
+//                    the file.
 absl::StatusOr<Model> LoadModel(const std::string& name_or_file);
 
 }  // namespace systole::emulator

@@ -20,11 +20,11 @@ namespace systole::emulator {
 namespace {
 
 constexpr char kInputName[] = "input";
-// The most multiply-accumulates in one example's forward pass. Three times this number, for
-// training, does not overflow.
+// The most multiply-accumulates in one example's forward pass. Training does up to three times as
+// many, which does not overflow.
 constexpr int64_t kMostMacs = int64_t{1} << 50;
-// Every layer takes memory and time, however few values it has. A thousand layers are already a
-// deep network.
+// The most layers. There is a limit because every layer takes memory and time, even if it has few
+// values. A thousand layers are already a deep network.
 constexpr int64_t kMostLayers = 1 << 14;
 
 // Something whose values a layer can take: the model's input or a layer of the text. A flatten has
@@ -45,7 +45,8 @@ class GraphCompiler {
   }
 
   absl::Status Add(const v1::Layer& layer, int64_t number);
-  // InvalidArgument if there is a source that no layer takes. The last source need not be taken.
+  // InvalidArgument if a source other than the last one is not the input of any layer. The last
+  // source is the model's output.
   absl::Status CheckAllTaken() const;
   const Shape& last_shape() const { return sources_.back().shape; }
 

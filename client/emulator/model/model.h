@@ -35,25 +35,28 @@ struct Model {
   int64_t statistics = 0;
   float label_smoothing = 0;
   v1::Optimizer optimizer;  // With absent numbers filled in.
-  // A hash of everything in the text. It shows whether a checkpoint belongs to the model.
+  // A hash of the whole v1::Model. It shows whether a checkpoint belongs to this model.
   uint64_t fingerprint = 0;
 
   int64_t forward_macs() const;
   // The multiply-accumulates of one example, forward and backward. A layer that takes the model's
   // input computes no gradient for it.
   int64_t training_macs() const;
-  // The first layer of a kind that has a cost on a chip but cannot be computed (layer_norm, gelu,
-  // attention); null if there is none. The pointer is valid as long as the model.
+  // The first layer that the emulator cannot compute, although its cost on a chip is known
+  // (layer_norm, gelu, attention). Null if there is none. The pointer is valid while this Model
+  // exists.
   const LayerPlan* first_untrainable() const;
 };
 
 // Reads a textproto of v1::Model and compiles it. `file` is for messages only.
-//   InvalidArgument  not such a textproto (names file, line, column, both from 1), a field unknown
-//                    to the schema, or a model that CompileModel refuses.
+//   InvalidArgument  `text` is not such a textproto, it has a field that the schema does not have,
+//                    or CompileModel() refuses the model. For a syntax error the message names
+//                    file, line and column. Line and column are counted from 1.
 absl::StatusOr<Model> ParseModel(absl::string_view text, absl::string_view file);
 
-//   InvalidArgument  a value out of range (names the field), or a layer that does not fit into the
-//                    graph or to its input's shape (names the layer and the shapes).
+//   InvalidArgument  a value is out of range (the message names the field), or a layer does not fit
+//                    into the graph or does not suit its input's shape (the message names the layer
+//                    and the shapes).
 absl::StatusOr<Model> CompileModel(const v1::Model& model);
 
 }  // namespace systole::emulator

@@ -12,10 +12,11 @@
 namespace systole::emulator {
 
 // The optimizer with its absent numbers filled in (betas, epsilon, trust coefficient).
-//   InvalidArgument  a value out of range, or two values that exclude each other; names the field.
+//   InvalidArgument  a value is out of range, or two values exclude each other. The message names
+//                    the field.
 absl::StatusOr<v1::Optimizer> CompileOptimizer(const v1::Optimizer& optimizer);
 
-// The rate of `step` (from 0) under the optimizer's warm-up and decay.
+// The learning rate of `step` (counted from 0), with the optimizer's warm-up and decay.
 float LearningRate(const v1::Optimizer& optimizer, int64_t step);
 
 }  // namespace systole::emulator

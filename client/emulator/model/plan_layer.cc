@@ -13,7 +13,8 @@
 namespace systole::emulator {
 namespace {
 
-// A window in one direction: the number of outputs, and the padding before the first pixel.
+// A window along one axis of the image: the number of outputs, and the padding before the first
+// pixel.
 struct Extent {
   int64_t outputs, pad_before;
 };
@@ -50,8 +51,8 @@ absl::Status SetWindow(int64_t size, int64_t stride, v1::Padding padding, LayerP
   return absl::OkStatus();
 }
 
-// Sets the weights of conv2d and dense: a matrix [patch, channels]. The patch of every place is
-// multiplied by this matrix.
+// Sets the weights of conv2d and dense: a matrix [patch, channels]. The input values under the
+// window, the patch, are multiplied by this matrix at every place.
 absl::Status SetWeights(int64_t patch, int64_t channels, v1::Initializer initializer, bool bias,
                         LayerPlan& plan) {
   if (initializer != v1::HE_UNIFORM && initializer != v1::GLOROT_UNIFORM) {
@@ -142,7 +143,7 @@ absl::Status Plan(const v1::Attention& attention, LayerPlan& plan) {
   }
   plan.heads = attention.heads();
   plan.output.channels = channels;
-  // Two products of equal cost: Q K^T, and its result times V. positions^2 stays below 2^56.
+  // Two products have the same cost: Q K^T, and the scores times V. positions^2 stays below 2^56.
   plan.forward_macs = 2 * plan.output.height * plan.output.height * channels;
   return absl::OkStatus();
 }

@@ -18,7 +18,8 @@ absl::string_view KindName(v1::Layer::KindCase kind);
 // Returns a plan without the layer's name, its place in the graph and the places of its parameters.
 // `inputs` has the shape of each input, at least one. `layer` must not be a flatten, which is not a
 // layer of a Model.
-//   InvalidArgument  a value out of range (names the field), or shapes that do not fit the layer.
+//   InvalidArgument  a value is out of range (the message names the field), or the shapes do not
+//                    suit the layer.
 absl::StatusOr<LayerPlan> PlanLayer(const v1::Layer& layer, absl::Span<const Shape> inputs);
 
 }  // namespace systole::emulator

@@ -13,11 +13,11 @@
 
 namespace systole::emulator {
 
-// Limits, because a file could ask for any size. No real model comes near them.
+// Limits of the sizes in a model's file. No real model comes near these limits.
 inline constexpr int64_t kLargestEdge = 1 << 14;
 inline constexpr int64_t kMostElements = int64_t{1} << 28;
 
-// InvalidArgument, which names `what`, unless smallest <= value <= largest.
+// OK if smallest <= value <= largest. Otherwise InvalidArgument; the message begins with `what`.
 inline absl::Status CheckRange(absl::string_view what, int64_t value, int64_t smallest,
                                int64_t largest) {
   if (value >= smallest && value <= largest) return absl::OkStatus();
@@ -25,15 +25,16 @@ inline absl::Status CheckRange(absl::string_view what, int64_t value, int64_t sm
       absl::StrCat(what, " is ", value, ", want ", smallest, " to ", largest));
 }
 
-// InvalidArgument, which names `what`, unless smallest <= value < below. A NaN is out of range.
+// OK if smallest <= value < below. Otherwise, and for a NaN, InvalidArgument; the message begins
+// with `what`.
 inline absl::Status CheckRange(absl::string_view what, float value, float smallest, float below) {
   if (value >= smallest && value < below) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(what, " is ", value, ", want at least ", smallest, " and less than ", below));
 }
 
-// InvalidArgument, which names `what`, unless `name` can be put into a report, a table or a message
-// as it is.
+// OK if `name` can be put into a report, a table or a message without escaping. Otherwise
+// InvalidArgument; the message begins with `what`.
 inline absl::Status CheckName(absl::string_view what, absl::string_view name) {
   const bool known = std::all_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';

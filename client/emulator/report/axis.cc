@@ -16,7 +16,8 @@ double PowerOfTenBelow(double value) {
   return power;
 }
 
-// 1, 2 or 5 times a power of ten, so that about `ticks` of them fill `span`. REQUIRES: span > 0.
+// The distance between ticks: 1, 2 or 5 times a power of ten. About `ticks` of these distances fill
+// `span`. REQUIRES: span > 0.
 double NiceStep(double span, int ticks, bool integral) {
   const double wanted = span / ticks;
   const double power = PowerOfTenBelow(wanted);
@@ -45,8 +46,8 @@ Axis Axis::LinearExact(double from, double to, Unit unit, int ticks, bool integr
   const double step = NiceStep(span.to - span.from, ticks, integral);
   const double slack = 1e-6 * step;
   const double largest = std::max(std::abs(span.from), std::abs(span.to));
-  // Ticks are multiples of the step, because sums of 0.1 would drift. Adding 0 turns -0, which
-  // would show a sign, into 0.
+  // A tick is `i` times the step, because repeated addition of, say, 0.1 would drift. Adding 0
+  // turns -0 into 0, which is shown without a sign.
   for (double i = std::ceil((span.from - slack) / step) + 0.0; i * step <= span.to + slack; ++i) {
     axis.ticks_.push_back({i * step, TickText(i * step, step, largest, unit)});
   }

@@ -18,17 +18,17 @@ struct Tick {
 
 class Axis {
  public:
-  // Spans [from, to], widened to whole ticks. There are about `ticks` ticks. Their distance is 1, 2
-  // or 5 times a power of ten and, if `integral`, at least 1. If `from` or `to` is not finite, the
-  // axis spans [0, 1].
+  // Spans [from, to], widened so that it begins and ends at a tick. There are about `ticks` ticks.
+  // Their distance is 1, 2 or 5 times a power of ten and, if `integral`, at least 1. If `from` or
+  // `to` is not finite, the axis spans [0, 1].
   static Axis Linear(double from, double to, Unit unit, int ticks = 5, bool integral = false);
   // Like Linear(), but not widened: the outermost ticks may be inside the span.
   static Axis LinearExact(double from, double to, Unit unit, int ticks = 5, bool integral = false);
-  // Spans whole decades around [from, to]; ticks at powers of ten. A range that is not above 0
+  // Spans whole decades around [from, to], with ticks at powers of ten. A range that is not above 0
   // becomes [1, 10].
   static Axis Log(double from, double to, Unit unit);
 
-  // Lays the axis from pixel `begin` (its smallest value) to pixel `end`.
+  // Places the axis's smallest value at pixel `begin`, and its largest value at pixel `end`.
   void Place(double begin, double end) {
     begin_ = begin;
     end_ = end;

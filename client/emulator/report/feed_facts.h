@@ -1,4 +1,4 @@
-// The facts about the feed in a report.
+// A report's facts about the feed: dataset, spec, servers and so on.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_FEED_FACTS_H_
@@ -11,7 +11,7 @@
 
 namespace systole::emulator {
 
-// The facts that are known.
+// The facts that `origin` has. Unknown facts are left out.
 std::vector<Fact> FactsOf(const FeedOrigin& origin);
 
 }  // namespace systole::emulator

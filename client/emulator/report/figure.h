@@ -14,9 +14,11 @@
 namespace systole::emulator {
 
 struct LegendEntry {
-  std::string series;  // A series of the Plot.
+  std::string series;  // The name of a series of the Plot.
   std::string label;
-  int shape = -1;  // The shape of the series' dots (ShapePath()); -1: a square of its colour.
+  // The shape of the series' dots (ShapePath()). -1: the legend shows a square in the series'
+  // colour.
+  int shape = -1;
 };
 
 struct Figure {
@@ -29,17 +31,18 @@ struct Figure {
   bool wide = false;  // Takes the page's whole width.
 };
 
-// A line has at most kMaxLinePoints points, a bar plot at most kMaxBars bars; more are merged.
+// A line has at most kMaxLinePoints points, and a bar plot at most kMaxBars bars. If there would be
+// more, neighbours are merged.
 inline constexpr size_t kMaxLinePoints = 480;
 inline constexpr size_t kMaxBars = 240;
 // The width of a wide figure's plot, in pixels.
 inline constexpr double kWidePx = 1136;
 
-// The number of the step after the row's last step.
+// Where the row ends on the axis of steps: the number of its last step + 1.
 double EndOf(const StepRow& row);
 // "Step 12", "Steps 12 to 15".
 std::string StepsText(const StepRow& row);
-// An axis over all of `rows`. REQUIRES: `rows` is not empty.
+// An axis that spans the steps of all `rows`. REQUIRES: `rows` is not empty.
 Axis StepAxis(const std::vector<StepRow>& rows, int ticks);
 
 }  // namespace systole::emulator

@@ -53,7 +53,7 @@ const char* ClaimOf(RunMode mode) {
   return "";
 }
 
-// The model's name. If the report has none, the mode's title.
+// The model's name. If the report has no model, the mode's title.
 std::string NameOf(const RunReport& report) {
   for (const Fact& fact : report.facts) {
     const auto* name = std::get_if<std::string>(&fact.value);
@@ -62,8 +62,8 @@ std::string NameOf(const RunReport& report) {
   return TitleOf(report.mode);
 }
 
-// The verdict has words and a sign besides its colour, because not all readers see colours, and
-// some print the page without colours.
+// The verdict has words and a sign besides its colour, because some readers cannot see colours, and
+// others print the page without colours.
 std::string VerdictHtml(const Verdict& verdict) {
   if (verdict.text.empty()) return "";
   const char* css_class = "neutral";
@@ -194,9 +194,9 @@ std::string FooterHtml(const RunReport& report) {
     html +=
         "<li>Accelerator utilization (AU) is compute time over total time, without the first "
         "step. "
-        "Infeed is a step's longest infeed stall over its duration. If a core has its data and "
-        "waits for cores that do not, that wait is booked as "
-        "barrier, not as infeed stall.</li>\n";
+        "Infeed is a step's longest infeed stall divided by the step's duration. If a core has its "
+        "data and waits for cores that have not, this wait counts as barrier, not as infeed "
+        "stall.</li>\n";
   }
   html +=
       "<li>This file holds every number once more, as the JSON that <code>--json</code> prints: "
@@ -211,7 +211,7 @@ std::string ToHtml(const RunReport& report) {
   std::string html = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      // Nothing is loaded from anywhere, whatever a hostile name contains.
+      // With this policy the page loads nothing, even if a hostile name contains an address.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
       name, " – Systole ", TitleOf(report.mode), "</title>\n<style>", kBaseStyle, kPageStyle,

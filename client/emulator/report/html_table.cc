@@ -35,7 +35,7 @@ std::string FactHtml(const Fact& fact) {
         } else if constexpr (std::is_same_v<T, double>) {
           return NumberHtml(fact.key, value, fact.unit);
         } else {
-          // Written as an integer, because a seed has more digits than a double.
+          // Written as an integer, because a seed may have more digits than a double can hold.
           const std::string digits = absl::StrCat(value);
           return DataHtml(fact.key, digits,
                           fact.unit == Unit::kNone

@@ -1,5 +1,6 @@
-// The page's numbers and tables. Every number is a <data> element: `data-key` is its path in the
-// JSON ("epochs.0.training.loss"), `value` is the JSON's text, and its content is for readers.
+// The page's numbers and tables. Every number is a <data> element. `data-key` is the number's path
+// in the JSON ("epochs.0.training.loss"), `value` is the number as written in the JSON, and the
+// element's content is the rounded number for readers.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_HTML_TABLE_H_
@@ -27,7 +28,7 @@ class HtmlTable {
   // names.
   HtmlTable(absl::string_view caption, const std::vector<std::string>& header);
 
-  // `cells` are HTML.
+  // `cells` are HTML, which is not escaped again.
   void AddRow(const std::vector<std::string>& cells);
 
   // Whether the page should hide the table until the reader opens it.

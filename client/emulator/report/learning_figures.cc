@@ -14,7 +14,7 @@ double Middle(const StepRow& row) {
   return static_cast<double>(row.first_step) + static_cast<double>(row.steps) / 2;
 }
 
-// The smallest and largest of the finite values added.
+// The smallest and the largest of the finite values that were added.
 struct Range {
   double from = std::numeric_limits<double>::infinity();
   double to = -std::numeric_limits<double>::infinity();
@@ -46,8 +46,8 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
     range.Add(spread.max);
   }
   std::vector<double> epoch_ends;
-  // If the run went on from a checkpoint, the report has the earlier epochs, but not their steps.
-  // Those epochs are not drawn.
+  // If the run continued from a checkpoint, the report has the earlier epochs, but not their steps.
+  // These earlier epochs are not drawn.
   double at = 0;
   for (const EpochReport& epoch : report.epochs) {
     at += static_cast<double>(epoch.steps);
@@ -57,7 +57,8 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
     validation.push_back({at, (*epoch.validation).*curve.of_epoch});
     range.Add(validation.back().y);
   }
-  // The axis begins at 0, unless the whole curve would then lie in the upper half of the plot.
+  // The axis of a fraction begins at 0. Any other axis begins at 0, too, except if the whole curve
+  // would then lie in the upper half of the plot.
   const bool share = curve.unit == Unit::kFraction;
   const double bottom = share || range.from < 0.5 * range.to ? 0 : range.from;
   const Axis y = Axis::Linear(bottom, share ? 1 : range.to, curve.unit);
@@ -73,7 +74,7 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
                                                    " after the last epoch.")),
              .x_label = "Step"},
             StepAxis(rows, 6), y);
-  // More lines would look like hatching.
+  // More than 40 vertical lines would look like hatching.
   if (epoch_ends.size() <= 40) {
     for (const double end : epoch_ends) plot.Rule({end, y.from()}, {end, y.to()});
   }
@@ -109,8 +110,8 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
   return figure;
 }
 
-// The learning rate over the steps. No points if the rate never changes: a plot would then show no
-// more than a number does.
+// The learning rate over the steps. If the rate never changes, there are no points, because a plot
+// of one number is of no use.
 std::vector<Point> LearningRates(const RunReport& report) {
   std::vector<Point> points;
   bool varies = false;

@@ -24,8 +24,8 @@ struct LevelCurve {
 // A level, with its index in RunReport::levels. The JSON uses the same index.
 using Numbered = std::pair<size_t, const LevelReport*>;
 
-// The levels by number of trainers. The levels did not run in this order, because the search for
-// the largest number of trainers that the servers can feed goes up and down.
+// The levels, sorted by number of trainers. They ran in another order, because the search for the
+// largest number of trainers that the servers can feed goes up and down.
 std::vector<Numbered> Sorted(const RunReport& report) {
   std::vector<Numbered> levels;
   for (size_t i = 0; i < report.levels.size(); ++i) levels.emplace_back(i, &report.levels[i]);
@@ -39,7 +39,8 @@ std::string TrainersText(int64_t trainers) {
   return absl::StrCat(trainers, trainers == 1 ? " trainer" : " trainers");
 }
 
-// Draws the curves. `options` needs no x label and no description. REQUIRES: levels are not empty.
+// Draws the curves, and sets the x label and the description in `options`. REQUIRES: `levels` is
+// not empty.
 Figure Drawn(const std::vector<Numbered>& levels, const std::vector<LevelCurve>& curves, Unit unit,
              PlotOptions options) {
   double top = 0;
@@ -74,7 +75,8 @@ Figure Drawn(const std::vector<Numbered>& levels, const std::vector<LevelCurve>&
     for (const LevelCurve& curve : curves) {
       absl::StrAppend(&tip, "\n", curve.label, " ", NumberText(curve.value_of(level), unit));
     }
-    // The tooltip covers half of the way to each neighbouring level.
+    // The level's tooltip is shown for a range that reaches half of the way to each neighbouring
+    // level.
     const auto at = static_cast<double>(level.trainers);
     const double left = i == 0 ? 0 : (static_cast<double>(levels[i - 1].second->trainers) + at) / 2;
     const double right = i + 1 == levels.size()
@@ -138,7 +140,8 @@ Figure Waits(const std::vector<Numbered>& levels) {
       Drawn(levels, curves, Unit::kSeconds,
             {.id = "plot-waits", .title = "Wait for a step", .width = kWidePx, .height = 300});
   figure.remark =
-      "The time from when a trainer wanted a step until it had arrived, over all trainers.";
+      "How long a trainer waited from the moment it needed a step until the step arrived, over all "
+      "trainers.";
   const HtmlTable table = LevelTable(levels);
   figure.table = table.ToHtml();
   figure.table_is_long = table.is_long();
@@ -153,8 +156,8 @@ Figure Rates(const std::vector<Numbered>& levels) {
        {"arrived", "Arrived", [](const LevelReport& level) { return level.steps_per_second; }}},
       Unit::kCount, {.id = "plot-rates", .title = "Steps a second"});
   figure.remark =
-      "All trainers together. Wanted: what they take if they never wait. More than that may arrive "
-      "at first, while clients fetch steps ahead.";
+      "All trainers together. Wanted: the steps that they take if they never wait. At first, more "
+      "steps may arrive, because clients fetch steps ahead.";
   return figure;
 }
 
@@ -163,7 +166,7 @@ Figure Processors(const std::vector<Numbered>& levels) {
                         {{"cpus", "Server CPUs busy",
                           [](const LevelReport& level) { return level.server_cpus_busy; }}},
                         Unit::kCount, {.id = "plot-cpus", .title = "Processors of the servers"});
-  figure.remark = absl::StrCat("How many are busy on average, of ",
+  figure.remark = absl::StrCat("How many processors are busy on average, of ",
                                levels.back().second->server_cpus, " that the servers may use.");
   return figure;
 }

@@ -13,7 +13,7 @@
 namespace systole::emulator {
 
 // Empty if the report has no level. The figure of the processors is left out if no level has
-// measured them.
+// numbers for it.
 std::vector<Figure> LoadFigures(const RunReport& report);
 
 }  // namespace systole::emulator

@@ -1,4 +1,4 @@
-// The report page's style sheet and its one script, apart from the code that fills the page.
+// The style sheet of the report page, and its only script.
 //
 // Thread-safe: constants.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_PAGE_STYLE_H_

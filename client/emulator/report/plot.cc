@@ -5,7 +5,7 @@
 namespace systole::emulator {
 namespace {
 
-// A phone's screen of 400 px, less the margins around a figure.
+// The width in pixels of a phone's screen, 400, less the margins around a figure.
 constexpr double kNarrowWidth = 352;
 constexpr double kMaxNarrowHeight = 280;
 

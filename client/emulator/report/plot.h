@@ -1,6 +1,6 @@
-// One plot as inline SVG: a frame of two axes with their grid and labels, and marks on it. It is
-// drawn twice, for a wide screen and for a phone, because the wide plot scaled down would be too
-// small to read. The style sheet shows the plot that fits.
+// One plot as inline SVG: a frame of two axes with their grid and labels, and marks on it. The plot
+// is drawn twice, for a wide screen and for a phone, because a wide plot that is scaled down would
+// be too small to read. The style sheet shows the plot that fits.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_PLOT_H_
@@ -20,9 +20,11 @@ class Plot {
   // The id of the narrow plot is `options.id` + "-narrow".
   Plot(const PlotOptions& options, const Axis& x, const Axis& y);
 
-  // A line through the points, broken at points that are not finite. A lone point is a dot.
+  // A line through the points, with gaps at points that are not finite. A point between two gaps is
+  // drawn as a dot.
   void Line(absl::string_view series, absl::Span<const Point> points);
-  // A band between lower and upper, which have the same x. Broken at points that are not finite.
+  // A band between `lower` and `upper`, which have the same x. It has gaps at points that are not
+  // finite.
   void Band(absl::string_view series, absl::Span<const Point> lower, absl::Span<const Point> upper);
   // A bar from (left, bottom) to (right, top), never too narrow to see.
   void Bar(absl::string_view series, double left, double right, double bottom, double top);
@@ -30,7 +32,8 @@ class Plot {
   // A thin line, such as an epoch's end.
   void Rule(Point from, Point to);
   void Note(Point at, absl::string_view text);  // Right-aligned, above the point.
-  // A tooltip for the range between two x, or near a point. \n separates its lines.
+  // A tooltip for a range of x. TipAt() makes a tooltip near a point. \n separates the lines of
+  // `text`.
   void Tip(double left, double right, absl::string_view text);
   void TipAt(Point at, absl::string_view text);
 

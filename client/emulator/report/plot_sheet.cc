@@ -11,14 +11,14 @@
 namespace systole::emulator {
 namespace {
 
-// A position in pixels, to a tenth, because finer differences do not show.
+// A position in pixels, rounded to a tenth, because a smaller difference cannot be seen.
 std::string Px(double value) {
   std::string text = absl::StrFormat("%.1f", value);
   if (text.ends_with(".0")) text.resize(text.size() - 2);
   return text;
 }
 
-// About the width of the widest label.
+// The approximate width of the widest label.
 double LabelWidthPx(const std::vector<Tick>& ticks) {
   size_t longest = 0;
   for (const Tick& tick : ticks) longest = std::max(longest, tick.label.size());

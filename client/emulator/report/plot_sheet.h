@@ -1,6 +1,7 @@
-// A plot in one size, as inline SVG. Marks have classes, never colours. The page's style sheet
-// colours them, for light and for dark. A series is a word such as "compute", and its marks have
-// the class `s-compute`. A Plot draws on two PlotSheets. plot.h says what each call draws.
+// A plot in one size, as inline SVG. Marks have CSS classes, never colours. The page's style sheet
+// gives each class a colour for the light page and one for the dark page. A series is a word such
+// as "compute", and its marks have the class `s-compute`. A Plot draws on two PlotSheets. plot.h
+// says what each call draws.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_PLOT_SHEET_H_
@@ -26,12 +27,12 @@ struct PlotOptions {
   std::string title;        // For screen readers: what the plot is.
   std::string description;  // For screen readers: what the plot shows.
   std::string x_label;
-  double width = 560;  // In the SVG's own pixels; the page scales them.
+  double width = 560;  // In the SVG's own pixels. The page scales the SVG.
   double height = 280;
 };
 
-// The outline of a dot around the origin, about 9 px wide, as a path. `shape`: 0 disc, 1 square,
-// 2 triangle, 3 diamond. Then the shapes repeat.
+// The outline of a dot around the origin, about 9 px wide, as a path. `shape` is 0 for
+// a disc, 1 for a square, 2 for a triangle and 3 for a diamond. Larger numbers repeat these shapes.
 const char* ShapePath(int shape);
 
 class PlotSheet {
@@ -53,7 +54,7 @@ class PlotSheet {
   bool IsFinite(const Point& point) const;
   std::string AtText(const Point& point) const;  // "12.5,80"
   // The x axis shows only every n-th label. Returns n: the first of 1, 2, 5, 10, 20 with which the
-  // labels have room.
+  // labels do not overlap, or the number of labels if 20 is too small.
   size_t LabelsApart() const;
 
   const PlotOptions options_;

@@ -11,7 +11,7 @@
 namespace systole::emulator {
 namespace {
 
-// Each bound has a colour and, by its number, a shape.
+// Each bound has a colour. The bound's number selects the shape of its dots.
 constexpr struct {
   Bound bound;
   const char* label;
@@ -48,7 +48,8 @@ std::vector<Figure> RooflineFigures(const RunReport& report) {
   if (!report.roofline.has_value() || report.roofline->layers.empty()) return {};
   const Roofline& roofline = *report.roofline;
   const double peak = roofline.peak_flops_per_second;
-  const double ridge = peak / roofline.bytes_per_second;  // FLOP/B above which memory keeps up.
+  // In FLOP/B. Above this, memory is not the limit.
+  const double ridge = peak / roofline.bytes_per_second;
   double from = ridge, to = ridge, lowest = peak;
   size_t placed = 0;
   for (const LayerPoint& layer : roofline.layers) {
@@ -59,7 +60,7 @@ std::vector<Figure> RooflineFigures(const RunReport& report) {
     lowest = std::min(lowest, layer.flops_per_second());
   }
   const Axis x = Axis::Log(from, 1.05 * to, Unit::kFlopsPerByte);
-  // The y axis begins low enough to show the roof at the left edge.
+  // The y axis begins so low that the roof is visible at the left edge.
   const Axis y = Axis::Log(std::min(lowest, x.from() * roofline.bytes_per_second), 1.3 * peak,
                            Unit::kFlopsPerSecond);
   Plot plot({.id = "plot-roofline",

@@ -1,5 +1,5 @@
 // Plots the layers of a model under the roof of a chip (Williams, Waterman, Patterson: "Roofline",
-// CACM 52(4), 2009): operations per second, over operations per byte moved.
+// CACM 52(4), 2009). x is the operations per byte moved, y the operations per second.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_ROOFLINE_FIGURE_H_
