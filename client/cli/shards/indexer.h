@@ -32,8 +32,8 @@ struct IndexerOptions {
   // removes unfinished column files of these features.
   std::vector<std::string> columns = {};
   // The list that the shards come from. It must outlive the call. The states of shards and images
-  // (such as size and time) are taken from this list, so no request to their stores is needed for
-  // them. Null: each state costs a request.
+  // are taken from this list, so they need no requests to the stores. Null: each state costs a
+  // request.
   const ShardList* list = nullptr;
 };
 
