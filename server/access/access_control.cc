@@ -46,7 +46,8 @@ absl::Status AccessControl::Configure(const v1::AccessConfig& config,
 
 absl::Status AccessControl::Reload() {
   if (config_.token_file().empty()) return absl::OkStatus();
-  // Identifies the file before it is read, so that the next call sees a change in between.
+  // Notes the file's identity before it reads the file. So if the file changes in between, the next
+  // call reads the file again.
   const TokenFileIdentity now = IdentityOfTokenFile(config_.token_file());
   if (looked_at_ == now && !empty_since_.has_value()) return absl::OkStatus();
   looked_at_ = now;

@@ -15,8 +15,8 @@
 
 namespace systole {
 
-// The token in the values of `authorization`, as a call's metadata or a request's headers have
-// them. Nullopt if there is no value.
+// The hash of the caller's token. `authorization`: the values of this key in a call's metadata or
+// in a request's headers. Nullopt if there is no value.
 //   Unauthenticated  the values are not a single "Bearer TOKEN".
 absl::StatusOr<std::optional<TokenHash>> TokenOf(absl::Span<const absl::string_view> authorization);
 

@@ -54,7 +54,7 @@ const std::vector<AdminPort::Page>& AdminPort::Pages() {
        &Permissions::MaySeeStatus, &AdminPort::Config},
       {"/statusz", "the server's state, for people", "status", &Permissions::MaySeeStatus, nullptr,
        &AdminPort::StatusForPeople},
-      {"/statusz/events", "what changes on that page, as server-sent events", "status",
+      {"/statusz/events", "what changes on /statusz, as server-sent events", "status",
        &Permissions::MaySeeStatus, nullptr, &AdminPort::StatusEvents},
       {"/tracez", "the slowest steps of the last minutes, with the times of their stages", "status",
        &Permissions::MaySeeStatus, nullptr, &AdminPort::SlowSteps},
@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<AdminPort>> AdminPort::Open(AdminOptions options)
   const bool tls = options.tls.on();
   SYSTOLE_RETURN_IF_ERROR(CheckReach(options.listen, where.host, tls, options.insecure));
   HttpServerOptions http = std::move(options.http);
-  options.http.clock = http.clock;  // The pages show times, too.
+  options.http.clock = http.clock;  // Also used for the times on the pages.
   http.only_loopback_names = IsLoopbackHost(where.host) && !tls;
   if (tls) {
     SYSTOLE_ASSIGN_OR_RETURN(
@@ -230,7 +230,7 @@ PageAnswer AdminPort::StatusEvents(const PageRequest& request, const Permissions
         std::exchange(shown, view.pictures == nullptr ? 0 : view.pictures->number);
     return StatusEvent(view, known, /*is_last=*/has_ended);
   };
-  // The first event does not wait.
+  // The first event is sent at once.
   answer.body = absl::StrCat("retry: 3000\n\n", answer.next_event().value_or(""));
   return answer;
 }

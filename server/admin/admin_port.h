@@ -102,7 +102,7 @@ class AdminPort {
         config_text_(options_.config_text) {}
   // All pages.
   static const std::vector<Page>& Pages();
-  // Null if there is none.
+  // Null if `path` is no page.
   static const Page* PageAt(absl::string_view path);
 
   PageAnswer Answer(const PageRequest& request) ABSL_LOCKS_EXCLUDED(mu_);

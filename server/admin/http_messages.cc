@@ -32,7 +32,7 @@ PageAnswer Refusal(int status, absl::string_view why) {
 // The host of a `Host: HOST:PORT`.
 absl::string_view HostOf(absl::string_view value) {
   const size_t colon = value.rfind(':');
-  // "[::1]" has colons, too.
+  // A colon may also be a part of the host: "[::1]".
   const bool has_port = colon != absl::string_view::npos &&
                         value.find_first_not_of("0123456789", colon + 1) == absl::string_view::npos;
   return has_port ? value.substr(0, colon) : value;
@@ -48,18 +48,18 @@ bool MayBeHost(absl::string_view value) {
 std::optional<PageAnswer> Wrong(const http::request_header<>& request, bool has_body,
                                 bool only_loopback_names) {
   if (request.method() != http::verb::get && request.method() != http::verb::head) {
-    PageAnswer answer = Refusal(405, "only GET and HEAD are answered here");
+    PageAnswer answer = Refusal(405, "this port answers only GET and HEAD");
     answer.headers.emplace_back("Allow", "GET, HEAD");
     return answer;
   }
-  if (has_body) return Refusal(400, "a request here has no body");
+  if (has_body) return Refusal(400, "this port takes no request with a body");
   const auto [begin, end] = request.equal_range(http::field::host);
   const auto hosts = std::distance(begin, end);
   if (hosts > 1 || (hosts == 0 && request.version() >= 11)) return Refusal(400, "want one `Host`");
   const absl::string_view host = hosts == 0 ? "" : ViewOf(begin->value());
   if (!MayBeHost(host)) return Refusal(400, "the `Host` is invalid");
   if (only_loopback_names && !host.empty() && !IsLoopbackHost(HostOf(host))) {
-    return Refusal(421, "this port is for its own machine; ask it as 127.0.0.1 or localhost");
+    return Refusal(421, "this port is only for its own machine; use 127.0.0.1 or localhost");
   }
   if (!absl::StartsWith(ViewOf(request.target()), "/")) {
     return Refusal(400, "want a path that begins with /");
@@ -108,7 +108,7 @@ bool HttpRequestReader::Take(absl::string_view bytes) {
 void HttpRequestReader::Judge() {
   const http::request_header<>& head = parser_->http.get().base();
   is_head_ = head.method() == http::verb::head;
-  // A body would follow the head.
+  // If the request does not end with its head, a body follows.
   refusal_ = Wrong(head, /*has_body=*/!parser_->http.is_done(), only_loopback_names_);
   if (refusal_.has_value()) return;
   const absl::string_view target = ViewOf(head.target());

@@ -54,7 +54,7 @@ class HttpRequestReader {
   HttpRequestReader& operator=(const HttpRequestReader&) = delete;
 
   // Takes the next bytes of the connection. Returns true if the request is complete, or cannot
-  // become a good one. After true, do not call it again.
+  // become a valid one. After Take() has returned true, do not call it again.
   bool Take(absl::string_view bytes);
 
   // After Take() has returned true: the answer to a request that is refused, or nullopt.
@@ -67,7 +67,7 @@ class HttpRequestReader {
  private:
   struct Parser;
 
-  // Sets refusal_ or request_ of a complete head.
+  // Reads a complete head, and sets refusal_ or request_.
   void Judge();
 
   const bool only_loopback_names_;

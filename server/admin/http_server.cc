@@ -238,7 +238,7 @@ class HttpServer::Connections::Connection
     WriteEvent(std::move(begin));
   }
 
-  // Only one event is made and kept at a time. The next one waits for this one's last byte.
+  // Only one event is made and kept at a time. The next one is made after this one's last byte.
   void WriteEvent(std::string bytes) {
     answer_ = std::move(bytes);
     // The read that is under way keeps its own limit.
@@ -290,7 +290,7 @@ class HttpServer::Connections::Connection
   const absl::Duration since_;
   beast::tcp_stream tcp_;
   std::optional<asio::ssl::stream<beast::tcp_stream&>> tls_;
-  std::optional<OpenConnections::iterator> place_;  // Nullopt: it has been closed.
+  std::optional<OpenConnections::iterator> place_;  // Nullopt: the connection has been closed.
   HttpRequestReader reader_;
   std::array<char, 4096> buffer_;
   std::string answer_;

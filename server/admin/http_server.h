@@ -21,14 +21,16 @@ namespace systole {
 
 struct HttpServerOptions {
   // Most connections at once. If one more comes and the oldest is older than `patience`, the oldest
-  // is closed. Otherwise the new one is closed. A request takes some milliseconds, so slow peers
-  // cannot keep probes out. Streams of events keep their places: they are few.
+  // is closed. Otherwise the new one is closed. A normal request ends within some milliseconds. So
+  // a connection that is older than `patience` belongs to a slow peer, and slow peers cannot keep
+  // probes out. A stream of events is never closed for a new connection: at most max_event_streams
+  // are open.
   int max_connections = 16;
   absl::Duration patience = absl::Seconds(1);
-  // The time from the connection to the last byte of the request's head, with TLS's handshake.
+  // The time from the connection to the last byte of the request's head, TLS's handshake included.
   absl::Duration request_time = absl::Seconds(5);
-  // The time from then on to the last byte of the answer. In a stream of events, each event has
-  // this time.
+  // The time from the last byte of the head to the last byte of the answer. In a stream of events,
+  // each event has this time.
   absl::Duration answer_time = absl::Seconds(10);
   // Most streams of events at once. REQUIRES: fewer than max_connections.
   int max_event_streams = 4;
