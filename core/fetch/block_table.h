@@ -1,8 +1,8 @@
 // The bookkeeping of a BlockReader: which blocks are wanted, read, in use and kept.
 //
-//   Admit(want)          all of its blocks are here, or all will come, or there is no room
+//   Admit(want)          all blocks of the want are here, or all will come, or there is no room
 //   NextRead()           the block that a free request reads next
-//   Arrive() .. End()    a read has brought its block; its request is free
+//   Arrive() .. End()    a read has brought its block; then the read's request is free
 //   Look()               now and then: finds reads that hang, and reads that are slow
 //
 // A block is an entry as long as it is wanted, in use, or kept. While a block is read, its entry
@@ -59,8 +59,8 @@ class BlockTable {
   };
   struct Admission {
     bool admitted = false;
-    // The want was refused because its dataset already has its part. There is room for other
-    // datasets.
+    // The want was refused because its dataset already holds its whole part of the reader
+    // (DatasetParts). There is room for other datasets.
     bool dataset_is_full = false;
     int64_t want = 0;
     // Has a value if all blocks are here.
@@ -81,17 +81,18 @@ class BlockTable {
   // REQUIRES: requests > 0, memory_bytes > 0.
   explicit BlockTable(const BlockTableOptions& options);
 
-  // REQUIRES: the want has a use, and its sources live.
+  // REQUIRES: the want has at least one use, and its sources exist.
   Admission Admit(const BlockWant& want);
-  // Admits the want if all of its blocks are in memory. Otherwise changes nothing: nullopt.
+  // Admits the want if all of its blocks are in memory. Otherwise changes nothing and returns
+  // nullopt.
   std::optional<std::vector<Handed>> AdmitFromMemory(const BlockWant& want);
-  // The want does not need its blocks any more. Does nothing if the want already has its blocks, or
-  // was dropped.
+  // Call this when a want no longer needs its blocks. Does nothing if the want already has its
+  // blocks, or was dropped.
   void Drop(int64_t want);
   void DropAll();
-  // One more use of a block, if the table has it.
+  // Begins one more use of a block. nullopt if the table does not have the block.
   std::optional<Handed> Use(const std::shared_ptr<const Block>& block);
-  // One use of a block that was handed out has ended.
+  // Ends one use of a block that was handed out.
   void Release(const Handed& handed);
 
   bool HasReads() const { return !reads_.empty() || parts_.queued() > 0; }
@@ -107,8 +108,8 @@ class BlockTable {
   // Finds reads that have timed out (ReadWatch).
   std::vector<Finished> Look(absl::Duration now);
 
-  // Whether a want that was refused may be admitted now. Once it has returned true, it returns
-  // false until another want is refused.
+  // Whether a want that was refused may be admitted now. Once TakeRoom() has returned true, it
+  // returns false until another want is refused.
   bool TakeRoom() { return std::exchange(has_room_, false); }
   Freed TakeFreed() { return std::exchange(freed_, {}); }
 
@@ -122,15 +123,15 @@ class BlockTable {
 
   Entry* Find(const BlockKey& key) const;
   bool IsFree(const Entry& entry) const;
-  // Whether `bytes` more fit once all unused blocks are dropped, except the own_free_bytes of
-  // unused blocks that the want itself needs. True also if only reads that hang take memory: a want
-  // that is larger than the whole memory is admitted alone.
+  // Whether `bytes` more fit once all unused blocks are dropped, except those that the want itself
+  // needs (own_free_bytes). Also true if nothing but unused blocks and hanging reads takes memory.
+  // So even a want that is larger than the whole memory is admitted: alone.
   bool Fits(int64_t bytes, int64_t own_free_bytes) const;
   // Drops unused blocks until `bytes` more fit or no unused block is left.
   void MakeRoom(int64_t bytes);
   Entry& AddToQueue(const BlockKey& key, const BlockWant& want, const BlockRange& range);
   // The entry whose read may begin next. Each dataset has a queue. Of the datasets that may begin a
-  // read, the one whose first entry is oldest has its turn.
+  // read, the one whose first entry is oldest comes next.
   Entry* NextQueued() const;
   // Whether a read that was slow at the last look may be hedged now.
   bool IsStillSlow(const Read& read) const;

@@ -79,7 +79,7 @@ BlockTable::Job BlockTable::Begin(Entry& entry, std::shared_ptr<const void> owne
 void BlockTable::Detach(Entry& entry) {
   for (const int64_t number : entry.reads) {
     Read& read = reads_.at(number);
-    // A read without a cost of its own fills the memory of the entry.
+    // A read whose cost is 0 fills memory that the entry counts. From now on the read counts it.
     if (read.cost == 0) read.cost = entry.cost;
     if (read.hung) hung_bytes_ += read.cost;
     read.entry = nullptr;
@@ -103,7 +103,8 @@ std::vector<BlockTable::Finished> BlockTable::Arrive(int64_t number,
   // The other read of the block, if there is one and it is under way.
   Read* const other = entry.reads.empty() ? nullptr : &reads_.at(entry.reads.front());
   if (!block->status().ok()) {
-    if (other != nullptr) {  // `other` may succeed. The entry counts its memory now.
+    if (other != nullptr) {
+      // `other` may still succeed. From now on the entry counts the memory of `other`.
       read.cost = std::exchange(other->cost, 0) + read.cost;
       return {};
     }

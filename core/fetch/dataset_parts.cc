@@ -39,7 +39,7 @@ bool DatasetParts::MayQueue(uint64_t dataset, int64_t blocks, int64_t bytes) con
   const Counts of = Of(dataset);
   if (of.bytes > of.hung_bytes && of.bytes + bytes > MemoryFor(of)) return false;
   if (of.queued == 0) return true;
-  // How many blocks leave the queue at once, because their reads can begin.
+  // How many blocks need not wait in the queue, because their reads can begin immediately.
   const int64_t begin_now = std::min(RequestsFor(of) - of.under_way, requests_ - all_.under_way);
   // How many blocks may wait in the queue. Requests that hang do not count, because they take no
   // further block from the queue.

@@ -24,8 +24,8 @@ class DatasetParts {
 
   // Whether a want of `blocks` new blocks, `bytes` together, stays within the dataset's part of the
   // queue and of the memory. If the dataset has nothing in the queue, the want may have any number
-  // of blocks. If the dataset's reads hold no memory, apart from those that hang, the want may have
-  // any number of bytes.
+  // of blocks. If the dataset holds no memory except by reads that hang, the want may have any
+  // number of bytes.
   bool MayQueue(uint64_t dataset, int64_t blocks, int64_t bytes) const;
   // Whether one more read of the dataset may begin.
   bool MayBegin(uint64_t dataset) const;
@@ -44,8 +44,8 @@ class DatasetParts {
   void Begin(uint64_t dataset, int64_t bytes);
   // A read turns out to hang. `bytes` is its memory.
   void Hang(uint64_t dataset, int64_t bytes);
-  // A read has brought its bytes, or an error. Its memory does not count here any more, but its
-  // request does until End(). `hung` says whether Hang() was called for it.
+  // A read has brought its bytes, or an error. From now on the read's memory does not count here.
+  // Its request counts until End(). `hung` says whether Hang() was called for the read.
   void Arrive(uint64_t dataset, int64_t bytes, bool hung);
   void End(uint64_t dataset, bool hung);
 

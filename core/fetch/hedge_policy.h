@@ -41,7 +41,7 @@ class HedgePolicy {
   // The last reads whose size has the same highest bit.
   struct Recent {
     std::vector<absl::Duration> took;
-    size_t next = 0;  // The time that is replaced next.
+    size_t next = 0;  // The index in `took` of the time that is replaced next.
   };
 
   std::map<int, Recent> by_size_;

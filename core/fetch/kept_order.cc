@@ -8,7 +8,8 @@ namespace systole {
 
 namespace {
 
-// The number of a removed block stays in moved_ until moved_ has this many numbers.
+// PutInOrder() empties moved_. Move() calls it when moved_ has more than this many numbers plus two
+// for each block. Without this, the numbers of removed blocks could pile up in moved_.
 constexpr size_t kMostMoved = 64;
 
 }  // namespace

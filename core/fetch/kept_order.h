@@ -11,7 +11,7 @@
 //   3. the other blocks, the least recently read first.
 // A feed counts as gone if it has read nothing during many reads of other feeds.
 //
-// Thread-compatible. Has only the numbers of the blocks, not the blocks.
+// Thread-compatible. A KeptOrder holds the numbers of the blocks, not the blocks themselves.
 #ifndef SYSTOLE_CORE_FETCH_KEPT_ORDER_H_
 #define SYSTOLE_CORE_FETCH_KEPT_ORDER_H_
 
@@ -42,8 +42,8 @@ class KeptOrder {
   // A block has counts for at most this many feeds. If one more feed comes, the oldest count is
   // dropped.
   static constexpr size_t kMaxFeeds = 8;
-  // A feed counts as gone if other feeds have read more often than this since its last read, and
-  // more often than four times the number of blocks.
+  // A feed counts as gone if, since its last read, other feeds have made more reads than this, and
+  // more than four reads for each block.
   static constexpr int64_t kIdleReads = 1000;
 
   // The facts about a block. Only KeptOrder uses the members. The address of a Kept stays the same

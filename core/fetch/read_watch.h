@@ -16,16 +16,16 @@ class ReadWatch {
   // A read that brings fewer bytes a second than this, on average over `timeout`, counts as
   // hanging. core/http ends such transfers, too.
   static constexpr double kLeastBytesPerSecond = 1024;
-  // A read that brings enough bytes still times out after this many timeouts.
+  // After this many times `timeout`, a read has timed out even if it brings enough bytes.
   static constexpr int kMostTimeouts = 5;
 
   // Watches a read that begins at `now`.
   ReadWatch(absl::Duration timeout, absl::Duration now)
       : timeout_(timeout), began_(now), moved_(now) {}
 
-  // Looks whether the read is late at `now`. True if it is late, and was late at the previous look.
-  // One late look is not enough: the whole process may have been stopped for a while, and then the
-  // read needs some time to go on.
+  // Looks whether the read is late at `now`. Returns true if the read is late and was also late at
+  // the previous look. A single look is not enough: the whole process may have been stopped for a
+  // while, and the read needs some time to go on after that.
   bool HasTimedOut(absl::Duration now);
 
   absl::Duration Taken(absl::Duration now) const { return now - began_; }

@@ -19,8 +19,8 @@ namespace systole {
 absl::Status CheckAwsSigning(const AwsSigning& sign, absl::string_view object);
 
 // FailedPrecondition if a libcurl of this number (curl_version_info_data::version_num) does not
-// sign the caller's headers, as before 7.86. The loaded libcurl may differ from the one that
-// Systole was built with. `version` is for the message.
+// sign the caller's headers. No version before 7.86 signs them. The loaded libcurl may differ from
+// the one that Systole was built with. `version` is for the message.
 absl::Status CheckLibcurlSigns(unsigned version_num, absl::string_view version);
 
 // The headers that a signature needs besides those that libcurl makes.

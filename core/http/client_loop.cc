@@ -28,9 +28,9 @@ CURLcode PrepareLibcurl() {
   return code;
 }
 
-// While this object lives, its thread gets no signal that is sent to the process. Threads that it
-// starts meanwhile never get one. Faults of a thread itself still reach their handlers, which
-// report them.
+// While this object lives, the thread that made it gets no signal that is sent to the process.
+// Threads that this thread starts meanwhile never get such a signal. Faults of a thread itself
+// still reach their handlers, which report them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -127,8 +127,8 @@ bool ClientLoop::AddBefore(absl::Duration deadline, const std::shared_ptr<Transf
   {
     MutexLock lock(mu_);
     if (!HasRoom()) {
-      // The loop's thread may be in a long poll that began when there was no flag to look at, so it
-      // is woken up.
+      // Wakes the loop's thread, which may be in a long poll that began when there was no flag to
+      // look at.
       curl_multi_wakeup(multi_);
       Sleeper self;
       wanting_room_.insert(&self);

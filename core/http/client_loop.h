@@ -43,8 +43,9 @@ class ClientLoop {
   // called by several threads at a time.
   void End() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // While this object lives, its thread is in a call of the client. When that thread has to wait,
-  // it sleeps, and the loop's thread looks at the InterruptFlag of the sleeping thread.
+  // While this object lives, the thread that made it is in a call of the client. When this thread
+  // has to wait, it sleeps, and the loop's thread looks at the InterruptFlag of the sleeping
+  // thread.
   class Call {
    public:
     explicit Call(ClientLoop& loop);
@@ -95,8 +96,8 @@ class ClientLoop {
   // interrupted sleepers.
   int EndInterrupted() ABSL_LOCKS_EXCLUDED(mu_);
   int LongestPollMs() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Takes a transfer out of the multi handle, which closes its connection if the transfer is not
-  // over.
+  // Takes a transfer out of the multi handle. If the transfer is not over, its connection is
+  // closed.
   std::shared_ptr<Transfer> Remove(CURL* handle);
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellOfRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

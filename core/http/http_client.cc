@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMaxRedirects = 5;
 
-// Headers that give access to their bearer.
+// Headers whose values must stay secret, because they give access.
 constexpr absl::string_view kSecretHeaders[] = {"authorization", "cookie", "proxy-authorization"};
 
 bool HasBody(HttpMethod method) {
@@ -66,7 +66,7 @@ bool IsRedirect(int status) {
   return (status >= 301 && status <= 303) || status == 307 || status == 308;
 }
 
-// Where the answer to a request to `at` leads.
+// The address to which `response` redirects. `at` is the address that was requested.
 absl::StatusOr<HttpUrl> NextUrl(const HttpNames& names, const HttpUrl& at,
                                 const HttpResponse& response) {
   const absl::string_view location = FindHeader(response.headers, "location");

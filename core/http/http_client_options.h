@@ -23,7 +23,8 @@ struct HttpClientOptions {
   int max_connections = 64;
   int max_connections_per_origin = 64;
   // The most requests in the list of requests that wait for a connection. If the list is full, a
-  // further call waits until the list has room. So the list stays short, however many threads ask.
+  // further call waits until the list has room. So the list stays short, however many threads send
+  // requests.
   int max_waiting = 1024;
   // The time for DNS, TCP and TLS together. Without this limit a dead address would use up a
   // request's whole timeout.
@@ -47,12 +48,13 @@ struct HttpClientOptions {
 
 // The options that the usual variables of the environment give: CURL_CA_BUNDLE or SSL_CERT_FILE,
 // SSL_CERT_DIR, http_proxy, https_proxy or HTTPS_PROXY, all_proxy or ALL_PROXY, no_proxy or
-// NO_PROXY. HTTP_PROXY in upper case is not read, because in a CGI program it is a header that the
-// client sent.
+// NO_PROXY. HTTP_PROXY in upper case is not read, because in a CGI program this variable holds a
+// header that the client sent.
 //
-// If none of them names a file of authorities, ca_file is the first of the usual files of Linux
-// distributions that can be read; empty if there is none. libcurl itself looks only for the file of
-// the system that libcurl was built for. But a wheel brings Debian's libcurl to other systems.
+// If none of these variables names a file of authorities, ca_file is the first readable one of the
+// usual files of Linux distributions, or empty if none can be read. libcurl itself looks only for
+// the file of the system that libcurl was built for. But a wheel brings Debian's libcurl to other
+// systems.
 //
 // If `first_ca_variable` is not null, this variable is read before CURL_CA_BUNDLE. For AWS it is
 // AWS_CA_BUNDLE, which AWS's tools read.

@@ -20,8 +20,8 @@ namespace systole {
 
 enum class HttpMethod { kGet, kHead, kPost, kPut, kDelete };
 
-// The bytes of a request. Copies share them, so that a large body is in memory once, however many
-// attempts are made to send it.
+// The bytes of a request's body. Copies share these bytes, so that a large body is in memory once,
+// however many attempts are made to send it.
 class HttpBody {
  public:
   HttpBody() = default;
@@ -113,7 +113,7 @@ struct HttpResponse {
   int status = 0;  // 200 and above.
   HttpHeaders headers = {};
   // The body. Empty if it was written to HttpRequest::into. If the answer is not 2xx, only the
-  // first HttpRequest::refusal_bytes bytes.
+  // first HttpRequest::refusal_bytes bytes of the body are here.
   std::string body = {};
   uint64_t body_bytes = 0;  // The bytes in HttpRequest::into, or in `body`.
 };

@@ -1,5 +1,6 @@
-// Decides whether a failed request is tried again, after how long a wait, and how often in all. So
-// a feed survives a lost answer, and an overloaded store does not get more and more requests.
+// Decides whether a failed request is tried again, after how long a wait, and how often in all.
+// Retries let a feed survive a lost answer. Their bounds keep an overloaded store from getting more
+// and more requests.
 #ifndef SYSTOLE_CORE_HTTP_HTTP_RETRY_H_
 #define SYSTOLE_CORE_HTTP_HTTP_RETRY_H_
 
@@ -46,7 +47,7 @@ bool MayBeTriedAgain(const absl::StatusOr<HttpResponse>& outcome);
 absl::Duration WaitBeforeRetry(const RetryOptions& options, int attempt,
                                const absl::StatusOr<HttpResponse>& outcome, double draw);
 
-// Functions that a test can replace, so that it needs neither a clock nor random numbers.
+// Functions that a test can replace, so that the test needs no clock and no random numbers.
 struct RetrySurroundings {
   MonotonicClock now = SteadyClock();
   // Waits for the given time, like HttpClient::SleepFor(). An error ends the request.
@@ -64,10 +65,10 @@ class HttpRetrier {
   // REQUIRES: surroundings.sleep.
   HttpRetrier(const RetryOptions& options, RetrySurroundings surroundings);
 
-  // Calls `attempt` until it succeeds, fails for good, or may not be made again. Each attempt gets
-  // the time that is left of request.timeout. No attempt begins after the timeout. Returns the last
-  // outcome. The message of an error says how many attempts there were. Cancelled if
-  // InterruptRequested().
+  // Calls `attempt` until an attempt succeeds, fails so that another attempt cannot help, or no
+  // more attempts are allowed. Each attempt gets the time that is left of request.timeout. No
+  // attempt begins after the timeout. Returns the last outcome. The message of an error says how
+  // many attempts there were. Cancelled if InterruptRequested().
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request, Attempt attempt)
       ABSL_LOCKS_EXCLUDED(mu_);
 

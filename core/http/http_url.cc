@@ -103,7 +103,7 @@ absl::StatusOr<HttpUrl> ResolveHttpUrl(const HttpUrl& at, absl::string_view refe
   }
   const absl::string_view path =
       absl::string_view(at.target).substr(0, absl::string_view(at.target).find('?'));
-  absl::string_view before;  // The part of the base's target that stays.
+  absl::string_view before;  // The part of at.target that stays.
   if (reference.empty()) {
     before = at.target;
   } else if (absl::StartsWith(reference, "?")) {

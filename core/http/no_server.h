@@ -13,9 +13,9 @@ namespace systole {
 absl::Status NoServerError(absl::string_view message);
 
 // Whether an error of HttpClient::Fetch() says that no connection was made: the connection was
-// refused, the server is unreachable, the time was over, or the name leads nowhere. A server that
-// does not run, or that is just starting, causes such an error. False if a server was reached and
-// failed, and for an error of HttpRetrier, which covers several attempts.
+// refused, the server is unreachable, no connection was made in time, or the server's name cannot
+// be resolved. A server that does not run, or that is just starting, causes such an error. False if
+// a server was reached and failed, and for an error of HttpRetrier, which covers several attempts.
 bool IsNoServer(const absl::Status& error);
 
 }  // namespace systole

@@ -124,7 +124,8 @@ bool Transfer::SetMethod() {
 }
 
 // The signature gets its date when libcurl begins to send, not now. The transfer may wait long for
-// a connection. The server would then refuse the date of now as too old.
+// a connection. If the signature had the present date, the server would then refuse this date as
+// too old.
 bool Transfer::SetSigning(const AwsSigning& sign) {
   return Set(handle_, CURLOPT_AWS_SIGV4, AwsProvider(sign).c_str()) &&
          // CURLOPT_USERPWD would cut the key at its first ':'.
@@ -213,7 +214,7 @@ bool Transfer::TakeHeader(absl::string_view line) {
     return std::exchange(headers_ended_, true) || TakeEndOfHeaders();
   }
   if (absl::StartsWith(line, "HTTP/") && answer_.status < 200) {
-    // An answer below 200 comes before the real one.
+    // An answer with a status below 200 comes before the final answer.
     answer_.status = StatusOfLine(line);
     answer_.headers.clear();
     headers_ended_ = false;
@@ -232,7 +233,8 @@ bool Transfer::TakeEndOfHeaders() {
   if (bytes.value_or(0) > max_body_bytes_) {
     return Fail(is_ranged_ && answer_.status == 200 ? RangesIgnored(names_.object()) : TooLarge());
   }
-  // A string that grows by doubling could hold twice the limit.
+  // Without this, the string would grow by doubling, and could take twice as much memory as the
+  // limit.
   if (into_.empty() && bytes.has_value()) answer_.body.reserve(*bytes);
   return true;
 }

@@ -28,13 +28,13 @@
 
 namespace systole {
 
-// Thread-safe. The thread that waits for the answer and the thread that moves the bytes share it.
-// Either may be the last to use it.
+// Thread-safe. The thread that waits for the answer and the thread that moves the bytes share a
+// transfer. Either of them may be the last to use the transfer.
 class Transfer {
  public:
-  // Makes the handle on the thread that waits. The other thread uses it. ResourceExhausted without
-  // memory. `url`, `headers` and `sign` replace those of the request. If `sign` is null, the
-  // request goes unsigned.
+  // The thread that waits calls this, and so makes the handle. The thread that moves the bytes uses
+  // the handle. ResourceExhausted if there is not enough memory. `url`, `headers` and `sign`
+  // replace those of the request. If `sign` is null, the request goes unsigned.
   static absl::StatusOr<std::shared_ptr<Transfer>> Create(
       const HttpClientOptions& options, const HttpRequest& request, const HttpNames& names,
       const HttpUrl& url, const HttpHeaders& headers, const AwsSigning* sign);
@@ -49,7 +49,7 @@ class Transfer {
   CURL* handle() const { return handle_; }
   // Ends the transfer with libcurl's result.
   void EndWith(CURLcode code) ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends the transfer with `status`. Does nothing if it is over already.
+  // Ends the transfer with `status`. Does nothing if the transfer is over already.
   void EndWith(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   bool is_abandoned() const ABSL_LOCKS_EXCLUDED(mu_);
   // Whether the thread that waits is interrupted.
@@ -61,13 +61,13 @@ class Transfer {
   bool WaitUntil(absl::Duration deadline, const MonotonicClock& now) ABSL_LOCKS_EXCLUDED(mu_);
   // Nothing is written to HttpRequest::into from now on.
   void Abandon() ABSL_LOCKS_EXCLUDED(mu_);
-  // The answer, once. REQUIRES: the transfer is over.
+  // Returns the answer. Call it only once. REQUIRES: the transfer is over.
   absl::StatusOr<HttpResponse> TakeAnswer() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   Transfer(const HttpRequest& request, const HttpNames& names, const HttpUrl& url);
 
-  // Sets all options of the handle. False without memory.
+  // Sets all options of the handle. Returns false if there is not enough memory.
   bool SetUp(const HttpClientOptions& options, const HttpRequest& request, const HttpUrl& url,
              const HttpHeaders& headers);
   bool SetMethod();
@@ -92,7 +92,7 @@ class Transfer {
   const std::string server_;  // For messages.
   const std::string origin_;
   const HttpMethod method_;
-  const HttpBody body_;  // Of the request. libcurl reads it here.
+  const HttpBody body_;  // The request's body. libcurl reads it from here.
   const bool is_ranged_;
   const size_t refusal_bytes_;
   const uint64_t max_body_bytes_;

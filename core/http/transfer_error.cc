@@ -15,8 +15,8 @@ std::string WhyNotConnected(const TransferFacts& facts) {
                       ")");
 }
 
-// Whether this connection error comes from the server or from the way to it. Other causes are too
-// many files or too little memory in this process.
+// Whether the cause of this connection error is the server or the way to the server. Other causes
+// are too many open files or too little memory in this process.
 bool NobodyIsThere(long system_error) {
   switch (system_error) {
     case EACCES:  // A firewall of this machine.
@@ -34,8 +34,9 @@ bool NobodyIsThere(long system_error) {
   }
 }
 
-// `verdict` is OpenSSL's number (X509_V_ERR_...). libcurl itself compares the names after OpenSSL
-// has accepted the rest. If the names differ, the verdict is "unspecified" or "accepted".
+// `verdict` is OpenSSL's number (X509_V_ERR_...). After OpenSSL has accepted the rest, libcurl
+// itself compares the certificate's names with the host's name. If the names differ, the verdict is
+// "unspecified" or "accepted".
 std::string WhyNotTrusted(long verdict) {
   switch (verdict) {
     case 0:  // X509_V_OK
