@@ -13,11 +13,11 @@ struct BlockReaderStats {
   int64_t threads = 0;
   int64_t reads_under_way = 0;  // Including reads that hang.
   int64_t reads_queued = 0;
-  int64_t reads_hung = 0;  // Reads whose blocks have timed out.
+  int64_t reads_hung = 0;  // Reads that have timed out and have not returned.
   int64_t memory_bytes = 0;
-  int64_t memory_in_use_bytes = 0;  // The part of memory_bytes that is being read or in use.
-  // These numbers count from the start.
-  int64_t blocks_read = 0;  // From their sources.
+  int64_t memory_in_use_bytes = 0;  // The part of memory_bytes for blocks that are read or in use.
+  // These numbers are totals since the BlockReader began.
+  int64_t blocks_read = 0;  // Read from their sources, not from disk.
   int64_t blocks_failed = 0;
   int64_t blocks_timed_out = 0;
   int64_t bytes_read = 0;

@@ -3,15 +3,15 @@
 //   Admit(want)          all blocks of the want are here, or all will come, or there is no room
 //   NextRead()           the block that a free request reads next
 //   Arrive() .. End()    a read has brought its block; then the read's request is free
-//   Look()               now and then: finds reads that hang, and reads that are slow
+//   Look()               call it now and then; finds reads that hang, and reads that are slow
 //
 // A block is an entry as long as it is wanted, in use, or kept. While a block is read, its entry
 // has one or two reads. A read may lose its entry, because no want needs its block any more, or
 // because the read has timed out. Such a read holds its request and its memory until it returns.
 //
 // A BlockTable has no thread, no lock and no clock. Thread-compatible. TakeFreed() returns the
-// blocks and owners of wants that the table has released. So no destructor runs under the caller's
-// lock.
+// blocks and owners of wants that the table has released, so that the caller can destroy them after
+// it has released its lock.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_TABLE_H_
 #define SYSTOLE_CORE_FETCH_BLOCK_TABLE_H_
 
@@ -52,7 +52,7 @@ class BlockTable {
  public:
   // If the block's status is OK, the block is in use until Release(handed).
   using Handed = HandedBlock;
-  // A want that has got all of its blocks, in the order of its uses.
+  // A want that has got all of its blocks. The blocks are in the order of the want's uses.
   struct Finished {
     int64_t want = 0;
     std::vector<Handed> blocks;
@@ -142,7 +142,7 @@ class BlockTable {
   std::vector<Handed> Finish(int64_t want);
   // Ends an entry that has no block. All wants that wait get the error.
   void Fail(Entry& entry, absl::Status status, std::vector<Finished>& finished);
-  // Separates the entry from its reads. From now on each read holds its memory itself.
+  // Separates the entry from its reads. From now on each read counts the memory that it fills.
   void Detach(Entry& entry);
   void FreeIfUnused(Entry& entry);
   void TakeInUse(Entry& entry);
@@ -167,7 +167,7 @@ class BlockTable {
   bool refused_ = false;     // Whether a want was refused since the last NoteRoom().
   bool has_room_ = false;
   Freed freed_;
-  BlockReaderStats counts_;  // The numbers that count from the start.
+  BlockReaderStats counts_;  // The totals for GetStats().
 };
 
 }  // namespace systole

@@ -1,9 +1,9 @@
 // Bounds how much of a BlockReader one dataset may hold, because its storage may hang.
 //
 // A dataset gets at most three quarters of what no other dataset holds. This rule is for the
-// requests, for the queue, and for the memory of blocks that have not come. So if the storage of
-// one dataset hangs, a quarter is left to the others. If the storage of a second dataset hangs, a
-// quarter of that quarter is left. Even with the smallest part, a dataset may hold one request if a
+// requests, for the queue, and for the memory of blocks that are still to come. So if the storage
+// of one dataset hangs, a quarter is left to the others. If the storage of a second dataset hangs,
+// a quarter of that quarter is left. However small its part is, a dataset may hold one request if a
 // request is free, and may queue one want if the memory has room for the want.
 //
 // The first read of a block is queued, then under way. If this read is slow, a second read of the
@@ -22,10 +22,10 @@ class DatasetParts {
   DatasetParts(int64_t requests, int64_t memory_bytes)
       : requests_(requests), memory_bytes_(memory_bytes) {}
 
-  // Whether a want of `blocks` new blocks, `bytes` together, stays within the dataset's part of the
-  // queue and of the memory. If the dataset has nothing in the queue, the want may have any number
-  // of blocks. If the dataset holds no memory except by reads that hang, the want may have any
-  // number of bytes.
+  // Whether a want of `blocks` new blocks with `bytes` bytes in all stays within the dataset's part
+  // of the queue and of the memory. If the dataset has nothing in the queue, the want may have any
+  // number of blocks. If the dataset holds no memory except by reads that hang, the want may have
+  // any number of bytes.
   bool MayQueue(uint64_t dataset, int64_t blocks, int64_t bytes) const;
   // Whether one more read of the dataset may begin.
   bool MayBegin(uint64_t dataset) const;

@@ -9,7 +9,8 @@
 namespace systole {
 namespace {
 
-// The store's number for a feed, as a user of blocks. It is never kNobody, which means no user.
+// The number by which the store knows a feed as a user of blocks. Never kNobody, which means no
+// user.
 uint64_t UserOf(uint64_t feed) { return std::max(feed, KeptSet::kNobody + 1); }
 
 }  // namespace

@@ -15,8 +15,8 @@
 
 namespace systole {
 
-// The key of a block; nullopt if its source has no identity. The bytes of such a source could
-// change without a sign, so its blocks are never kept on disk.
+// The key of a block; nullopt if the block's source has no identity. The bytes of such a source
+// could change without a sign, so its blocks are never kept on disk.
 std::optional<CacheKey> DiskKeyOf(const BlockRange& range);
 
 // Thread-safe.
@@ -29,7 +29,8 @@ class DiskBlocks {
   bool Find(const BlockRange& range, uint64_t feed, absl::Span<char> out) const;
   // Whether Insert() may keep the block.
   bool Admits(const BlockRange& range) const;
-  // Waits for the device. Costs least if the bytes lie in memory like those of a Block.
+  // Waits for the device. Fastest if `bytes` begins kBlockBegin bytes (block_memory.h) after the
+  // start of a page, as in a Block.
   void Insert(const BlockRange& range, uint64_t feed, absl::string_view bytes) const;
 
  private:

@@ -62,8 +62,8 @@ class KeptOrder {
   Kept& Of(int64_t block);
 
   // Notes that a feed reads `records` records of a block. In a whole pass the feed reads
-  // `records_in_block` records of this block. If the feed had read all of them before, its next
-  // pass begins.
+  // `records_in_block` records of this block. If the feed had already read all records of the
+  // block, its next pass begins.
   void Read(Kept& kept, uint64_t feed, int64_t records, int64_t records_in_block);
   // Takes back a Read() whose read did not happen.
   void Unread(Kept& kept, uint64_t feed, int64_t records);
@@ -100,7 +100,7 @@ class KeptOrder {
   std::unordered_map<int64_t, Kept> blocks_;
   // No number is in moved_ twice. Some of these blocks may have been removed.
   std::vector<int64_t> moved_;
-  std::set<Place> free_;   // As of the last PutInOrder().
+  std::set<Place> free_;   // The free blocks at the last PutInOrder().
   std::list<Feed> feeds_;  // The feed that has read last is at the end.
   std::unordered_map<uint64_t, std::list<Feed>::iterator> by_name_;
 };

@@ -17,7 +17,7 @@ bool IsScopePart(absl::string_view text) {
   });
 }
 
-// The key stands in a header, before a comma.
+// In the header, a comma ends the key. So the key must not contain a comma.
 bool IsAccessKeyId(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](char c) { return absl::ascii_isgraph(c) && c != ','; });

@@ -59,8 +59,8 @@ absl::StatusOr<std::unique_ptr<ClientLoop>> ClientLoop::Create(const HttpClientO
   CURLM* const multi = curl_multi_init();
   if (multi == nullptr) return absl::ResourceExhaustedError("no memory for an HTTP client");
   // ClientLoop adds no more transfers than there may be connections. These limits also count
-  // connections that are kept for reuse. If a transfer needs a new connection, the oldest kept one
-  // makes room.
+  // connections that are kept for reuse. If a transfer needs a new connection, libcurl closes the
+  // oldest kept connection.
   curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, long{options.max_connections});
   curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, long{options.max_connections});
   curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, long{options.max_connections_per_origin});

@@ -60,9 +60,9 @@ class ClientLoop {
 
   // The next two functions require that the thread is in a Call.
 
-  // Puts the transfer last in the list, which is bounded. Waits for room in the list until
-  // `deadline`, a time of SteadyClock(). Returns false if there was no room. Ends the transfer if
-  // the thread is interrupted meanwhile, or if End() was called.
+  // Adds the transfer at the end of the list, whose length is bounded. Waits for room in the list
+  // until `deadline`, a time of SteadyClock(). Returns false if there was no room. Ends the
+  // transfer if the thread is interrupted meanwhile, or if End() was called.
   bool AddBefore(absl::Duration deadline, const std::shared_ptr<Transfer>& transfer)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Sleeps for `time`, or until waits() is false, and returns OK. Returns early, with Cancelled,
@@ -73,7 +73,7 @@ class ClientLoop {
 
   // Call this when waits() of a sleeper may return another value than before.
   void WakeSleepers() ABSL_LOCKS_EXCLUDED(mu_);
-  // Frees, soon, the connection of a transfer that the caller has abandoned.
+  // Soon frees the connection of a transfer that the caller has abandoned.
   void Drop(const std::shared_ptr<Transfer>& transfer) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -85,7 +85,7 @@ absl::StatusOr<HttpUrl> NextUrl(const HttpNames& names, const HttpUrl& at,
     return absl::FailedPreconditionError(
         absl::StrCat(names.object(), ": the server redirects to ",
                      names.Detail(ShownUrl(next->Text()), "an address"),
-                     ", which is not encrypted; name an address that stays with https"));
+                     ", which is not encrypted; use an address that stays with https"));
   }
   return next;
 }
@@ -159,8 +159,8 @@ absl::StatusOr<HttpResponse> HttpClient::Fetch(const HttpRequest& request) {
     if (request.redirects == Redirects::kRefuse || Writes(request.method)) {
       return absl::FailedPreconditionError(
           absl::StrCat(names.object(), ": the server redirects (status ", response.status,
-                       "), but requests of this kind follow no redirect; name the address "
-                       "that answers by itself"));
+                       "), but requests of this kind follow no redirect; use the address "
+                       "that answers without a redirect"));
     }
     SYSTOLE_ASSIGN_OR_RETURN(HttpUrl next, NextUrl(names, url, response));
     if (next.Origin() != url.Origin()) {
@@ -172,7 +172,7 @@ absl::StatusOr<HttpResponse> HttpClient::Fetch(const HttpRequest& request) {
   return absl::FailedPreconditionError(
       absl::StrCat(names.object(), ": the server redirects more than ", kMaxRedirects, " times",
                    names.Detail(absl::StrCat(", the last time to ", ShownUrl(url.Text())), ""),
-                   "; name the final address"));
+                   "; use the final address"));
 }
 
 }  // namespace systole

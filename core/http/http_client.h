@@ -52,7 +52,7 @@ class HttpClient {
   //   FailedPrecondition  a certificate that is not trusted; a redirect from https to http, a sixth
   //                       redirect, or a redirect of a request that follows none; a server that
   //                       ignores `range`; a libcurl that cannot sign.
-  //   DataLoss            an answer that is not HTTP, or a redirect to nowhere.
+  //   DataLoss            an answer that is not HTTP, or a redirect without a valid address.
   //   Cancelled           InterruptRequested(), or the client was destroyed.
   // Messages name the object by HttpRequest::called. The calling thread sleeps during the call, so
   // that a watchdog sees that the thread waits. When bytes of the body of an answer 2xx come, they

@@ -17,9 +17,9 @@ namespace systole {
 inline constexpr int kReceiveBufferBytes = 64 << 10;
 
 struct HttpClientOptions {
-  // The most connections in all, and to one origin. More connections carry more at a time. Each
-  // connection needs a buffer of kReceiveBufferBytes, and loads the server. A request that finds no
-  // free connection waits.
+  // The most connections in all, and the most to one origin. More connections carry more bytes at a
+  // time. Each connection needs a buffer of kReceiveBufferBytes, and loads the server. A request
+  // that finds no free connection waits.
   int max_connections = 64;
   int max_connections_per_origin = 64;
   // The most requests in the list of requests that wait for a connection. If the list is full, a
@@ -33,13 +33,13 @@ struct HttpClientOptions {
   // this limit, a server that accepts a connection and sends nothing would use up a request's whole
   // timeout.
   absl::Duration stall_timeout = absl::Seconds(30);
-  // A file, and a folder, of certificates of authorities. Empty: the default of libcurl's build.
+  // A file and a folder with certificates of authorities. Empty: the default of libcurl's build.
   std::string ca_file = {};
   std::string ca_folder = {};
   // The variable that names ca_file, for messages. Empty: no variable names it.
   std::string ca_variable = {};
   // Proxies, as [SCHEME://][USER:PASSWORD@]HOST:PORT, for addresses of each scheme. SCHEME is http
-  // if none is written. libcurl also knows https, socks5 and others. Empty: none.
+  // if none is written. libcurl also knows https, socks5 and others. Empty: no proxy.
   std::string http_proxy = {};
   std::string https_proxy = {};
   // Hosts that are reached without a proxy: names, endings of names, or *, separated by commas.

@@ -44,7 +44,7 @@ struct ContentRange {
 // that contradict themselves. All numbers are below 2^63.
 std::optional<ContentRange> ParseContentRange(absl::string_view value);
 
-// Parses a number of bytes below 2^63, which is written as digits alone.
+// Parses a number of bytes below 2^63, which is written in digits only.
 std::optional<uint64_t> ParseContentLength(absl::string_view value);
 
 // How long a server asks to wait, by its Retry-After header. `value` is a number of seconds, or the

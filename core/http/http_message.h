@@ -46,7 +46,7 @@ struct HttpRange {
 // Which service's names and constants a signature uses.
 enum class SigningScheme {
   kAws,     // AWS Signature Version 4: AWS4-HMAC-SHA256, x-amz-date, ..
-  kGoogle,  // Cloud Storage's scheme. It differs only in its words: GOOG4-HMAC-SHA256, x-goog-date.
+  kGoogle,  // Cloud Storage's scheme. Only the names differ: GOOG4-HMAC-SHA256, x-goog-date.
 };
 
 // Signs a request by AWS Signature Version 4, or by Cloud Storage's form of it. The signature

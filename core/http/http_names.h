@@ -24,8 +24,8 @@ class HttpNames {
   // The server of an address: "https://host:port", or "its server" if the request has a name of its
   // own.
   std::string Server(const HttpUrl& url) const;
-  // Returns `detail`, which may hold an address or a path of this machine. Returns `otherwise` if
-  // `detail` must not be shown.
+  // Returns `detail`, or `otherwise` if `detail` must not be shown. `detail` may hold an address,
+  // or a path of this machine.
   std::string Detail(absl::string_view detail, absl::string_view otherwise) const;
 
  private:

@@ -24,8 +24,8 @@ struct RetryOptions {
   // failures, but the caller waits longer for the error.
   int max_attempts = 8;
   // The wait before attempt n + 1 is drawn from [0, first_backoff * 2^(n-1)), and is never more
-  // than max_backoff. The wait is drawn from the whole range, so that clients that failed together
-  // do not come back together.
+  // than max_backoff. The wait is drawn from the whole range, so that clients whose requests failed
+  // together do not retry together.
   absl::Duration first_backoff = absl::Milliseconds(100);
   absl::Duration max_backoff = absl::Seconds(10);
   // A server may ask for a longer wait than the backoff (header Retry-After). The wait is never

@@ -71,7 +71,7 @@ absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view text) {
   rest.remove_prefix(authority.size());
   if (absl::StrContains(authority, '@')) {
     return Malformed(text,
-                     "was written with a user name or a password, which would stand in logs; "
+                     "was written with a user name or a password, which would appear in logs; "
                      "remove the part before '@'");
   }
   if (absl::StrContains(rest, '#')) {

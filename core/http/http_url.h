@@ -37,8 +37,8 @@ absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view text);
 // fragment is dropped. Errors of ParseHttpUrl().
 absl::StatusOr<HttpUrl> ResolveHttpUrl(const HttpUrl& at, absl::string_view reference);
 
-// `text` for messages: ShownAddress() (core/text/web_address.h), escaped and of bounded length
-// (ForeignText). Takes any text.
+// Returns `text`, which may be any text, as messages show it: the result of ShownAddress()
+// (core/text/web_address.h), escaped and of bounded length (ForeignText).
 std::string ShownUrl(absl::string_view text);
 
 }  // namespace systole

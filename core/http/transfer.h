@@ -55,9 +55,9 @@ class Transfer {
   // Whether the thread that waits is interrupted.
   bool is_interrupted() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // For the thread that waits. Waits until `deadline` on the clock; true once the transfer is over.
-  // The waiting thread does not run meanwhile. If it is interrupted, the loop's thread ends the
-  // transfer.
+  // For the thread that waits. Waits until the transfer is over, or until `now` gives `deadline`.
+  // Returns whether the transfer is over. The waiting thread does not run meanwhile. If it is
+  // interrupted, the loop's thread ends the transfer.
   bool WaitUntil(absl::Duration deadline, const MonotonicClock& now) ABSL_LOCKS_EXCLUDED(mu_);
   // Nothing is written to HttpRequest::into from now on.
   void Abandon() ABSL_LOCKS_EXCLUDED(mu_);
@@ -96,8 +96,9 @@ class Transfer {
   const bool is_ranged_;
   const size_t refusal_bytes_;
   const uint64_t max_body_bytes_;
-  const absl::Span<char> into_;  // The memory of this and the next member is written only under
-                                 // mu_, and only if not abandoned_.
+  // The memory that the next two members point to is written only under mu_, and only if the
+  // transfer is not abandoned_.
+  const absl::Span<char> into_;
   ReadProgress* const progress_ = CurrentReadProgress();  // The waiting thread's, or null.
   CURL* handle_ = nullptr;
   curl_slist* lines_ = nullptr;  // The headers of the request.

@@ -29,8 +29,8 @@ struct TransferFacts {
   bool was_connected = false;
 };
 
-// The error of a transfer that failed. See HttpClient::Fetch() for the codes. IsNoServer() if no
-// connection to a server could be made. REQUIRES: facts.code != CURLE_OK.
+// The error of a transfer that failed. See HttpClient::Fetch() for the codes. IsNoServer() is true
+// for the error if no connection to a server could be made. REQUIRES: facts.code != CURLE_OK.
 absl::Status TransferError(const TransferFacts& facts);
 
 // The error if the whole object came instead of the range that was asked for. In both functions

@@ -20,7 +20,8 @@ absl::StatusOr<ImageSize> ReadImageSize(absl::string_view file) {
     return absl::ResourceExhaustedError(absl::StrCat("PNG of ", size.width, " x ", size.height,
                                                      " pixels, the limit is ", most, " in all"));
   }
-  // Looks at the bytes before it makes a decoder, because most of these files may be text.
+  // Checks the first bytes before making a decoder, because most of the values that are passed here
+  // may be text.
   if (!absl::StartsWith(file, "\xff\xd8\xff")) {
     return absl::DataLossError("the file is neither a JPEG nor a PNG");
   }

@@ -16,7 +16,7 @@ static_assert(JpegDecoder::kRowPaddingBytes >= BilinearResizer::kRowPaddingBytes
 
 namespace {
 
-// Copies the pixels of a row in reverse order. `to` has room for one pixel more.
+// Copies the pixels of a row in reverse order. `to` must have room for one more pixel.
 void MirrorRow(const uint8_t* from, int width, int channels, uint8_t* to) {
   if (channels == 1) {
     std::reverse_copy(from, from + width, to);

@@ -1,9 +1,9 @@
 // Makes one example's finished tensor from a JPEG or raw pixels, in one pass: decodes the crop,
-// resizes it bilinearly, mirrors, normalises, casts and writes it into the batch. On the way it
-// stores only a few rows of pixels, and coefficients up to a bound (jpeg_options.h).
+// resizes it bilinearly, mirrors, normalises and casts it, and writes it into the batch. The pass
+// stores only a few rows of pixels at a time, and coefficients up to a bound (jpeg_options.h).
 //
-// Single-thread: one per worker. Its state is only scratch memory. The output depends on the
-// arguments alone.
+// Single-thread: each worker has its own. An ImageTransformer's state is only scratch memory. The
+// output depends on the arguments alone.
 #ifndef SYSTOLE_CORE_IMAGE_IMAGE_TRANSFORMER_H_
 #define SYSTOLE_CORE_IMAGE_IMAGE_TRANSFORMER_H_
 
@@ -57,8 +57,8 @@ class ImageTransformer {
   // damage there is not noticed here. Errors: JpegDecoder::Decode.
   absl::Status Transform(const CropRect& crop, bool flip, absl::Span<uint8_t> out);
 
-  // The second half in two steps. Between them, two images can be decoded together in less time:
-  // see core/image/paired_decoding.h.
+  // The second half in two steps. Between the two steps, two images can be decoded together in less
+  // time: see core/image/paired_decoding.h.
   absl::Status Start(const CropRect& crop, bool flip);
   absl::Status Finish(absl::Span<uint8_t> out);
   // Call it instead of Finish() to get the crop as it was decoded. Writes the crop's pixels,
@@ -72,7 +72,7 @@ class ImageTransformer {
   void Drop() { decoder_.EndImage(); }
 
   // Like Transform(), but from `pixels`, [height, width, channels] uint8.
-  //   InvalidArgument  pixels.size() or the crop does not fit the size.
+  //   InvalidArgument  pixels.size() or the crop does not fit height and width.
   absl::Status TransformPixels(absl::Span<const uint8_t> pixels, int height, int width,
                                const CropRect& crop, bool flip, absl::Span<uint8_t> out);
 

@@ -29,8 +29,9 @@ class PairedDecoding {
   // example.
   bool waits(int lane) const { return lanes_[static_cast<size_t>(lane)].waits; }
 
-  // Decodes images of both lanes together until all images of one lane are ahead, and returns that
-  // lane. If only one lane waits, returns that lane and decodes nothing. REQUIRES: a lane waits.
+  // Decodes images of both lanes together until no image of one lane can be decoded further ahead,
+  // and returns that lane. If only one lane waits, returns that lane and decodes nothing. REQUIRES:
+  // a lane waits.
   int Advance();
 
   // Empties the lane. Call it when the lane's example is finished or given up.
@@ -39,7 +40,7 @@ class PairedDecoding {
  private:
   struct Lane {
     bool waits = false;
-    std::vector<ImageTransformer*> images;  // The images that are not ahead.
+    std::vector<ImageTransformer*> images;  // Images that can be decoded further ahead.
   };
 
   std::array<Lane, kLanes> lanes_;

@@ -90,7 +90,7 @@ bool SumColumns(const int16_t* block, const EighthScale::Dequantization& dequant
   return AreWithinLimits(block, dequantization);
 }
 
-// The transform's second pass: makes two samples from each MCU and writes each one once or twice
+// The transform's second pass: makes two samples from each MCU and writes each sample once or twice
 // (`pixels` times). Reads and writes whole vectors of MCUs. Returns false if a sample has more than
 // 10 bits. For such samples libjpeg's C code wraps around, but its vector code clamps.
 bool MakeHalvedRow(const EighthScale::ColumnSums* mcus, size_t num_mcus, int pixels, uint8_t* out) {
@@ -224,7 +224,7 @@ void EighthScale::Start(const Format& format, int first_mcu, int num_mcus) {
     }
     SYSTOLE_CHECK(blocks == plane.width * plane.height);
     // The decoder must have stored the blocks of a halved plane whole. IsOnePixel (jpeg_entropy.cc)
-    // has the same rule, negated.
+    // decides which blocks are stored whole. Its condition is the opposite of this one.
     plane.halved = !luma && format.mcu_width % 2 == 0 && format.mcu_height % 2 == 0;
     plane.stride = num_mcus_ * static_cast<size_t>(plane.width);
     plane.row.resize((num_mcus_ + kMaxLanes) * static_cast<size_t>(format.mcu_width));
@@ -266,7 +266,7 @@ bool EighthScale::MakeRow(Plane& plane, int row) {
   const bool ok = HWY_DYNAMIC_DISPATCH(MakePlainRow)(
       plane.means.data() + y * plane.stride, plane.stride, plane.dequantization, plane.row.data());
   const auto repeats = static_cast<size_t>(format_.mcu_width / plane.width);
-  // From the end, so that no sample is overwritten before it is repeated.
+  // Goes from the end to the start, so that no sample is overwritten before it is repeated.
   for (size_t i = repeats > 1 ? plane.stride : 0; i-- > 0;) {
     std::fill_n(plane.row.data() + i * repeats, repeats, uint8_t{plane.row[i]});
   }

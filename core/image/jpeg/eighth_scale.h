@@ -26,12 +26,12 @@ class EighthScale {
   // An image of Y alone, or of Y, Cb and Cr with one block of each colour in an MCU.
   struct Format {
     int num_planes = 1;  // 1 or 3: the planes that become pixels.
-    int channels = 1;    // 1, or 3: RGB. The three are equal if the image is grey.
-    int num_blocks = 1;  // In an MCU.
+    int channels = 1;    // 1, or 3 for RGB. If the image is grey, all 3 are equal.
+    int num_blocks = 1;  // Blocks in an MCU.
     // The plane of each block. A block whose plane is num_planes or more is not used. A plane's
     // blocks are ordered row by row, as in T.81, A.2.3.
     std::array<int, HuffmanScan::kMaxBlocks> planes = {};
-    // Blocks of luma in an MCU. Each becomes one pixel.
+    // The number of blocks of luma in an MCU, across and down. Each block becomes one pixel.
     int mcu_width = 1;
     int mcu_height = 1;
     // The quantization of each plane, in natural order.

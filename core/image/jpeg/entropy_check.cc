@@ -23,8 +23,8 @@ namespace {
 // last MCUs are not full.
 constexpr int kWidth = 109;
 constexpr int kHeight = 51;
-// A crop whose edges lie inside MCUs. On each of its four sides there are MCUs that it does not
-// touch.
+// A crop whose edges lie inside MCUs. On each of its four sides there are MCUs that the crop does
+// not touch.
 constexpr CropRect kPart = {19, 37, 14, 31};
 
 struct BuiltIn {

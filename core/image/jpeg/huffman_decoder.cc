@@ -190,7 +190,7 @@ void HuffmanDecoder::GoFurtherAhead() {
   std::memmove(s.values.data(), s.values.data() + s.values_begin, waiting * sizeof(int16_t));
   s.values_begin = 0;
   s.values_end = waiting;
-  // Take() may have set another end.
+  // Take() may have set another end_row.
   s.end_row = std::min(s.scan.end_row, s.scan.rows);
   s.active = s.decoded.row < s.end_row && waiting + s.mcu_values() <= s.max_values;
 }

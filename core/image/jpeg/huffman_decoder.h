@@ -51,10 +51,11 @@ class HuffmanDecoder {
   // REQUIRES: is_ahead().
   void GoFurtherAhead();
 
-  // Takes the next MCU in the scan's order. Sets `*blocks` to its num_blocks blocks, valid until
-  // the next call, or to null if the MCU is not wanted. Blocks that are not wanted are zeros.
-  // Blocks marked dc_only may have any values after the first coefficient. Returns false if the
-  // decoder gave up. Then all blocks of this scan must be discarded.
+  // Takes the next MCU in the scan's order. If the MCU is wanted, sets `*blocks` to its num_blocks
+  // blocks, which are valid until the next call. Otherwise sets `*blocks` to null. Blocks of a
+  // component that is not wanted are zeros. Blocks marked dc_only may have any values after the
+  // first coefficient. Returns false if the decoder gave up. Then all blocks of this scan must be
+  // discarded.
   bool Take(const Block** blocks);
 
   // Call it after the last MCU. Returns the position in `scan.bytes` of the marker that ends the

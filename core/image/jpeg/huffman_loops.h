@@ -61,7 +61,8 @@ struct Cursor {
 };
 
 struct ScanState {
-  // Goes on to the next MCU. Returns false, and clears `active`, if that MCU must not begin.
+  // Goes on to the next MCU. Returns false, and clears `active`, if the decoding of that MCU must
+  // not begin.
   bool NextMcu();
   void StartInterval();
   bool Restart();
@@ -97,7 +98,7 @@ struct ScanState {
   size_t num_zeroed = 0;
   std::array<std::unique_ptr<DcTable>, HuffmanScan::kMaxTables> dc_tables;
   std::array<std::unique_ptr<AcTable>, HuffmanScan::kMaxTables> ac_tables;
-  size_t next_byte = 0;    // The first of scan.bytes that is not in the buffer.
+  size_t next_byte = 0;    // The index of the first of scan.bytes that is not in the buffer.
   bool at_marker = false;  // There is a marker at next_byte.
   bool at_end = false;     // The bytes end at next_byte, or are not understood there.
   // Entropy-coded bytes without stuffing, followed by zeros.

@@ -80,8 +80,8 @@ AcTable::AcTable(const HuffmanCodes& codes) : long_codes(codes) {
   std::array<AcEntry, kLookupSize> one;
   one.fill(kLongEntry);
   ForCodes(codes, one, OneSymbol);
-  // The symbol after the first `used` bits of index i. It is kLongEntry if the index does not have
-  // the symbol's whole code.
+  // The entry for the symbol after the first `used` bits of index i. kLongEntry if the index does
+  // not have the symbol's whole code.
   const auto following = [&one](int i, int used) {
     if (used >= kLookupBits) return kLongEntry;
     const AcEntry& next = one[(i << used) & (kLookupSize - 1)];

@@ -25,8 +25,8 @@ constexpr int kMaxEntryBits = 15;
 constexpr int kEntriesPerRefill = 3;
 // Values of `run` that are larger than any run in a block. The last coefficient so far is number k,
 // at most 62. If k + run is below 63, the block continues. If k + run is 63 or more, the bit
-// kBeyond of the sum decides. If it is clear, the block ends. If it is set, the entry has a symbol
-// beyond the block's end, or has no symbol.
+// kBeyond of the sum decides. If this bit is clear, the block ends. If it is set, the entry has a
+// symbol beyond the block's end, or has no symbol.
 constexpr int kBeyond = 64;
 constexpr int kLong = kBeyond + 1;            // Too long for the lookup.
 constexpr int kEndOfBlock = 2 * kBeyond + 1;  // Added to the run before it.
@@ -99,28 +99,30 @@ static_assert(kEntriesPerRefill * kMaxEntryBits + kLookupBits <= 56);
 // The beginning of the next kLookupBits bits. It is one of:
 //   one symbol and its value,
 //   two symbols and their values,
-//   either of these and the end of the block, or
+//   one or two symbols with their values, and the end of the block, or
 //   the end of the block alone, which stores a zero over a zero.
 struct AcEntry {
   uint8_t bits = 0;         // Bits of all symbols and values together.
   uint8_t first_run = 0;    // The first symbol's run, or kLong.
   uint8_t run = 0;          // The sum of all runs, plus kEndOfBlock if the block ends; or kLong.
   uint8_t first_shift = 0;  // 64 minus the bits of the first symbol and its value.
-  uint16_t first = 0;       // The first value is those bits plus `first`, modulo 65536.
+  uint16_t first = 0;       // See first_value().
   uint8_t second = 0;       // The value of the last symbol, if there are two.
   uint8_t code_bits = 0;    // Bits of the first symbol's code.
 
   int first_bits() const { return 64 - first_shift; }
   int16_t second_value() const { return static_cast<int8_t>(second); }
-  // The first symbol's value. `window` holds the bits that the entry was found with.
+  // The first symbol's value: the bits of its code and value, read as a number, plus `first`,
+  // modulo 65536. `window` begins with the bits that the entry was found with.
   int16_t first_value(uint64_t window) const {
     return static_cast<int16_t>((window >> (first_shift & 63)) + first);
   }
 };
 static_assert(sizeof(AcEntry) == sizeof(uint64_t));
 
-// All symbols whose codes lie within the bits of the index. `bits` is how many bits they take with
-// their values. `run` is the sum of their runs, plus kEndOfBlock if the block ends; or kLong.
+// All symbols whose codes lie within the bits of the index. `bits` is how many bits the codes and
+// their values take. `run` is the sum of the symbols' runs, plus kEndOfBlock if the block ends; or
+// kLong.
 struct SkipEntry {
   uint8_t bits = 0;
   uint8_t run = 0;
@@ -128,7 +130,7 @@ struct SkipEntry {
 
 struct DcEntry {
   uint8_t bits = 0;    // Bits of code and value; 0 if the code is not in the lookup.
-  uint16_t value = 0;  // The DC value is those bits plus `value`, modulo 65536.
+  uint16_t value = 0;  // The DC value is the first `bits` bits plus `value`, modulo 65536.
 };
 
 // Codes by length, for codes that are not in a lookup.

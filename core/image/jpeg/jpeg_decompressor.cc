@@ -14,9 +14,10 @@ namespace {
 // columns beside it, and libjpeg treats the first and last column it decodes as the image's edge.
 constexpr int kMarginColumns = 2;
 
-// Whether libjpeg will smooth block borders. It does so if a progressive image lacks low bits: the
-// image is damaged, or was written without them. Smoothing reads blocks up to two places away. The
-// decode of a part does not have these blocks, so the pixels would depend on the part.
+// Whether libjpeg will smooth block borders. libjpeg does so if a progressive image lacks low bits,
+// because the image is damaged or was written without these bits. Smoothing reads blocks up to two
+// places away. The decode of a part does not have these blocks, so the pixels would depend on the
+// part.
 bool WillSmooth(const jpeg_decompress_struct& cinfo) {
   if (cinfo.coef_bits == nullptr) return false;  // Not progressive.
   for (int component = 0; component < cinfo.num_components; ++component) {

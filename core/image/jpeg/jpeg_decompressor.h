@@ -26,8 +26,8 @@
 
 namespace systole {
 
-// How many rows a call asks of libjpeg. They are enough to spread the cost of setjmp, and few
-// enough to stay in the cache.
+// How many rows each call asks of libjpeg: so many that the cost of setjmp does not matter, and so
+// few that they stay in the cache.
 inline constexpr int kRowsPerCall = 8;
 static_assert(kRowsPerCall >= JpegEighth::kMaxRows);
 
@@ -44,7 +44,7 @@ struct JpegDecompressor {
   JpegEighth eighth;
   bool own_entropy = false;  // Whether our entropy decoder may decode this image.
 
-  CropRect crop;  // At `scale`.
+  CropRect crop;  // The crop in the image at `scale`.
   JpegScale scale = JpegScale::kFull;
   int jump_rows = 0;          // Rows to skip before the first row is decoded.
   int skip_rows = 0;          // Rows to decode and drop before the first row of the crop.
@@ -57,7 +57,7 @@ struct JpegDecompressor {
   int next_ready = 0;
   int rows_left = 0;  // Rows that were neither returned nor kept yet, including skip_rows.
 
-  // Rows that KeepRows() made, and the error that ended them.
+  // Rows that KeepRows() made, and the error that stopped KeepRows().
   std::vector<uint8_t> kept;  // [kept_rows, kept_stride].
   size_t kept_stride = 0;
   int kept_rows = 0;

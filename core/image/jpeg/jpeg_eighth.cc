@@ -22,7 +22,7 @@ std::optional<EighthScale::Format> FormatOf(const jpeg_decompress_struct& cinfo)
   format.channels = cinfo.output_components;
   format.num_planes = grey || format.channels == 1 ? 1 : 3;
   format.num_blocks = cinfo.blocks_in_MCU;
-  // A lone component's MCU is one block, whatever its sampling.
+  // If an image has only one component, an MCU is one block, whatever the sampling.
   format.mcu_width = grey ? 1 : cinfo.max_h_samp_factor;
   format.mcu_height = grey ? 1 : cinfo.max_v_samp_factor;
   if (!IsKnownSide(format.mcu_width) || !IsKnownSide(format.mcu_height)) return std::nullopt;

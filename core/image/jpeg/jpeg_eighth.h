@@ -46,7 +46,7 @@ class JpegEighth {
   int mcu_height_ = 1;    // In rows of the smaller image.
   int num_columns_ = 0;   // MCUs in a row.
   int next_row_ = 0;      // The next row of the smaller image to be made.
-  int mcus_end_row_ = 0;  // The row of the smaller image where the MCUs decoded last end.
+  int mcus_end_row_ = 0;  // The row of the smaller image where the last decoded MCUs end.
 };
 
 }  // namespace systole

@@ -15,10 +15,10 @@
 namespace systole {
 namespace {
 
-// Whether libjpeg makes one pixel of each of the component's blocks. For this it needs only the
-// first coefficient. At an eighth of the size this holds for all components except colour that is
-// subsampled both ways. From a block of such colour, libjpeg makes more than one pixel, instead of
-// interpolating.
+// Whether libjpeg makes one pixel of each of the component's blocks. For such a pixel libjpeg needs
+// only the block's first coefficient. At an eighth of the size this holds for all components except
+// colour that is subsampled both ways. From a block of such colour, libjpeg makes more than one
+// pixel, instead of interpolating.
 bool IsOnePixel(const jpeg_decompress_struct& cinfo, const jpeg_component_info& info,
                 int block_side) {
   return block_side == 1 && (cinfo.max_h_samp_factor % (2 * info.h_samp_factor) != 0 ||
@@ -108,7 +108,7 @@ void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column
                                  int end_row, int block_side) {
   if (!Knows(cinfo)) return;
   HuffmanScan scan = ScanOf(*cinfo, block_side);
-  // A lone component's MCU is one block, whatever its sampling.
+  // If an image has only one component, an MCU is one block, whatever the sampling.
   const JDIMENSION mcu_width = static_cast<JDIMENSION>(
       block_side * (cinfo->num_components == 1 ? 1 : cinfo->max_h_samp_factor));
   first_column_ = first_column / mcu_width;
@@ -117,7 +117,8 @@ void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column
   scan.end_column = static_cast<int>(end_column_);
   // Interpolated colour of a row depends on the rows of colour above and below it. A row of colour
   // covers at most max_v_samp_factor rows of pixels. libjpeg transforms whole rows of MCUs. If the
-  // image has only one component, such a row consists of v_samp_factor rows of the scan.
+  // image has only one component, libjpeg's row of MCUs consists of v_samp_factor rows of the
+  // scan's MCUs.
   block_side_ = block_side;
   rows_in_mcu_ = cinfo->max_v_samp_factor * block_side;
   mcu_rows_ = cinfo->comps_in_scan == 1 ? cinfo->cur_comp_info[0]->v_samp_factor : 1;

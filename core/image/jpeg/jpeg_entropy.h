@@ -57,9 +57,9 @@ class JpegEntropyDecoder {
 
   // Call it after jpeg_start_decompress and jpeg_crop_scanline. From then on libjpeg calls this
   // object. The caller will ask libjpeg for the rows [first_row, end_row). `first_column` is the
-  // column that jpeg_crop_scanline begins with, 0 without that call. `block_side` is the side of a
-  // block in pixels: DCTSIZE, or fewer at a smaller scale. `cinfo->err` must be the manager of a
-  // JpegErrors. Does nothing unless Knows(cinfo).
+  // column that jpeg_crop_scanline begins with, or 0 if jpeg_crop_scanline was not called.
+  // `block_side` is the side of a block in pixels: DCTSIZE, or fewer at a smaller scale.
+  // `cinfo->err` must be the manager of a JpegErrors. Does nothing unless Knows(cinfo).
   void Replace(j_decompress_ptr cinfo, JDIMENSION first_column, int first_row, int end_row,
                int block_side);
 

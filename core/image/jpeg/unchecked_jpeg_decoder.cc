@@ -35,7 +35,7 @@ const char* ForeignFormat(absl::string_view bytes) {
   return "none of PNG, GIF, BMP and WebP";
 }
 
-// TensorFlow's integer formulas. With an Adobe marker the four inks are stored inverted.
+// Uses TensorFlow's integer formulas. With an Adobe marker the four inks are stored inverted.
 void CmykToRgb(const uint8_t* cmyk, int width, bool inverted, uint8_t* rgb) {
   for (int i = 0; i < width; ++i, cmyk += 4, rgb += 3) {
     const int k = inverted ? cmyk[3] : 255 - cmyk[3];
@@ -61,7 +61,8 @@ int64_t CoefficientBytes(const jpeg_decompress_struct& cinfo) {
   return blocks * int64_t{sizeof(JBLOCK)};
 }
 
-// libjpeg's own luma (ITU-R BT.601 in 16-bit fixed point), for images it cannot turn grey itself.
+// libjpeg's own luma (ITU-R BT.601 in 16-bit fixed point), for images that libjpeg cannot turn grey
+// itself.
 void RgbToGrey(const uint8_t* rgb, int width, uint8_t* grey) {
   for (int i = 0; i < width; ++i, rgb += 3) {
     grey[i] = static_cast<uint8_t>((19595 * rgb[0] + 38470 * rgb[1] + 7471 * rgb[2] + 32768) >> 16);
@@ -159,7 +160,8 @@ absl::Status UncheckedJpegDecoder::StartCrop(const CropRect& crop, JpegScale sca
   s->phase = JpegDecompressor::Phase::kWaiting;
   // An image of several scans is decoded whole to coefficients, which cannot be done together with
   // another image. If many images have begun, only the image whose rows are taken should hold
-  // coefficients. So the decoding of such an image begins with its first row.
+  // coefficients. So the decoding of an image with several scans begins when its first row is
+  // taken.
   return jpeg_has_multiple_scans(&s->cinfo) ? absl::OkStatus() : BeginRows();
 }
 

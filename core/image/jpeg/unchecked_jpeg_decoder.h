@@ -52,7 +52,7 @@ class UncheckedJpegDecoder {
 
   // Parses everything before the first scan. `jpeg` must stay as it is until the image is decoded
   // or another header is read.
-  //   DataLoss           not a JPEG, or a broken header. The message says if it is a PNG, GIF, ..
+  //   DataLoss           not a JPEG, or a broken header. If it is a PNG, GIF, .., the message says so.
   //   ResourceExhausted  more pixels than max_pixels.
   //   Unavailable        no memory; the image itself may be good.
   absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);
@@ -70,16 +70,18 @@ class UncheckedJpegDecoder {
                       JpegScale scale = JpegScale::kFull);
 
   // Decode() a few rows at a time: call StartCrop, then NextRows until crop.height rows have come.
-  // Each call returns 1 to `max_rows` rows, each [width, channels] uint8, valid until the next
-  // call. Stopping early is fine. Errors: those of Decode(). REQUIRES: max_rows > 0.
+  // Each call of NextRows returns 1 to `max_rows` rows, each [width, channels] uint8, valid until
+  // the next call. The caller may stop before the last row. Errors: those of Decode(). REQUIRES:
+  // max_rows > 0.
   absl::Status StartCrop(const CropRect& crop, JpegScale scale = JpegScale::kFull);
   absl::StatusOr<DecodedRows> NextRows(int max_rows);
   absl::StatusOr<const uint8_t*> NextRow();
 
   // Optional, between StartCrop and NextRows: entropy-decodes two crops together until is_ahead()
   // is true for one of them. This takes less time than decoding one after the other, and gives the
-  // same pixels. At a smaller scale it also makes rows, at most kMaxKeptBytes bytes of them. Then
-  // the memory of the rows' coefficients can be used again. REQUIRES: is_ahead() is false for both.
+  // same pixels. At a smaller scale DecodeAhead also makes rows from the coefficients, at most
+  // kMaxKeptBytes bytes of rows. Then the memory of these coefficients can be used again. REQUIRES:
+  // is_ahead() is false for both.
   static void DecodeAhead(UncheckedJpegDecoder& a, UncheckedJpegDecoder& b);
   // Whether DecodeAhead() has nothing left to do for this image.
   bool is_ahead() const;

@@ -14,7 +14,7 @@ namespace {
 // Many writers make chunks of 8 KiB. ISA-L copies the last 32 KiB of its output after each piece of
 // input, so small chunks are joined up to this size.
 constexpr size_t kJoinedBytes = 128 << 10;
-// The format's own limit.
+// The most bytes that the format allows in a chunk.
 constexpr size_t kMaxIdatBytes = (size_t{1} << 31) - 1;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Inflates the filtered rows of a PNG file. The file's IDAT chunks hold them as one zlib stream.
-// Any fault, such as a wrong checksum of a chunk, ends the inflation.
+// Inflates the filtered rows of a PNG file. The file's IDAT chunks hold the rows as one zlib
+// stream. Any fault, such as a wrong checksum of a chunk, ends the inflation.
 //
 // Single-thread.
 #ifndef SYSTOLE_CORE_IMAGE_PNG_IDAT_INFLATER_H_
@@ -22,8 +22,8 @@ class IdatInflater {
   explicit IdatInflater(absl::string_view png);
   ~IdatInflater();
 
-  // Writes the next `bytes` bytes to `to`. False, now and later, if there is a fault or too few
-  // bytes are left. REQUIRES: bytes is 1 or more.
+  // Writes the next `bytes` bytes to `to`. Returns false if there is a fault or too few bytes are
+  // left, and from then on always returns false. REQUIRES: bytes is 1 or more.
   bool Read(uint8_t* to, size_t bytes);
 
   // Whether Read() has returned the whole stream and its checksum is right. Call it last.

@@ -33,10 +33,10 @@ struct PngLayout {
   std::array<std::array<uint8_t, 4>, 256> palette = {};
 };
 
-// Decodes the whole file to `out`, [height, width, channels] uint8. With 3 channels, grey is
-// replicated. False if the file is not plain, or if InterruptRequested(). In both cases, `out` may
-// have been written to. REQUIRES: the file's chunks before its first IDAT are good and agree with
-// `layout`. `channels` is 3, or it is 1 and the file is grey.
+// Decodes the whole file to `out`, [height, width, channels] uint8. With 3 channels, each grey
+// value is written three times. False if the file is not plain, or if InterruptRequested(). In both
+// cases, `out` may have been written to. REQUIRES: the file's chunks before its first IDAT are good
+// and agree with `layout`. `channels` is 3, or it is 1 and the file is grey.
 bool DecodePlainPng(absl::string_view png, const PngLayout& layout, int channels, uint8_t* out);
 
 }  // namespace systole

@@ -62,7 +62,7 @@ bool IsKnownSrgbProfile(absl::string_view profile) {
 }
 
 // The chunk sBIT says how many bits of each channel are significant. Returns the largest of these
-// numbers. 0 if one of them is impossible.
+// numbers, or 0 if one of them is impossible.
 int SignificantBits(absl::string_view chunk, int colour_type, int bit_depth) {
   constexpr int kPalette = 3, kColourAndOpacity = 6;
   if (chunk.size() != (colour_type == kColourAndOpacity ? 4 : 3)) return 0;
@@ -103,8 +103,8 @@ std::vector<uint16_t> TableOf16(int32_t exponent, int shift) {
   return table;
 }
 
-// Makes a table with the index of TableOf16(). It maps each value of 16 bits to the nearest of the
-// 256 values i * 257. `exponent` is close to 1.
+// Makes a table with the index of TableOf16(). The table maps each value of 16 bits to the nearest
+// of the 256 values i * 257. `exponent` is close to 1.
 std::vector<uint16_t> TableOf16To8(int32_t exponent, int shift) {
   std::vector<uint16_t> table(size_t{1} << (16 - shift), 65535);
   const auto most = static_cast<uint32_t>(table.size() - 1);
