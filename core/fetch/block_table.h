@@ -99,7 +99,8 @@ class BlockTable {
   // Whether NextRead() has a read.
   bool CanBegin() const;
   std::optional<Job> NextRead(absl::Duration now);
-  // The read has brought `block`, or its error. A block that no want needs is freed.
+  // The read has brought `block`, which holds the bytes or an error. A block that no want needs is
+  // freed.
   std::vector<Finished> Arrive(int64_t read, std::shared_ptr<const Block> block, BlockOrigin origin,
                                absl::Duration now);
   // The read has ended. If no want needs its block, the block's memory is free now. REQUIRES:

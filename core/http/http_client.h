@@ -32,9 +32,9 @@ class HttpClient {
   // Ends all calls of Fetch() and SleepFor() with Cancelled, waits until they have returned, and
   // closes all connections.
   ~HttpClient();
-  // Ends the thread. All calls end with Cancelled, and so do later ones. Does nothing in a child of
-  // fork(). Call End() for a client that is never destroyed. At exit OpenSSL cleans up, and before
-  // that the thread must have left all TLS connections. So call Create(), which lets OpenSSL
+  // Ends the thread. All calls end with Cancelled, and so do later calls. Does nothing in a child
+  // of fork(). Call End() for a client that is never destroyed. At exit OpenSSL cleans up, and
+  // before that the thread must have left all TLS connections. So call Create(), which lets OpenSSL
   // register its exit handler, and then register an exit handler that calls End(). Exit handlers
   // run in reverse order.
   void End();

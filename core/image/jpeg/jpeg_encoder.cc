@@ -73,7 +73,7 @@ void EncoderState::EncodeStep(EncoderState* s) {
   jpeg_start_compress(cinfo, TRUE);
   const size_t row_bytes = static_cast<size_t>(width) * s->channels;
   while (cinfo->next_scanline < height) {
-    // libjpeg's interface is not const-correct; it only reads.
+    // libjpeg only reads the pixels, but its interface takes no pointer to const.
     JSAMPROW row = const_cast<JSAMPROW>(s->pixels + cinfo->next_scanline * row_bytes);
     jpeg_write_scanlines(cinfo, &row, 1);
   }

@@ -52,7 +52,8 @@ class UncheckedJpegDecoder {
 
   // Parses everything before the first scan. `jpeg` must stay as it is until the image is decoded
   // or another header is read.
-  //   DataLoss           not a JPEG, or a broken header. If it is a PNG, GIF, .., the message says so.
+  //   DataLoss           not a JPEG, or a broken header. If the file is a PNG, GIF, .., the message
+  //                      says so.
   //   ResourceExhausted  more pixels than max_pixels.
   //   Unavailable        no memory; the image itself may be good.
   absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);

@@ -21,7 +21,7 @@ enum Filter : uint8_t { kNone, kSub, kUp, kAverage, kPaeth };
 //   low         if high <= threshold := 3 * above_left - low - high,
 //   high        if threshold <= low,
 //   above_left  otherwise.
-// This needs no absolute values. The filtered byte can be added to all three values before the
+// This form needs no absolute values. The filtered byte can be added to all three values before the
 // predictor is known.
 inline int Paeth(int left, int above, int above_left) {
   const int low = std::min(left, above), high = std::max(left, above);
