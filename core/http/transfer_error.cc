@@ -48,11 +48,11 @@ std::string WhyNotTrusted(long verdict) {
       return "it has expired";
     case 18:  // X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT
     case 19:  // X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN
-      return "it is signed by itself, or by an authority that is not known here";
+      return "it is self-signed, or this machine does not trust the authority that signed it";
     case 2:   // X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT
     case 20:  // X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY
     case 21:  // X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE
-      return "its authority is not known here";
+      return "this machine does not trust the authority that signed it";
     default:
       return absl::StrCat("OpenSSL's error ", verdict, " of verification");
   }

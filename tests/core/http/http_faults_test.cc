@@ -141,7 +141,7 @@ TEST(HttpFaultsTest, AnUnknownAuthorityIsFailedPreconditionWithReasonAndRemedy) 
   const StubHttpServer server([](const StubRequest&) { return Reply(200, ""); }, &certificate);
   EXPECT_THAT(Fetch(Get(server.Url("/"))),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("signed by itself"), HasSubstr("SSL_CERT_FILE"))));
+                       AllOf(HasSubstr("self-signed"), HasSubstr("SSL_CERT_FILE"))));
   EXPECT_TRUE(server.requests().empty());
 }
 
