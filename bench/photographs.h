@@ -1,6 +1,6 @@
-// Makes files that resemble photographs. They show only the texture of client/texture, so a JPEG
-// decoder finds about as many coefficients in them as in real photographs. README.md says how they
-// were compared with real ones.
+// Makes files that resemble photographs. They show only the texture of client/texture. In this
+// texture a JPEG decoder finds about as many coefficients as in real photographs. README.md says
+// how they were compared with real ones.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_BENCH_PHOTOGRAPHS_H_

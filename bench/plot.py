@@ -4,9 +4,10 @@ import html
 import math
 
 _WIDTH, _HEIGHT = 720, 420
-_LEFT, _RIGHT, _TOP, _BOTTOM = 76, 24, 48, 60  # Around the plot; legend below the title.
+_LEFT, _RIGHT, _TOP, _BOTTOM = 76, 24, 48, 60  # Margins. The legend is below the title.
 _LEGEND_LINE = 20
-# The colours of Okabe and Ito, and dashes: lines differ in print and for the colour-blind, too.
+# Each line has its own colour and dashes. The colours are those of Okabe and Ito, which the
+# colour-blind can tell apart. The dashes differ in print without colours, too.
 _COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"]
 _DASHES = ["none", "7 3", "2 3", "9 3 2 3"]
 _STYLE = """
@@ -24,7 +25,8 @@ _STYLE = """
 
 
 def nice_ticks(top):
-    """Four to seven ticks from 0 to at least `top`, 1, 2 or 5 times a power of ten apart."""
+    """Four to seven ticks from 0 to at least `top`. Their distance is 1, 2 or 5 times a power of
+    ten."""
     if top <= 0:
         top = 1
     step = 10 ** math.floor(math.log10(top))
@@ -65,8 +67,8 @@ def _x_ticks(xs):
 
 
 def svg(points):
-    """Draws the points of one curve, at least one. The labels are those of the first point. The x
-    axis is logarithmic if the largest x is at least eight times the smallest."""
+    """Draws one curve, which must have at least one point. The labels are those of the first point.
+    The x axis is logarithmic if the largest x is at least eight times the smallest."""
     first = points[0]
     series = {}
     for point in points:
@@ -118,8 +120,8 @@ _BAR, _GAP, _NAMES, _VALUES = 26, 12, 210, 70  # Heights: a bar, a gap. Widths: 
 
 
 def bars(title, values):
-    """Draws a bar for each (name, value) pair, at least one, from the top. The first bar is ours
-    and has a colour of its own."""
+    """Draws a bar for each (name, value) pair, from the top down. There must be at least one pair.
+    The first bar is Systole's and has a colour of its own."""
     top = 56
     height = top + len(values) * (_BAR + _GAP) + 12
     length = _Axis(0, max(value for _, value in values), 0, _WIDTH - _NAMES - _VALUES)

@@ -130,8 +130,8 @@ Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready, in
       ready.spec,
       {.servers = {address}, .security = security, .prefetch_bytes = 3 * ready.bytes()});
   SYSTOLE_CHECK(client.ok());
-  // Only the steady state is measured. After these steps the connection is there and every buffer
-  // was used.
+  // Only the steady state is measured. After these steps the connection is open and every buffer
+  // has been used.
   for (int64_t i = 0; i <= (*client)->window_steps(); ++i) SYSTOLE_CHECK((*client)->Next().ok());
   return Measure(static_cast<double>(ready.bytes() * steps), [&] {
     for (int64_t i = 0; i < steps; ++i) {

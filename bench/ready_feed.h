@@ -19,7 +19,7 @@
 namespace systole::bench {
 
 // Steps of `global_batch` images 224x224x3 in bf16 for `num_cores` cores, ready in memory. There
-// are two different steps, so that no side finds everything in the cache.
+// are two different steps, so that neither server nor client finds everything in the cache.
 struct ReadySteps {
   ReadySteps(int64_t global_batch, int num_cores);
 
@@ -66,7 +66,7 @@ struct RunningServer {
 };
 
 // Measures how fast a FeedClient takes `steps` steps from the server of `ready` at `address`. The
-// amount is in bytes.
+// sample's amount is in bytes.
 Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready, int64_t steps,
                          const ServerSecurity& security = {});
 

@@ -41,8 +41,8 @@ class ReadySlots {
 };
 
 // Sends, out of the slots, the steps that a request asks for, with the real server's session and
-// window. It sends a slice when the previous slice is written and the slots lent to the client
-// leave room for a slice in kWindowBytes.
+// window. It sends a slice as soon as the previous slice is written, if the slots lent to the
+// client and the new slice have at most kWindowBytes together.
 class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   SlotWriter(const ReadySlots& slots, const v1::StreamStepsRequest& request,
@@ -83,7 +83,8 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   }
   // Lends and sends the next slice if that is possible now, or ends the stream after the last step.
   // Returns a second reference to the slot that was lent. If the client has given the slot back
-  // already, it is the last reference, and the caller drops it. Null if no slot was lent.
+  // already, this second reference is the last one, and the caller drops it. Null if no slot was
+  // lent.
   std::shared_ptr<const void> Next() {
     if (step_ == end_) {
       flow_->writer = nullptr;
@@ -99,8 +100,8 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     });
     flow_->lent += slice_bytes;
     if (const v1::NotShared why = session_->Lend(slot, owner); why != v1::NO_REASON) {
-      // The client is gone, and its stream is about to end. Any other reason would spoil the
-      // figure.
+      // The client is gone, and its stream is about to end. For any other reason the real server
+      // sends the slice without shared memory, which is not what this benchmark measures.
       SYSTOLE_CHECK(why == v1::SESSION_OVER);
       step_ = end_;
       Next();

@@ -148,7 +148,8 @@ std::vector<std::string> RawShards(const TempFolder& folder, int64_t image_bytes
 }
 
 // Runs kEpochs epochs of raw tensors through the engine's one thread. The ceiling copies as many
-// bytes from memory into four slices of the same size in turn: the engine makes four slices ahead.
+// bytes from memory into four slices of the same size in turn, because the engine makes four slices
+// ahead.
 void BM_ExampleToRawTensor(benchmark::State& state) {
   KeepFreedMemory();  // As the server does.
   const int64_t image_bytes = state.range(0);

@@ -87,7 +87,8 @@ def verdict(row):
 
 
 def aligned(header, lines):
-    """A Markdown table whose columns are aligned as text, too. Numbers are aligned right."""
+    """A Markdown table. Its columns are also aligned in the Markdown text. Numbers are aligned
+    right."""
     def is_number(cell):
         return cell[:1].isdigit() or cell[:1] in "-" or cell == ""
     columns = list(zip(header, *lines))

@@ -41,7 +41,7 @@ using Side = std::function<Sample()>;
 
 // How many rounds to run: 5, 3 or 1.
 int NumRounds();
-// `full` scaled to the amount of work asked for, at least 1.
+// `full` scaled to the amount of work that SYSTOLE_BENCH sets, at least 1.
 int64_t ScaledWork(int64_t full);
 
 // Calls `work`. Returns how long it took and what CPU time this process used.

@@ -111,7 +111,7 @@ done
 
 if [[ $amount == smoke ]]; then
   # The ratios of a smoke run must not be read as results, so its table is not shown. The table is
-  # made all the same, to test the program that makes it.
+  # still made, to test the program that makes it.
   exec 3>/dev/null
 else
   exec 3>&1

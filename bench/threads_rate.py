@@ -4,10 +4,11 @@
     bench/threads_rate.py 'data/photos-*.tfrecord' deploy/specs/resnet50.textproto
     bench/threads_rate.py SHARDS SPEC [--threads N ..] [--seconds N] [--rounds N]
 
-Measures a feed of N threads, and after it N processes at once that have a feed of one thread each.
-The processes share nothing but the machine. So they show what its processors and its memory allow.
-Prints the medians of the rates in examples a second, and of the ratios of a feed to the processes
-measured after it. Needs the Python package.
+Each round measures one feed of N threads. It then measures N processes that run at the same time,
+each with a feed of one thread. The processes share nothing but the machine, so their total rate
+shows what its processors and its memory allow. Prints the median of the feed's rates in examples a
+second, and the median of the rounds' ratios (the feed's rate divided by the processes' total rate).
+Needs the Python package.
 """
 
 import argparse

@@ -56,7 +56,7 @@ std::string CipherOf(int port) {
 }
 
 // The ceiling: SSL_write() sends 1 MiB at a time, and SSL_read() receives straight into one of two
-// aligned steps.
+// aligned buffers, each as large as a step.
 bench::Sample MeasureOpenSsl(const TlsOptions& tls, const std::string& cipher,
                              const ReadySteps& ready, int64_t steps,
                              AlignedBuffer (&destination)[2]) {

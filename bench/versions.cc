@@ -1,5 +1,5 @@
 // Prints as JSON the things that decide speed and are not in the repository: the libraries'
-// versions and the SIMD target that this CPU gets. bench/run.sh puts it into the results.
+// versions and the SIMD target that this CPU gets. bench/run.sh puts this JSON into the results.
 #include <cstdio>
 
 #include "core/image/jpeg/jpeg_library.h"

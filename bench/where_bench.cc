@@ -25,7 +25,7 @@ namespace systole {
 namespace {
 
 constexpr int kShards = 64;
-constexpr int64_t kRecordsPerShard = 156'288;  // A multiple of 64; 10,002,432 in all.
+constexpr int64_t kRecordsPerShard = 156'288;  // A multiple of 64; 10,002,432 in all shards.
 
 // Shards of which only the columns exist: `label`, 0 to 999, and `width`, which a third of the
 // records lack.
@@ -86,7 +86,8 @@ const Condition& OneLabelLess() {
   return condition;
 }
 
-// A condition that 500 of 1,000 labels and a range of widths fulfil.
+// A record fulfils this condition if its label is one of 500 of the 1,000 labels, and its width is
+// in a range.
 const Condition& Joined() {
   static const Condition* const condition = [] {
     Condition labels = {.field = "where.all[0]", .feature = "label"};

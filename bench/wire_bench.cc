@@ -91,7 +91,8 @@ bench::Sample MeasureGenerated(const std::string& address, const ReadySteps& rea
   return sample;
 }
 
-// The ceiling: send() of 1 MiB at a time, and recv() straight into one of two aligned steps.
+// The ceiling: send() sends 1 MiB at a time, and recv() receives straight into one of two aligned
+// buffers, each as large as a step.
 bench::Sample MeasureSocket(const ReadySteps& ready, int64_t steps,
                             AlignedBuffer (&destination)[2]) {
   const auto [sender, receiver] = bench::TcpPair();

@@ -1,8 +1,8 @@
 """Arrow Flight: a server process sends ready bf16 batches, so that only the wire is measured.
 
-A batch counts when all its record batches are read. They stay in Arrow's memory. --into-memory
-copies them into one of two buffers of the caller, as a trainer that owns its buffers must. --unix
-uses a Unix socket instead of TCP."""
+A batch counts when all its record batches are read. By default its images stay in Arrow's memory.
+--into-memory copies them into one of two buffers of the caller; a trainer that owns its buffers
+must do this copy, too. --unix uses a Unix socket instead of TCP."""
 
 import itertools
 import tempfile

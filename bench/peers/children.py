@@ -1,6 +1,6 @@
 """Server processes of another data loader that is measured (a peer). Each process prints its port
-when it serves. It ends when its standard input ends, so it does not outlive the program that started
-it."""
+when it serves. It ends when its standard input ends. The program that started it holds the other
+end of this pipe, so the process does not outlive that program."""
 
 import atexit
 import subprocess

@@ -69,7 +69,7 @@ def _flip_and_normalize(images):
 
 
 def _pad_and_normalize(images):
-    # The margin is black, too. It is filled after the normalisation.
+    # The margin is black, as in Systole. DALI fills it after the normalisation, so black is not 0.
     black = [-mean / stddev for mean, stddev in zip(_MEAN, _STDDEV, strict=True)]
     return _normalize(images, crop=_SIZE, out_of_bounds_policy="pad", fill_values=black)
 
@@ -99,7 +99,8 @@ def _colours(images):
 
 
 def _augment(images):
-    # Pixels outside of the image are black, as on the other sides. DALI's default is grey.
+    # Pixels outside of the image are black, as in Systole and the other peers. DALI's default is
+    # grey.
     return trivial_augment.trivial_augment_wide(images, fill_value=0)
 
 

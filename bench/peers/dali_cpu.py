@@ -17,7 +17,8 @@ BYTES = tfrecord.FixedLenFeature((), tfrecord.string, "")
 
 
 def _indexes(files, work):
-    """Runs DALI's own tool to make the files of (offset, size) lines that DALI's reader needs."""
+    """Runs DALI's own tool to make the index files that DALI's reader needs. A line of them is an
+    offset and a size."""
     paths = []
     os.makedirs(work, exist_ok=True)
     for file in files:

@@ -62,7 +62,8 @@ def main():
     options = measuring.arguments(__doc__)
     if options.dtype != "f32":
         raise SystemExit("OpenCV and numpy have no bfloat16")
-    # Each reading thread works on one image. OpenCV's own threads would only add switches.
+    # Each reading thread works on one image. OpenCV's own threads would only add switches between
+    # threads.
     cv2.setNumThreads(0)
     dataset = (
         grain.MapDataset.source(grain.sources.ArrayRecordDataSource(

@@ -4,12 +4,13 @@ Every program takes the same options, makes an iterator of image batches in host
 it to report(), which prints one JSON object:
 
   peer, version, settings   what ran
-  images, bytes, seconds    of the whole batches in the measured window, and the window's length
+  images, bytes             of the whole batches in the measured window
+  seconds                   the length of this window
   cpu_seconds               user and system time of the program and every process below it
   peak_bytes                the largest resident sets of all these processes, added up (pages that
                             processes share count once for each)
-  shape, mean, stddev       of some batches after the window: run.py compares them with the other
-                            sides'
+  shape, mean, stddev       of some batches after the window: run.py compares them with those of the
+                            other sides
 """
 
 import argparse
@@ -20,13 +21,14 @@ import time
 
 import numpy as np
 
-# The crop rule and the normalisation of every side.
+# The crop rule and the normalisation of Systole and of every peer.
 SIZE = 224
 AREA = (0.08, 1.0)
 ASPECT = (3 / 4, 4 / 3)
 MEAN = 127.5
 STDDEV = 63.75
-# These two are for pixels from 0 to 1. The pipelines of bench/breadth_rows.cc use the same numbers.
+# CHANNEL_MEAN and CHANNEL_STDDEV are for pixels from 0 to 1. The pipelines of bench/breadth_rows.cc
+# use the same numbers.
 CHANNEL_MEAN = [0.485, 0.456, 0.406]
 CHANNEL_STDDEV = [0.229, 0.224, 0.225]
 
@@ -51,7 +53,7 @@ def arguments(description, **more):
     options.files = sorted(f for f in glob.glob(options.shards) if f.endswith(".tfrecord"))
     if not options.files:
         parser.error(f"no shard matches {options.shards}")
-    # The folder's name tells one corpus from another (bench/corpora.h).
+    # Each corpus lies in a folder of its own name (bench/corpora.h).
     corpus = os.path.basename(os.path.dirname(os.path.abspath(options.files[0])))
     options.work = os.path.join(options.work, corpus)
     return options

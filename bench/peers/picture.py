@@ -1,6 +1,6 @@
 """Draws the picture of bench/README.md from the table there: picture.py OUT.svg
 
-The figures are in one place, so picture and table cannot differ."""
+The picture has no figures of its own, so it cannot differ from the table."""
 
 import pathlib
 import re

@@ -40,7 +40,8 @@ def _only(data, span, number):
 
 
 def _features(data, begin, end):
-    """Yields (name, span of the Feature): Example.features = 1, Features.feature = 1."""
+    """Yields (name, span of the Feature). Example.features and Features.feature both have field
+    number 1."""
     for _, entry in _fields(data, *_only(data, (begin, end), 1)):
         name = _only(data, entry, 1)
         yield data[name[0]:name[1]].decode(), _only(data, entry, 2)
@@ -54,7 +55,7 @@ def images(path):
     while at < len(data):
         (length,) = struct.unpack_from("<Q", data, at)
         features = dict(_features(data, at + 12, at + 12 + length))
-        # Feature.bytes_list = 1, Feature.int64_list = 3, *List.value = 1.
+        # Field numbers: Feature.bytes_list = 1, Feature.int64_list = 3, *List.value = 1.
         begin, end = _only(data, _only(data, features["image"], 1), 1)
         label = _only(data, _only(data, features["label"], 3), 1)
         if isinstance(label, tuple):  # Packed.

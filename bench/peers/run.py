@@ -29,7 +29,7 @@ TIMEOUT = 300
 
 @dataclasses.dataclass(frozen=True)
 class Amount:
-    """How much one round measures. The corpus grows with it (bench/corpora.h: SYSTOLE_BENCH)."""
+    """How much one round measures. A larger amount also has a larger corpus (bench/corpora.h)."""
     name: str
     rounds: int
     steps: int
@@ -299,7 +299,7 @@ def take_turns(runner, chosen, rounds):
 
 
 def row(figure, ceiling, unit_name, figures, ceilings, wanted, bound):
-    """A line of the results, as bench/rounds.cc writes them."""
+    """A line of the results, in the format that bench/rounds.cc writes."""
     ratios = [mine / other for mine, other in zip(figures, ceilings)]
     line = {"figure": figure, "ceiling": ceiling, "unit": unit_name,
             "figure_value": statistics.median(figures),
@@ -402,7 +402,7 @@ def main():
     environments = Environments(options.env.resolve())
     for name in sorted({side.environment for side in options.chosen if side.environment}):
         try:
-            environments.python(name)  # Installs it before the first round.
+            environments.python(name)  # Installs the peer before the first round.
         except Failed as failure:
             print(f"{name}: {failure}", flush=True)
     runner = Runner(options.build.resolve(), environments, options.amount, work)

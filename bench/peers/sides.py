@@ -6,7 +6,8 @@ import dataclasses
 @dataclasses.dataclass(frozen=True)
 class Side:
     name: str
-    # Names the peer's requirements-ENVIRONMENT.txt and its virtual environment. None for our C++.
+    # Names the peer's requirements-ENVIRONMENT.txt and its virtual environment. None for Systole in
+    # C++.
     environment: str | None
     # The program and its options; run.py adds those that all programs take (measuring.py).
     command: tuple[str, ...]
@@ -16,11 +17,11 @@ class Side:
     tried: tuple[int, ...] = ()
     # True: the side sends ready tensors, so there are no pixels to compare.
     wire: bool = False
-    # Ours: True is a Unix socket, so that client and server share memory; False is TCP.
+    # For Systole only. True: a Unix socket, so that client and server share memory. False: TCP.
     unix: bool = False
-    # Ours: True rounds pixels to uint8, sends them as uint8, and finishes them in the client.
+    # For Systole only. True: pixels are rounded and sent as uint8, and are finished in the client.
     compact: bool = False
-    # Ours: how many slices a batch is cut into.
+    # For Systole only: how many slices a batch is cut into.
     cores: int = 1
     # A pipeline of bench/breadth_rows.cc. Empty: the pipeline of README.md.
     pipeline: str = ""
@@ -28,7 +29,8 @@ class Side:
     batch: int = 128
 
 
-# Ours: run.py says which programs these run. They get two threads, because there are two cores.
+# Commands of Systole in C++. run.py chooses the programs for these words. Sides with such a command
+# get two threads, because there are two cores.
 IN_PROCESS = ("in-process",)
 SERVED = ("served",)
 READY = ("ready",)
@@ -70,7 +72,7 @@ SIDES = (
          dtype="bf16", wire=True, cores=8),
     Side("systole from Python, wire alone, unix:", "systole", ("systole_python.py", "--server"),
          dtype="bf16", wire=True, unix=True, cores=8),
-    # 32 images a record batch were the best of 4, 8, 16, 32 and 128.
+    # Of 4, 8, 16, 32 and 128 images a record batch, 32 were the fastest.
     Side("Arrow Flight", "flight", ("arrow_flight.py", "--rows", "32"), dtype="bf16", wire=True),
     Side("Arrow Flight, into the caller's memory", "flight",
          ("arrow_flight.py", "--rows", "32", "--into-memory"), dtype="bf16", wire=True),
@@ -126,7 +128,7 @@ LISTS = ("tokens", "tables")
 
 
 def _breadth_sides(pipeline):
-    """Ours first: the others' values are compared with ours."""
+    """Systole's side comes first, because the peers' values are compared with Systole's."""
     more = {"pipeline": pipeline.name, "corpus": pipeline.corpus, "batch": pipeline.batch}
     yield Side(f"systole in-process, {pipeline.name}", None, IN_PROCESS, threads=2, **more)
     for peer in pipeline.peers:

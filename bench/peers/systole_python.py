@@ -27,8 +27,8 @@ def _spec(options):
 def _without_end(feed):
     while True:
         for batch in feed:
-            # A training step gets this array. The feed gets the array's memory back before the next
-            # batch is asked for, as in feed_timer.
+            # A training step gets this array. The array is dropped before the next batch is taken,
+            # so the feed gets its memory back in time, as in feed_timer.
             image = batch["image"]
             del batch
             yield image

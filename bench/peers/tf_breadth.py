@@ -114,7 +114,7 @@ IMAGES = {
     "raw": (_tiny_image, _flip, _shifted, _to_unit),
 }
 
-# Lists are parsed batch by batch, as the guide advises.
+# Lists are parsed batch by batch, as TensorFlow's guide advises.
 LISTS = {
     "tokens": ("tokens", tf.io.RaggedFeature(tf.int64)),
     "tables": ("row", tf.io.FixedLenFeature([20], tf.float32)),

@@ -1,7 +1,8 @@
 """DataLoader and torchvision's v2 transforms for the pipelines of bench/breadth_rows.cc, by name.
 The loader is set up as in torch_loader.py. The transforms have their defaults, so they antialias.
 
-A pipeline is left out if it has no v2 transform or needs a tf.train.Example reader in Python."""
+A pipeline is left out if v2 has no transform for it, or if it needs a tf.train.Example reader in
+Python."""
 
 import measuring
 import torch
