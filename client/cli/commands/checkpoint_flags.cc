@@ -17,7 +17,7 @@
 namespace systole {
 namespace {
 
-// A checkpoint must fit into a trainer's memory, so its file cannot be larger.
+// A larger file cannot be a checkpoint, because a checkpoint must fit into a trainer's memory.
 constexpr int64_t kMaxFileBytes = emulator::TrainerOptions().memory_limit_bytes;
 
 absl::Status In(const std::string& file, const absl::Status& status) {

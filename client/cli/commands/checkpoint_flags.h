@@ -37,13 +37,13 @@ struct ResumedRun {
   // InvalidArgument if the run has finished `epochs` epochs.
   absl::Status CheckEpochs(int64_t epochs) const;
   // The state of the loop that goes on with `feed`, which was resumed from the token and has given
-  // no step yet. If its global batch is not the checkpoint's, `step_in_epoch` differs from the
-  // checkpoint's.
-  //   FailedPrecondition  epochs have another number of steps, with the same global batch.
+  // no step yet. If the feed's global batch is not the checkpoint's, `step_in_epoch` differs from
+  // the checkpoint's.
+  //   FailedPrecondition  the global batch is the same, but epochs have another number of steps.
   //   DataLoss            the token is not for the loop's step.
   absl::StatusOr<emulator::LoopState> LoopIn(const Feed& feed) const;
-  // For the report of a run that goes on with another global batch. Empty if the global batch is
-  // the same.
+  // A note for the report of a run that goes on with another global batch. Empty if the global
+  // batch is the same.
   std::string BatchNote(int64_t global_batch) const;
   // emulator::RestoreTrainer(), with the file's name in front of its errors.
   absl::Status Restore(emulator::Trainer& trainer) const;

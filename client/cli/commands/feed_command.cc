@@ -38,7 +38,8 @@ struct FeedReport {
   int64_t steps = 0;
   int64_t examples = 0;  // Only those with `valid` = 1.
   double seconds = 0;
-  // Both are sums over the cores that are read. Their difference is the padding of tiles.
+  // bytes_per_step and the next field are sums over the cores that are read. Their difference is
+  // the padding of tiles.
   int64_t bytes_per_step = 0;
   int64_t useful_bytes_per_step = 0;
   bool nothing_to_finish = false;  // --finish client was given, and has no effect.

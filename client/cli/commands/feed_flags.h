@@ -23,8 +23,8 @@ class FeedFlags {
   void DeclareOptional(OptionList& options);
   bool has_servers() const { return !servers_.empty(); }
 
-  // The options, with a new watch and a new log at each call. `console` takes the log's lines.
-  // InvalidArgument if a value is out of range.
+  // The options, with a new watch and a new log at each call. The log writes its lines to
+  // `console`. InvalidArgument if a value is out of range.
   absl::StatusOr<FeedClientOptions> ToOptions(const Console& console) const;
 
  private:

@@ -140,9 +140,9 @@ class IndexCommand final : public Command {
   }
 
  private:
-  // Notes the columns of all shards together, because a feature may be in few of them. A server
-  // that cannot keep a column as a file goes on with the column in memory. For this command it is
-  // an error.
+  // Notes the columns of all shards together, because a feature may be in few of them. If a column
+  // cannot be written to its file, this command fails. (A server goes on with the column in
+  // memory.)
   absl::StatusOr<NotedColumns> NoteColumns(const Console& console,
                                            const std::vector<std::string>& columns,
                                            int threads) const {

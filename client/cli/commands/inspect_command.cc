@@ -173,8 +173,8 @@ std::string ReportAsText(const InspectReport& report) {
   return text;
 }
 
-// The globs of each dataset that the spec names. If it names several, each glob has a name. The
-// names are in the order of the spec.
+// Sorts the globs by the datasets that the spec names. If the spec has a mixture or a zip, each
+// glob must be NAME=GLOB. The result is in the order of the spec.
 absl::StatusOr<std::vector<Inspected>> DatasetsOfGlobs(const v1::FeedSpec& spec,
                                                        const std::vector<std::string>& globs) {
   if (MembersOf(spec).empty() && spec.zip().empty()) return {{{.name = "", .globs = globs}}};

@@ -90,7 +90,7 @@ class LoadCommand final : public Command {
 
  private:
   // Asks a server which tensors the spec yields, and computes how long a step of them takes on the
-  // chip. `facts` gets a report's facts about the feed.
+  // chip. Stores in `facts` what a report says about the feed.
   absl::StatusOr<emulator::TimedCores> CoresOf(const TimedSteps& timed, const LoadOptions& options,
                                                const Console& console,
                                                std::vector<emulator::Fact>& facts) const {

@@ -1,4 +1,4 @@
-// `systole pack`: from images, a folder for each class, to TFRecord shards.
+// `systole pack`: packs images, which lie in a folder for each class, into TFRecord shards.
 
 #include <algorithm>
 #include <memory>
@@ -90,7 +90,7 @@ class PackCommand final : public Command {
                  "Leave out files that are not whole JPEGs or PNGs, and list them");
     options.Optional(
         "--threads", "N", &threads_,
-        "Threads; 0 = one for each processor. More of them hide the distance to a bucket");
+        "Threads; 0 = one for each processor. More threads hide a bucket's delay");
   }
 
   absl::Status Run(const Console& console) override {

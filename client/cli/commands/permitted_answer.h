@@ -9,8 +9,8 @@
 
 namespace systole {
 
-// Turns a refusal into an empty answer. Use it for a command's side answers, which may need another
-// permission than its main answer.
+// Turns PermissionDenied and Unauthenticated into an empty answer. Use it for an answer that only
+// adds to a command's main answer, because it may need another permission.
 template <typename Response>
 absl::StatusOr<Response> PermittedAnswer(absl::StatusOr<Response> answer) {
   if (absl::IsPermissionDenied(answer.status()) || absl::IsUnauthenticated(answer.status())) {

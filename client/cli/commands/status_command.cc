@@ -125,7 +125,8 @@ void PrintServer(const ServerReport& report, std::ostream& out) {
   }
 }
 
-// The errors of the servers that gave no answer. If all answered: DataLoss if a dataset is damaged.
+// Returns the errors of the servers that gave no answer. If all servers answered, returns DataLoss
+// if a dataset is damaged, otherwise OK.
 absl::Status Verdict(const std::vector<ServerReport>& reports) {
   std::vector<std::string> errors;
   absl::StatusCode code = absl::StatusCode::kOk;

@@ -82,7 +82,7 @@ void TimingFlags::Declare(OptionList& options) {
       "The slice of chips that runs the model, such as v3-8; it needs as many cores as "
       "the feed has");
   options.Optional("--chip", "NAME|FILE", &chip_,
-                   "The chip, if the slice's name does not begin with it");
+                   "The chip, if the slice's name does not begin with the chip's name");
   options.Optional("--image-output", "NAME", &image_output_,
                    "The output the model takes; it must fit the model's input");
   options.Optional(

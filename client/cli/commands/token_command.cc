@@ -54,7 +54,7 @@ class TokenCommand final : public Command {
     } else {
       console.out << token << "\n";
     }
-    console.err << "This is the only time that the token is shown: the file has its hash alone. "
+    console.err << "This is the only time that the token is shown: the file has only its hash. "
                    "Keep it in a file that only its holder can read.\n";
     return absl::OkStatus();
   }

@@ -5,7 +5,7 @@
 namespace systole {
 
 absl::Status TrainingFeeds::SetValidation(std::unique_ptr<CoreInfeeds> validation) {
-  std::unique_ptr<CoreInfeeds> ended;  // Destroyed after the unlock: its destructor waits.
+  std::unique_ptr<CoreInfeeds> ended;  // Destroyed after the unlock, as its destructor waits.
   MutexLock lock(mu_);
   if (cancelled_) return absl::CancelledError("the feeds were cancelled");
   if (validation_ != nullptr) ended_validations_.Add(validation_->client().stats());

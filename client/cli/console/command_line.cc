@@ -140,7 +140,7 @@ class Cli11Options final : public OptionList {
 
 // The message about an argument that no option takes, most likely a typing error. Empty if there is
 // no such argument. If an option is missing, too, only this message is shown, because the argument
-// may be that option misspelt.
+// may be a misspelling of the missing option.
 std::string UnexpectedText(const CLI::App& app,
                            absl::Span<const std::pair<CLI::App*, Command*>> subcommands) {
   const CLI::App* at = &app;

@@ -28,7 +28,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  // Asks the program to end. The signal handling calls it.
+  // Asks the program to end. Called when a watched signal arrives.
   void Request(int signal) ABSL_LOCKS_EXCLUDED(mu_);
   // The signal of the first Request(), or nullopt.
   std::optional<int> signal() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -44,9 +44,9 @@ class Interrupt {
   const std::function<void()>* on_request_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 
-// While this lives, the first request calls `on_request` once, on another thread. `on_request` must
-// not wait. After this call the command must end by itself. At most one InterruptCallback may live
-// at a time.
+// While an InterruptCallback lives, the first request calls `on_request` once, on another thread.
+// `on_request` must not wait. After this call the command must end by itself. At most one
+// InterruptCallback may live at a time.
 class InterruptCallback {
  public:
   // If `interrupt` is null, there are no requests. If there was a request before, the constructor

@@ -2,8 +2,8 @@
 //   packing [=============>                ]  45%  1620/3600  120/s  16 s left
 // and, while nothing moves, the reason:
 //   feeding [====>                         ]  17%  17/100  server A lost, asking B (12 s)
-// It is never wider than the terminal. Parts that do not fit are left out, the least important
-// first.
+// The line is never wider than the terminal. Parts that do not fit are left out, the least
+// important first.
 //
 // Thread-safe. Borrows the console's stream.
 #ifndef SYSTOLE_CLIENT_CLI_CONSOLE_PROGRESS_BAR_H_
@@ -66,7 +66,7 @@ class ProgressBar {
  public:
   // Draws to `console.err` if that is a terminal. Otherwise does nothing, because a log file needs
   // no bar. A bar of unknown total is first drawn after `redraw_every`, so that a quick job shows
-  // none.
+  // no bar.
   ProgressBar(const Console& console, ProgressBarOptions options);
   // Takes the bar off the screen.
   ~ProgressBar();
@@ -91,7 +91,7 @@ class ProgressBar {
   Progress progress_ ABSL_GUARDED_BY(mu_);
   int64_t drawn_percent_ ABSL_GUARDED_BY(mu_) = -1;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::unique_ptr<WorkerPool> redrawing_;  // One thread, or null. Last: it uses what is above.
+  std::unique_ptr<WorkerPool> redrawing_;  // One thread, or null. Last: it uses the other members.
 };
 
 }  // namespace systole

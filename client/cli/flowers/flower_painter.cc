@@ -68,7 +68,7 @@ Point Somewhere(Dice& dice, const Canvas& canvas) {
   return {x, y};
 }
 
-// Two colours that run into each other, with cloudy patches.
+// Paints two colours that run into each other, with cloudy patches.
 void PaintBackground(Dice& dice, Canvas& canvas) {
   constexpr int kCells = 6;
   const Rgb from = Pick(dice, kBackgrounds);
@@ -215,7 +215,7 @@ void PaintStem(Dice& dice, FlowerKind kind, const Pose& pose, Canvas& canvas) {
   canvas.DrawStem(pose.centre, foot, half_width, dice.Between(-0.05f, 0.05f), colour);
 }
 
-// Sun from one side, exposure, white balance and contrast of the camera.
+// Adds sunlight from one side, and the exposure, white balance and contrast of a camera.
 void ApplyLight(Dice& dice, Canvas& canvas) {
   const float direction = dice.Between(0.0f, 1.0f);
   const float slope = dice.Between(0.0f, 0.35f);

@@ -20,7 +20,8 @@ inline constexpr int kMostLongSide = 8192;
 
 struct FlowerStyle {
   // The long side in pixels; the short side is three quarters of it. 0: small pictures of many
-  // shapes, with a short side of 160 to 240 pixels and a long side of at most 1.5 times that.
+  // shapes, with a short side of 160 to 240 pixels and a long side of at most 1.5 times the short
+  // side.
   int long_side = 0;
   // Lays a photograph's texture over the flower, so that decoding takes as long as for a
   // photograph. Without the texture a picture is smooth, and its JPEG half as large.

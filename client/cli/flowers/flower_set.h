@@ -17,7 +17,8 @@
 namespace systole {
 
 struct FlowerSetOptions {
-  // 1 to 1,000,000. Each kind gets a fifth. If a remainder is left, the first kinds get one more.
+  // 1 to 1,000,000. Each kind gets a fifth. If a remainder is left, each of the first kinds gets
+  // one image more.
   int64_t images = 0;
   uint64_t seed = 0;
   FlowerStyle style;

@@ -120,7 +120,8 @@ FlowerSample SampleDandelion(const FlowerForm& form, float x, float y, float pix
 }
 
 FlowerSample SampleRose(const FlowerForm& form, float x, float y, float pixel) {
-  // The petals are wound: each row's middle is a little off, and the rows turn against each other.
+  // So that the petals look wound, each row's centre is a little off the flower's centre, and each
+  // row is turned against the row before it.
   FlowerSample seen;
   float rim = 1.0f;
   for (uint32_t row = 0; row < 6; ++row) {

@@ -23,7 +23,7 @@ inline constexpr int kFlowerKinds = 5;
 // "daisy", "dandelion", "rose", "sunflower", "tulip".
 absl::string_view FlowerKindName(FlowerKind kind);
 
-// One flower as an individual.
+// What distinguishes one flower from another.
 struct FlowerForm {
   FlowerKind kind = FlowerKind::kDaisy;
   Rgb petal;                    // At the tips.

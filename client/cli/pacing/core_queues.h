@@ -39,7 +39,7 @@ class CoreQueues {
 
   const std::unique_ptr<FeedClient> client_;
   std::vector<std::unique_ptr<InfeedQueue>> queues_;
-  std::unique_ptr<InfeedPump> pump_;  // Last: it uses what is above.
+  std::unique_ptr<InfeedPump> pump_;  // Last: it uses the other members.
 };
 
 }  // namespace systole

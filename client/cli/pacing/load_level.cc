@@ -25,7 +25,7 @@ namespace {
 // How often the waiting thread reports the time that has passed.
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(10);
-// The most processors of one server. An answer with more is not believed.
+// The most processors of one server. If a server reports more, its report is ignored.
 constexpr double kMostProcessors = 1 << 16;
 
 // The trainers of one level, each on a thread of its own, and their progress.

@@ -56,8 +56,8 @@ struct LoadLevel {
   double lowest_au() const;
   double lowest_wall_au() const;
   // Whether every trainer's AU is at least 90 %, by the emulator's clock and by the wall clock.
-  // Only the wall clock counts the time that the emulator itself loses. A trainer that cannot hold
-  // its pace on this machine asks less of the servers than a chip would. Then a high AU by the
+  // Only the wall clock counts the time that the emulator itself loses. If this machine is too slow
+  // for a trainer's pace, the trainer takes fewer steps than a chip would. Then a high AU by the
   // emulator's clock proves nothing.
   bool fed() const { return std::min(lowest_au(), lowest_wall_au()) >= emulator::kHighAu; }
   // The waits of all trainers.

@@ -1,12 +1,13 @@
 // The results of `systole load` for all levels that it ran: as text, and as a report for the JSON
 // and the page.
 //
-// The headline is "cores fed per server CPU". The cores are the examples that arrived per second,
-// divided by the examples per second that one core of the chip takes. This number is divided by the
-// processors that the servers kept busy in that time. The headline is taken from the largest level
-// that was fed. If not even one trainer was fed, the headline is taken from the level with one
-// trainer. In that case it shows what the servers gave, which was too little. The headline may be a
-// fraction: 0.2 means that one core needs the work of five processors.
+// The headline is "cores fed per server CPU". The number of cores is the number of examples that
+// arrived per second, divided by the number of examples per second that one core of the chip takes.
+// The headline is this number of cores, divided by the number of processors that the servers kept
+// busy in the same time. The headline is taken from the largest level that was fed. If not even one
+// trainer was fed, the headline is taken from the level with one trainer. In that case the headline
+// shows what the servers gave, which was too little. The headline may be a fraction: 0.2 means that
+// one core needs the work of five processors.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_CLI_PACING_LOAD_REPORT_H_

@@ -35,7 +35,7 @@ class MissingTally {
   std::vector<emulator::Fact> Facts() const;
   // The counts and the records as fields of the JSON object that is open.
   void AppendTo(JsonWriter& json) const;
-  // The records alone.
+  // Appends only the records, not the counts.
   void AppendRecordsTo(JsonWriter& json) const;
 
  private:
