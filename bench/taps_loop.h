@@ -25,10 +25,10 @@ struct TapsPass {
   friend bool operator==(const TapsPass&, const TapsPass&) = default;
 };
 
-// The passes of a resample of 3 channels, in the order that the references fix. The default method
-// resamples along rows first, once for each row that an output pixel needs. The other methods
-// resample along columns first, but only those columns that an output pixel needs. REQUIRES: a
-// method other than kNearest and kArea.
+// The passes of a resample of 3 channels, in the order that the reference implementations fix. The
+// default method resamples along rows first, once for each row that an output pixel needs. The
+// other methods resample along columns first, but only those columns that an output pixel needs.
+// REQUIRES: a method other than kNearest and kArea.
 std::vector<TapsPass> PassesOf(const ResampleOptions& options, ImageSize in, ImageSize out);
 
 class TapsLoop {

@@ -1,5 +1,5 @@
-// A connected pair of TCP sockets over loopback, the ceiling of everything that goes through a
-// socket.
+// A connected pair of TCP sockets over loopback. It is the ceiling of all figures whose bytes go
+// through a socket.
 //
 // Thread-safe. A failure to make a socket ends the program.
 #ifndef SYSTOLE_BENCH_TCP_PAIR_H_

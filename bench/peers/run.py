@@ -344,7 +344,7 @@ def rows(samples):
 
 
 def settings_of(side, sample):
-    """The settings for the table. A peer's program reports its own."""
+    """The settings of a side, for the table. A peer's program reports its settings itself."""
     ours = "ready batches" if side.wire else f"{side.threads} threads"
     if side.compact:
         ours += ", round_to_uint8"
