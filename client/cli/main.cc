@@ -31,7 +31,7 @@ int TerminalColumns() {
 // Prints a line of a log, from any thread. The line replaces a progress bar, which draws itself
 // again.
 void PutLogLine(const std::string& line) {
-  // One call, so that threads do not mix their lines.
+  // A single call of fputs(), so that the lines of several threads are not mixed.
   std::fputs(((isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "") + line + "\n").c_str(), stderr);
 }
 

@@ -47,7 +47,7 @@ class CompileCommand final : public Command {
                      "Examples a core takes in a step");
     options.Optional(
         "--slice", "NAME", &options_.slice,
-        "The slice, which says how many chips, such as v3-8. Default: the chip's first slice");
+        "The slice, such as v3-8, which sets the number of chips. Default: the chip's first slice");
     options.Optional("--dataflow", "NAME", &dataflow_,
                      "ws-db, or scalesim-os, scalesim-ws, scalesim-is for chips of one matrix unit "
                      "a core");

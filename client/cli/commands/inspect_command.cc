@@ -260,8 +260,8 @@ class InspectCommand final : public Command {
     options.Optional("--index-dir", "DIR", &index_dir_,
                      "Folder of the columns; default: beside each shard");
     options.Optional("--spec", "FILE", &spec_,
-                     "A feed spec: how many bytes its epochs fetch of shards in buckets and on web "
-                     "servers, and which numbers of WINDOW suit them");
+                     "A feed spec: show how many bytes its epochs fetch from shards in buckets and "
+                     "on web servers, and propose numbers for WINDOW");
     options.Optional("--read-budget", "SIZE", &read_budget_,
                      "For --spec: memory for what is read ahead, such as 4GB, as the server's "
                      "flag; default: 256MB");

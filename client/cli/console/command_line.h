@@ -94,7 +94,8 @@ class Command {
   virtual std::string example() const = 0;  // A command line that works, shown by --help.
   virtual void Declare(OptionList& options) = 0;
   // Runs with the fields filled in. The status decides the exit code (core/process/exit_code.h). If
-  // it is not OK, the caller prints its message to `err`, so a command must not print it.
+  // the status is not OK, the caller prints the status's message to `err`, so a command must not
+  // print this message.
   virtual absl::Status Run(const Console& console) = 0;
 };
 

@@ -92,8 +92,8 @@ std::string Joined(std::vector<std::string> parts) {
   return absl::StrJoin(parts, "  ");
 }
 
-// Cuts `line` down to `room` characters. If `room` is large enough, the end of `line` stays,
-// because a notice ends with its time.
+// Shortens `line` to `room` characters. If `room` is at least 3 * kEnd, the cut is in front of the
+// last kEnd characters, because a notice ends with its time. Otherwise the end is cut off.
 std::string Shortened(const std::string& line, size_t room) {
   constexpr size_t kEnd = 8;
   if (room < 3 * kEnd) return line.substr(0, room);
