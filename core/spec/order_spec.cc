@@ -18,14 +18,15 @@ namespace {
 
 using Selects = google::protobuf::RepeatedPtrField<v1::Select>;
 
-// The `select` of the feed or of a member, and the number of this member.
+// The `select` of the feed or of one of its members.
 struct SelectOf {
   const Selects& selects;
-  std::string prefix;  // "mixture[0]." or "", for messages.
-  int member;          // As in WhereStep.
+  std::string prefix;  // What messages put before "select": "mixture[0]." or "".
+  int member;          // Like WhereStep::member.
 };
 
-// Makes the selection by `steps`. Without steps: all records to which steps would be applied.
+// Applies `steps` to the records from which the `select` chooses. Without steps, returns all of
+// these records.
 using MakeSelection =
     absl::FunctionRef<absl::StatusOr<Selection>(absl::Span<const SelectionStep> steps)>;
 
@@ -141,7 +142,8 @@ absl::StatusOr<std::vector<SelectedRecords>> RecordsOfMembers(
 
 // Changes the weights of `mixture`, which is the mixture of `order`, as the spec says.
 absl::Status ChangeWeights(const v1::FeedSpec& spec, OrderSpec order, Mixture& mixture) {
-  // This order only counts the positions before a step. The weights do not change these counts.
+  // `steps` only serves to count the positions before a step. The weights do not change these
+  // counts.
   order.mixture = std::make_shared<const Mixture>(mixture);
   SYSTOLE_ASSIGN_OR_RETURN(const Order steps, Order::Create(order));
   for (int i = 0; i < spec.weights_size(); ++i) {
@@ -195,7 +197,8 @@ absl::Status SetConcatenation(const v1::FeedSpec& spec, absl::Span<const Dataset
     SYSTOLE_ASSIGN_OR_RETURN(Selection selection, make(steps));
     order.selection = std::make_shared<const Selection>(std::move(selection));
   } else {
-    // `select` takes records from all members together, as if they were one dataset.
+    // The feed's own `select` chooses among the records of all members, as if the members were one
+    // dataset.
     std::vector<int64_t> per_shard;
     DatasetRecords all;
     for (const DatasetRecords& dataset : datasets) {

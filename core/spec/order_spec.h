@@ -44,11 +44,11 @@ const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSp
 // Checks how the spec names its datasets: by one of `dataset`, `mixture`, `concatenation` and
 // `zip`, with at most kMaxMembers members, and 2 to kMaxZipMembers in a zip.
 //   InvalidArgument  the spec names them in another way, or a member or `select` has a field that
-//                    is not allowed with this way. The error's message has the field.
+//                    is not allowed with this way. The error's message names the field.
 absl::Status CheckMembers(const v1::FeedSpec& spec);
 
 // The text that messages put before "select" to name one `select` of the spec: "" or "mixture[0].".
-// `member` as in WhereStep.
+// `member` is like WhereStep::member.
 std::string SelectPrefix(const v1::FeedSpec& spec, int member);
 
 // The spec's datasets, for people: "flowers", "flowers + leaves", or for a zip "flowers & depths".
@@ -70,33 +70,34 @@ struct WhereStep {
   // The number of the member whose `select` has this `where`. kOwnSelect: the feed's own `select`
   // has it, for the records of all members.
   int member;
-  int step;  // Its number in this `select`.
+  int step;  // The number of the `where` in this `select`.
   // The records that the steps before this one leave.
   const Selection& before;
 };
 inline constexpr int kOwnSelect = -1;
 
-// The list of those positions of `step.before` whose records meet the condition. Called for each
-// `where`: for those of the members in order, then for those of the feed's own `select`.
+// The list of those positions of `step.before` whose records meet the condition. The function is
+// called once for each `where`: first for those of the members, in order, and then for those of the
+// feed's own `select`.
 using FindList =
     absl::FunctionRef<absl::StatusOr<std::shared_ptr<const RecordList>>(const WhereStep& step)>;
 // A FindList that returns an error for every step.
 absl::StatusOr<std::shared_ptr<const RecordList>> NoLists(const WhereStep& step);
 
-// The order that the spec asks for. `datasets` has one element, or one for each of MembersOf(spec).
-// REQUIRES: the values of the spec's enumerations are known.
-//   InvalidArgument  the errors of CheckMembers(); `select`, of the feed or of a member, cannot be
-//                    applied; a mixture cannot be made; or `weights` cannot be applied or is set
-//                    without a mixture. The message has the field.
+// The order that the spec asks for. `datasets` has one element for each of MembersOf(spec), or just
+// one if the spec has no members. REQUIRES: the values of the spec's enumerations are known.
+//   InvalidArgument  the errors of CheckMembers(); a `select`, of the feed or of a member, cannot
+//                    be applied; a mixture cannot be made; `weights` cannot be applied; or
+//                    `weights` is set without a mixture. The message names the field.
 // Also the errors of `find`. Order::Create() checks the other numbers of the spec. If the spec has
 // `weights`, this function calls Order::Create().
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                                       absl::Span<const DatasetRecords> datasets,
                                       FindList find = NoLists);
 
-// Writes each `from_example` of spec.weights as `from_step`, if a step begins at this example.
-// `order` is the spec's order. Two specs become equal if they differ only in how they name the
-// beginning of a change.
+// Replaces each `from_example` of spec.weights by the `from_step` that means the same, if a step
+// begins at this example. `order` is the spec's order. If two specs name the beginning of a change
+// in different ways, and are otherwise equal, this function makes them equal.
 void WriteChangesBySteps(const Order& order, v1::FeedSpec& spec);
 
 }  // namespace systole

@@ -11,10 +11,11 @@
 
 namespace systole {
 
-// Such as "decode_jpeg"; "(empty)" if this release knows no field of the transform.
+// The name of a transform, such as "decode_jpeg". "(empty)" if no field is set that this release
+// knows.
 std::string TransformName(const v1::Transform& transform);
 
-// The name of transform `index` of output `output`. Empty: there is no such transform.
+// The name of transform `index` of output `output`. Empty if the spec has no such transform.
 std::string TransformName(const v1::FeedSpec& spec, absl::string_view output, int index);
 
 }  // namespace systole

@@ -39,7 +39,7 @@ Names FeaturesOf(const v1::FeedSpec& spec) {
   return names;
 }
 
-// "label,width", fit to print.
+// The names as the option takes them: "label,width". Unprintable characters are escaped.
 std::string OptionText(const Names& names) {
   return absl::StrJoin(names, ",", [](std::string* text, const std::string& name) {
     absl::StrAppend(text, ForeignName(name));
@@ -50,9 +50,9 @@ std::string CommandText(const Names& names) {
   return absl::StrCat("`systole index --columns ", OptionText(names), " --rebuild`");
 }
 
-// The datasets of a zip that may have a feature: all whose prefix matches. A spec does not say
-// which of them has the feature. The key is the number of bytes of the prefix. The longest prefix
-// is first.
+// The datasets of a zip that may have a feature, because the feature's name begins with their
+// prefix. A spec does not say which of these datasets has the feature. The map's key is the number
+// of bytes of the prefix. The longest prefix is first.
 using Owners = std::map<size_t, std::vector<std::string>, std::greater<>>;
 
 Owners OwnersOf(const v1::FeedSpec& spec, const std::string& feature) {
@@ -80,7 +80,7 @@ std::string CommandOver(const Names& names, absl::Span<const std::string> datase
 }
 
 std::string CommandsOfZip(const v1::FeedSpec& spec) {
-  std::map<std::string, Names> features_of;  // By dataset. The names are without the prefix.
+  std::map<std::string, Names> features_of;  // Key: the dataset. Names without prefix.
   std::vector<std::string> texts;
   for (const std::string& feature : FeaturesOf(spec)) {
     const Owners owners = OwnersOf(spec, feature);

@@ -34,10 +34,10 @@ struct ZipMember {
   std::shared_ptr<const ShardMap> map;   // Which record lies in which shard.
 };
 
-// What a zip says about all shards of a member. For a zip of several sources, these sums are
-// computed once.
+// Sums over all shards of a member. If several ZipSources join the same members, the caller
+// computes these sums once for all of them.
 struct ZipMemberSums {
-  bool is_far = false;  // Whether any shard is far.
+  bool is_far = false;  // Whether any shard is_far().
   uint64_t file_bytes = 0;
   uint64_t size_bytes = 0;
   uint64_t hash = 0;  // Hash of the number of records of each shard, and of their content.
@@ -45,14 +45,15 @@ struct ZipMemberSums {
 // O(shards).
 ZipMemberSums SumsOf(const ZipMember& member);
 
-// The most bytes of a joined record. This is the default limit of a single record, because a peer
-// may zip any datasets. The record of each member also has the limit of that member.
+// The most bytes of a joined record. This is also the default limit of a record that is not joined.
+// The limit is needed because a peer may zip any datasets. A member's record must also keep to the
+// limit of its own dataset.
 inline constexpr int64_t kMaxZipRecordBytes = kDefaultMaxRecordBytes;
 
 class ZipSource final : public RecordSource {
  public:
   // O(members). REQUIRES: each member has `first + num_records` records or more, `sums` has the
-  // SumsOf() of each member, and `format` has the formats of these records.
+  // SumsOf() of each member, and `format` has the formats of the members' records.
   ZipSource(std::shared_ptr<const std::vector<ZipMember>> members,
             absl::Span<const ZipMemberSums> sums, int64_t first, int64_t num_records,
             std::shared_ptr<const ZipFormat> format);
@@ -60,8 +61,8 @@ class ZipSource final : public RecordSource {
   absl::string_view path() const override { return "zip"; }
   // Empty: only the parts have indexes.
   std::string indexed_path() const override { return ""; }
-  // The sum of the members' bytes. If this source joins only some of the records, the sum is their
-  // share, as if all records of a member had the same size.
+  // The sum of the members' bytes. If this source joins only some of the records, only their share
+  // of the bytes counts, as if all records of a member had the same size.
   uint64_t file_bytes() const override { return file_bytes_; }
   uint64_t size_bytes() const override { return size_bytes_; }
   const std::string& note() const override;
@@ -76,17 +77,18 @@ class ZipSource final : public RecordSource {
   PayloadRange payload_bytes() const override;
   // Hash of the members' shards, of the range of records, and of the prefixes.
   uint64_t content_hash() const override { return content_hash_; }
-  // 0, because the parts count their known damage.
+  // 0: known damage is counted by the sources of the parts, not here.
   int64_t num_damaged() const override { return 0; }
   const std::vector<DamagedRecord>& damaged() const override;
 
-  // Errors are those of the parts, in the order of the parts, and marked (MarkedAsOfPart()).
+  // Returns the error of the first part that cannot be read, marked by MarkedAsOfPart().
   // ResourceExhausted also if the joined record is larger than kMaxZipRecordBytes.
   // FailedPrecondition if the file of a part has changed.
   absl::StatusOr<absl::string_view> ReadRecord(int64_t record,
                                                AlignedBuffer& scratch) const override;
   // Payloads are always copies. Each part is read by itself. Before ReadRecords() returns, it
-  // checks the files whose records it joined, unless the storage failed.
+  // checks that the files whose records it joined are unchanged. It skips this check if the storage
+  // failed.
   absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
                            int64_t max_read_bytes, AlignedBuffer& scratch,
                            RecordCallback callback) const override;

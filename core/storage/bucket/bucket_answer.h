@@ -22,9 +22,9 @@ inline constexpr size_t kRefusalBytes = 4096;
 // The state of an object as a list shows it. The texts are as the server writes them, and may have
 // any form.
 struct ListedObject {
-  std::optional<uint64_t> size_bytes = {};  // Nullopt: the list does not say it.
+  std::optional<uint64_t> size_bytes = {};  // Nullopt: the list does not show the size.
   std::string etag;
-  std::string generation;  // Only Cloud Storage has it.
+  std::string generation;  // Only in Cloud Storage.
 };
 
 // A page of ListObjectsV2. Its form is the same in S3 and in Cloud Storage.
@@ -35,16 +35,17 @@ struct ListPage {
   std::string next_token;             // Empty: this is the last page.
 };
 
-// Errors are those of ReadXml(), and DataLoss if the body is not such a page or if the page
-// contradicts itself.
+// Errors are those of ReadXml(). Also DataLoss if the body is not a page of ListObjectsV2, or if
+// the page contradicts itself.
 absl::StatusOr<ListPage> ParseListPage(absl::string_view body);
 
 struct BucketRefusal {
-  std::string code;    // Letters and digits: "AccessDenied". Empty: the answer has none.
-  std::string region;  // The bucket's region, if the answer says it. IsRegion() is true for it.
+  std::string code;    // Letters and digits: "AccessDenied". Empty: there is no code.
+  std::string region;  // The bucket's region; IsRegion() is true. Empty: there is none.
 };
 
-// Reads the first bytes of the body of a refusal. They may be cut off, and may be any bytes.
+// Reads the code and the region from a refusal's body, or from the first kRefusalBytes of a longer
+// body. The body may be any bytes.
 BucketRefusal ParseRefusal(absl::string_view body);
 
 // The most bytes of an upload's ID. The IDs of known servers have up to 400 bytes.
@@ -55,9 +56,9 @@ inline constexpr size_t kMaxUploadIdBytes = 1024;
 absl::StatusOr<std::string> ParseUploadId(absl::string_view body);
 
 // Reads the body of an answer 200 to a request that ends an upload. Nullopt: the object exists. A
-// refusal: the object does not exist. This can happen, because the server sends 200 before it knows
-// whether the object can be made. DataLoss or ResourceExhausted if the body is neither of these
-// answers.
+// refusal: the server could not make the object. A refusal after 200 is possible, because the
+// server sends 200 before it knows whether the object can be made. DataLoss or ResourceExhausted if
+// the body is neither a result nor a refusal.
 absl::StatusOr<std::optional<BucketRefusal>> ParseUploadEnd(absl::string_view body);
 
 // Whether `text` can be the name of a region, which becomes a part of a host's name.

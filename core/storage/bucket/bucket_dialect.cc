@@ -15,7 +15,7 @@
 namespace systole {
 namespace {
 
-// Codes of refusals after which a request may succeed with new credentials.
+// The codes of refusals after which a request with new credentials may succeed.
 constexpr absl::string_view kCredentialCodes[] = {
     "ExpiredToken",          "ExpiredTokenException", "InvalidToken",
     "TokenRefreshRequired",  "InvalidSecurity",       "InvalidAccessKeyId",
@@ -111,7 +111,8 @@ absl::Status BucketDialect::RefusalOf(Action action, absl::string_view called,
   const bool may_be_for_that =
       response.status >= 400 && response.status < 500 && response.status != kProxyRefuses;
   if (has_credentials() || !looks_for_credentials() || !may_be_for_that) return error;
-  // Servers have many ways to refuse a request without a signature.
+  // Servers use many statuses and codes to refuse a request without a signature. So each such
+  // refusal gets this text.
   return absl::Status(error.code(),
                       absl::StrCat(error.message(),
                                    "; the request had no credentials, because none were found, or ",
@@ -171,8 +172,8 @@ absl::Status BucketDialect::Explained(Action action, absl::string_view called,
       if (code == "NoSuchUpload") {
         return absl::NotFoundError(
             absl::StrCat(what,
-                         "the server does not know the upload any more; somebody ended it, or a "
-                         "rule of the bucket that removes unfinished uploads did"));
+                         "the server does not know the upload any more; somebody has ended the "
+                         "upload, or a rule of the bucket has removed it as unfinished"));
       }
       if (!code.empty() && code != "NoSuchKey") {
         return absl::NotFoundError(absl::StrCat(
@@ -192,7 +193,8 @@ absl::Status BucketDialect::Explained(Action action, absl::string_view called,
     case 307:
     case 308:
       return absl::FailedPreconditionError(
-          absl::StrCat(what, "the bucket is on another server; name it (", words_.endpoint, ")"));
+          absl::StrCat(what, "the bucket is on another server; set the address of that server (",
+                       words_.endpoint, ")"));
     default:
       break;
   }
@@ -211,9 +213,9 @@ absl::Status BucketDialect::Explained(Action action, absl::string_view called,
         what, "the server does not accept the object; the code in its answer says why"));
   }
   const absl::string_view want =
-      action == Action::kRead ? "want 200 or 206; check that the server is one of buckets ("
-                              : "want 200; check that the server is one of buckets, and takes "
-                                "uploads (";
+      action == Action::kRead ? "want 200 or 206; check that this is a server of buckets ("
+                              : "want 200; check that this is a server of buckets, and that it "
+                                "takes uploads (";
   return absl::FailedPreconditionError(absl::StrCat(what, want, words_.endpoint, ")"));
 }
 

@@ -1,9 +1,9 @@
 // The rules that S3 and Cloud Storage have in common.
 //
-// A request's url is the name of an object. It is "s3://bucket?QUERY" if the request is to the
-// bucket itself, and "s3://bucket?QUERY/key" if the request is about an object but does not ask for
-// its bytes. Names of objects differ from these forms: they have a '/' right after the bucket, not
-// a '?'.
+// A request's url is the name of an object. If the request is about the bucket itself, the url is
+// "s3://bucket?QUERY". If the request is about an object but does not ask for its bytes, the url is
+// "s3://bucket?QUERY/key". These forms cannot be mistaken for the name of an object, which has a
+// '/' right after the bucket, not a '?'.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_
 #define SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_
 
@@ -26,7 +26,7 @@ struct BucketWords {
   absl::string_view write_permissions;  // The permissions that a writer needs.
   absl::string_view credentials;        // The settings with which credentials are found.
   absl::string_view endpoint;           // The setting that names the server.
-  // The variable that makes requests unsigned: if it is set, no credentials are looked for.
+  // The name of a variable. If it is set, no credentials are looked for, and requests are unsigned.
   absl::string_view unsigned_variable;
   // Another possible reason why a request with credentials is forbidden, and what to do. Empty:
   // there is none.
@@ -53,7 +53,8 @@ class BucketDialect : public WebDialect {
 
   // Whether requests are signed, or have a token.
   virtual bool has_credentials() const = 0;
-  // Whether requests would have credentials if there were any.
+  // Whether the dialect looks for credentials. False if requests are never to have any, as for an
+  // emulator.
   virtual bool looks_for_credentials() const { return true; }
 
  private:
@@ -61,7 +62,7 @@ class BucketDialect : public WebDialect {
 
   absl::Status RefusalOf(Action action, absl::string_view called,
                          const HttpResponse& response) const;
-  // RefusalOf(), but without the text for requests that have no credentials.
+  // RefusalOf(), but without the text that it adds for requests without credentials.
   absl::Status Explained(Action action, absl::string_view called,
                          const HttpResponse& response) const;
   absl::Status Forbidden(Action action, absl::string_view what) const;
@@ -69,7 +70,7 @@ class BucketDialect : public WebDialect {
   const BucketWords words_;
 };
 
-// The bucket, and the part of it that a request is about.
+// What a request is about: a bucket, or an object in it.
 struct BucketTarget {
   BucketName name;
   std::string query;  // With its '?', as EncodedQuery() makes it. Empty: the object is requested.
@@ -78,7 +79,8 @@ struct BucketTarget {
   std::string Url() const;
 };
 
-// Reads HttpRequest::url of the form above. Returns the errors of ParseBucketName().
+// Reads an HttpRequest::url in one of the forms at the top of this file. Returns the errors of
+// ParseBucketName().
 absl::StatusOr<BucketTarget> ParseBucketTarget(absl::string_view url);
 
 // The address of a target at a server. The bucket is either in the host's name or in the path. The
@@ -93,13 +95,13 @@ absl::StatusOr<HttpUrl> ParseEndpoint(absl::string_view variable, absl::string_v
 // Sets the fields that are the same in all requests to buckets.
 void SetBucketRules(HttpRequest& request);
 
-// Whether a refusal means that the server does not accept the credentials, or does not accept them
-// any more. Then renewed credentials may help.
+// Whether a refusal means that the server does not accept the credentials, perhaps because they
+// have expired. Renewed credentials may help.
 bool RefusesCredentials(const HttpResponse& response);
 
 // Like RefusesCredentials(), for a request that may have had no credentials. `had_any` says whether
-// it had some. A server may refuse all requests without credentials, and this process may have
-// credentials now.
+// the request had credentials. If it had none, each 400 or 403 counts: the server may refuse all
+// requests without credentials, and this process may have found credentials since.
 bool MayNeedOtherCredentials(const HttpResponse& response, bool had_any);
 
 }  // namespace systole

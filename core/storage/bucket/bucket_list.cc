@@ -108,7 +108,7 @@ absl::StatusOr<BucketContents> ListBucket(WebConnection& connection, const WebDi
     idle_pages = added.count > 0 ? 0 : idle_pages + 1;
     if (page.next_token == place.token) {
       return absl::DataLossError(
-          "the server's list does not end: a page names itself as the next page");
+          "the server's list does not end: a page says that it is its own next page");
     }
     if (idle_pages > options.max_idle_pages) {
       return absl::DataLossError(absl::StrCat("the server's list does not end: ", idle_pages,

@@ -10,9 +10,9 @@
 
 namespace systole {
 
-// Lists the bucket: after the first page in ranges of keys, some at a time (ranged_list.h), or page
-// by page, if the server cannot list ranges. The bucket may change while it is listed, but no name
-// comes twice.
+// Lists the bucket. If the list has more than one page, it is read in ranges of keys, several at a
+// time (ranged_list.h). If the server cannot list ranges, it is read page by page. The bucket may
+// change while it is listed, but no name comes twice.
 //   NotFound, PermissionDenied, ..  WebDialect::RefusalOf(), of this dialect's server.
 //   ResourceExhausted               more than `options` allow.
 //   DeadlineExceeded                longer than `options` allow.

@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kMinBucketBytes = 3;
 constexpr size_t kMaxBucketBytes = 63;
-// The most bytes of a bucket's name in Cloud Storage if the name is a domain. Each part has at most
-// kMaxBucketBytes.
+// The most bytes of a bucket's name in Cloud Storage if the name is a domain. Each part between
+// dots has at most kMaxBucketBytes.
 constexpr size_t kMaxDomainBytes = 222;
 
 absl::Status Malformed(absl::string_view name, absl::string_view why) {

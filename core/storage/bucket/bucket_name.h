@@ -1,6 +1,7 @@
 // Names of objects in buckets, and how they are written in the address of a request.
 //   s3://bucket/key    gs://bucket/key
-// In these names the key is plain UTF-8. Only the address of a request has it percent-encoded.
+// In these names the key is plain UTF-8. Only in the address of a request is the key
+// percent-encoded.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_NAME_H_
@@ -31,8 +32,8 @@ struct BucketName {
 };
 
 // Parses a name, a pattern, or the name of a bucket alone ("s3://bucket"). InvalidArgument if the
-// scheme is neither s3 nor gs, if no bucket can have this bucket's name, or if the key is too long
-// or has control characters. The message has the reason. A bucket's name has no wildcards.
+// scheme is neither s3 nor gs, if the bucket's name is not allowed for any bucket, or if the key is
+// too long or has control characters. The message has the reason. A bucket's name has no wildcards.
 absl::StatusOr<BucketName> ParseBucketName(absl::string_view name);
 
 // InvalidArgument if the key of `name` is empty or ends with '/'. Systole uses no objects with such
@@ -42,7 +43,8 @@ absl::Status CheckObjectName(const BucketName& name);
 // `error` with `name` before its message, if the message does not contain the name.
 absl::Status WithName(const absl::Status& error, absl::string_view name);
 
-// `key`, percent-encoded except letters, digits, "-._~" and '/'. Signatures use this form.
+// `key` with each byte percent-encoded, except letters, digits, "-._~" and '/'. Signatures use this
+// form.
 std::string EncodedKey(absl::string_view key);
 
 // "?a=1&b=2", percent-encoded ('/' too) and sorted by name, as signatures require.

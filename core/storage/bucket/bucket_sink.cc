@@ -59,7 +59,7 @@ absl::Status BucketSink::Append(absl::string_view bytes) {
     const size_t taken = std::min<uint64_t>(bytes.size(), PartBytes() - buffer_.size());
     const size_t wanted = buffer_.size() + taken;
     if (wanted > buffer_.capacity()) {
-      // A string that grows by itself could take twice a part.
+      // A string that grows by itself could take the memory of two parts.
       buffer_.reserve(std::min<uint64_t>(PartBytes(), std::max(2 * wanted, kFirstBufferBytes)));
     }
     buffer_.append(bytes.data(), taken);
@@ -99,7 +99,7 @@ absl::Status BucketSink::WaitForParts(bool until_none, uint64_t bytes) {
     MutexLock lock(mu_);
     return failed_.ok() && (until_none ? in_flight_ > 0 : !HasRoomFor(bytes));
   };
-  // The wait ends, because the time of each part is bounded.
+  // This wait always ends, because the time for sending a part is bounded.
   while (waits()) {
     SYSTOLE_RETURN_IF_ERROR(connection_.SleepWhile(waits, connection_.options().timeout));
   }

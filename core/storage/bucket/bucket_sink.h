@@ -32,8 +32,8 @@ struct BucketSinkOptions {
   uint64_t first_part_bytes = uint64_t{8} << 20;
   int parts_of_a_size = 2000;
   int max_parts = kMaxUploadParts;
-  // How many parts and bytes may be sent at a time. One part is always allowed. Larger numbers are
-  // faster over long distances, and take more memory and connections.
+  // How many parts and bytes may be sent at a time. A single part is always sent, however large it
+  // is. Larger numbers are faster over long distances, and take more memory and connections.
   int parts_in_flight = 4;
   uint64_t bytes_in_flight = uint64_t{64} << 20;
 };
@@ -41,8 +41,8 @@ struct BucketSinkOptions {
 // Thread-compatible. Borrows connection and dialect. Errors are those of ObjectUpload, and:
 //   ResourceExhausted  the object would have too many parts, or the system gives no thread.
 //   Cancelled          InterruptRequested(), or the process ends.
-// After an error, and if the sink is destroyed before Close(), the server is asked to forget the
-// parts (ObjectUpload::Abort()). Nothing is visible under the name before Close().
+// The sink asks the server to forget the parts (ObjectUpload::Abort()) after an error, and if it is
+// destroyed before Close(). Nothing is visible under the name before Close().
 class BucketSink final : public ByteSink {
  public:
   BucketSink(WebConnection& connection, const BucketDialect& dialect, const BucketName& name,

@@ -20,10 +20,11 @@
 namespace systole {
 namespace {
 
-// fnmatch() gives these a meaning.
+// The characters that have a special meaning for fnmatch().
 constexpr char kWildcards[] = "*?[\\";
 
-// The most patterns that named_literally_ keeps. No real set of shards has so many.
+// The most names that named_literally_ keeps. No real set of shards has more names that look like
+// globs.
 constexpr size_t kMaxNamedLiterally = 4096;
 
 bool IsGlob(absl::string_view key) {
@@ -36,7 +37,7 @@ BucketName FolderOf(BucketName name) {
   return name;
 }
 
-// The files, each with its state in `contents`, if there is one.
+// The files, each with its state if `contents` has one.
 std::vector<ListedFile> WithStates(std::vector<std::string> files, const BucketContents& contents) {
   std::vector<ListedFile> listed;
   listed.reserve(files.size());
@@ -154,8 +155,8 @@ absl::StatusOr<std::unique_ptr<ByteSource>> BucketStore::OpenInState(
   std::optional<WebObject> object = ObjectOfIdentity(state.size_bytes, state.identity);
   if (!object.has_value()) return Store::OpenInState(name, state);
   SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
-  // The list may be old, so CheckUnchanged() asks the server, unless a read has proven the state
-  // since then.
+  // The list may be old, so it does not count as a check. CheckUnchanged() asks the server unless a
+  // read of this source has just shown that the object is unchanged.
   return std::make_unique<WebSource>(
       *parts->connection, name,
       SeenObject{.object = *std::move(object), .asked = -absl::InfiniteDuration()});
@@ -207,7 +208,8 @@ absl::StatusOr<std::vector<ListedFile>> BucketStore::ListGlob(const BucketName& 
   }
   BucketListing listing = {.prefix = pattern, .with_states = with_states};
   listing.prefix.key.resize(pattern.key.find_first_of(kWildcards));
-  // Names are listed up to the first '/' after the prefix, unless the pattern has a '/' there, too.
+  // If the pattern has a '/' after the prefix, it matches names in deeper folders. Otherwise each
+  // name is listed only up to its first '/' after the prefix.
   listing.into_folders = absl::StrContains(pattern.key.substr(listing.prefix.key.size()), '/');
   SYSTOLE_ASSIGN_OR_RETURN(const BucketContents contents, Contents(listing));
   const ObjectNames& names = contents.names;
@@ -251,14 +253,15 @@ absl::StatusOr<PatternList> BucketStore::ListStates(const std::string& pattern,
     return PatternList{.files = *std::move(files)};
   };
   if (is_glob) {
-    folder.key.resize(parsed.key.rfind('/') + 1);  // 0 without a '/'.
+    folder.key.resize(parsed.key.rfind('/') + 1);  // Without a '/': empty.
     if (IsGlob(folder.key) || folder.key == parsed.key) return list_glob();
   } else if (!parsed.key.empty() && parsed.key.back() != '/') {
     if (!absl::IsNotFound(Look(pattern).status())) return Store::ListStates(pattern, wanted);
     folder = FolderOf(parsed);
   }
   absl::StatusOr<BucketContents> contents = Contents({.prefix = folder, .with_states = true});
-  // A list of only the names that begin like the pattern may be short enough, and allowed.
+  // The whole folder may be forbidden or too long. A list of only the names that begin like the
+  // pattern may be allowed and short enough.
   if (is_glob && (absl::IsPermissionDenied(contents.status()) ||
                   absl::IsResourceExhausted(contents.status()))) {
     return list_glob();

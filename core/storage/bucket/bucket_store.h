@@ -50,9 +50,9 @@ class BucketStore final : public Store {
   // the name of an object. Open() then finds out whether this object exists.
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                 NameFilter wanted) const override;
-  // For a folder, and for a glob whose folder has no wildcards, lists the whole folder. So one list
-  // has the files of the pattern and the files beside them. If that list is forbidden or too long,
-  // does what List() does.
+  // For a folder, and for a glob whose folder has no wildcards, lists the whole folder. So a single
+  // list has the files of the pattern and the files beside them. For a glob, does what List() does
+  // if the list of the whole folder is forbidden or too long.
   absl::StatusOr<PatternList> ListStates(const std::string& pattern,
                                          NameFilter wanted) const override;
   // Sends no request. Uses what List() found out about the pattern.
@@ -61,7 +61,7 @@ class BucketStore final : public Store {
   absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const override;
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const override;
   absl::StatusOr<StoredState> Stat(const std::string& name) const override;
-  // Sends no request. But if reads cannot be made conditional on the state, does what Open() does.
+  // Sends no request if reads can be tied to the state. Otherwise opens the object as Open() does.
   absl::StatusOr<std::unique_ptr<ByteSource>> OpenInState(const std::string& name,
                                                           const StoredState& state) const override;
   // Sends no request. The sink finds out whether the object may be written.
@@ -85,7 +85,8 @@ class BucketStore final : public Store {
                                                     NameFilter wanted) const;
   absl::StatusOr<std::vector<std::string>> ListFolderOf(const BucketName& name,
                                                         NameFilter wanted) const;
-  // The files that the glob matches, with their states as far as the list of the glob shows them.
+  // The files that the glob matches. With their states if `with_states` is true and the list shows
+  // them.
   absl::StatusOr<std::vector<ListedFile>> ListGlob(const BucketName& pattern, NameFilter wanted,
                                                    bool with_states) const;
   void RememberName(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);

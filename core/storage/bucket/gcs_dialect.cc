@@ -95,7 +95,7 @@ absl::Status GcsDialect::Prepare(HttpRequest& request) {
     NamePayer(request);
     request.sign = {.access_key_id = options_.hmac_keys->access_key_id,
                     .secret_access_key = options_.hmac_keys->secret_access_key,
-                    .region = "auto",  // One server has the buckets of all regions.
+                    .region = "auto",  // One host serves all regions.
                     .service = "storage",
                     .scheme = SigningScheme::kGoogle};
     return absl::OkStatus();
@@ -125,7 +125,8 @@ bool GcsDialect::LearnsFrom(const std::string& /*name*/, const HttpRequest& sent
   GoogleTokenSource& tokens = TokensFor(sent);
   tokens.Refused(used);
   const absl::StatusOr<std::optional<std::string>> renewed = tokens.Get(sent.timeout);
-  // If the renewal failed, the next Prepare() returns its error.
+  // If the renewal failed, the result is true. The next attempt's Prepare() then returns the
+  // renewal's error.
   return !renewed.ok() || *renewed != used;
 }
 

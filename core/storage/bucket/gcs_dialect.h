@@ -23,11 +23,11 @@ struct GcsOptions {
   std::string endpoint = "https://storage.googleapis.com";
   // False: the server is an emulator, which must not get a token.
   bool sends_tokens = true;
-  // If they are set, they sign all requests, and no tokens are used. An emulator gets neither
+  // If set, these keys sign all requests, and no tokens are used. An emulator gets neither
   // signatures nor tokens.
   std::optional<AwsCredentials> hmac_keys = {};
   // The project that pays for requests with credentials. Requests without credentials may not name
-  // a project. Empty: no request names one.
+  // a project. Empty: requests name no project.
   std::string user_project = {};
 };
 

@@ -9,7 +9,8 @@
 namespace systole {
 
 void AppendContents(BucketContents& all, BucketContents more) {
-  // The strings stay where they are, so the keys of the states stay valid.
+  // Moving a node of a set does not move its string. So the keys of `states`, which are views of
+  // these strings, stay valid.
   while (!more.names.empty()) {
     all.names.insert(all.names.end(), more.names.extract(more.names.begin()));
   }
@@ -43,7 +44,7 @@ absl::Status ListGathering::AddKey(const std::string& key, const ListedObject* o
     return absl::DataLossError("the server lists keys that do not begin with the requested prefix");
   }
   const size_t before = contents_.names.size();
-  // Most servers list keys in order. Then the insertion needs no search.
+  // Most servers list keys in order. If the key belongs at the end, this insertion needs no search.
   const auto name = contents_.names.insert(contents_.names.end(), root_ + key);
   if (contents_.names.size() == before) return absl::OkStatus();
   if (listing_->with_states && object != nullptr) AddState(*name, *object);

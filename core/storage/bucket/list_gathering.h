@@ -20,7 +20,8 @@
 
 namespace systole {
 
-// A server decides how long its list is. The names are kept in memory until the list ends.
+// The bounds of a list. They are needed because a server decides how long its list is, and all
+// names are kept in memory until the list ends.
 struct BucketListOptions {
   size_t max_names = 1'000'000;
   uint64_t max_name_bytes = uint64_t{256} << 20;
@@ -58,13 +59,13 @@ struct BucketContents {
 // `all`.
 void AppendContents(BucketContents& all, BucketContents more);
 
-// Names that a page brings and that were not known before.
+// How many names a page brings that were not known before, and their bytes.
 struct NewNames {
   size_t count = 0;
   uint64_t bytes = 0;
 };
 
-// How many names a list may still bring. Thread-compatible.
+// Counts the names of a list, and limits them. Thread-compatible.
 class ListRoom {
  public:
   // All names begin with `prefix`. Only the error's message uses it.
@@ -88,7 +89,8 @@ class ListGathering {
   ListGathering(const BucketListing& listing, bool has_generations)
       : listing_(&listing), has_generations_(has_generations), root_(listing.prefix.Root()) {}
 
-  // Adds what the page has to the contents. DataLoss if a key does not begin with the prefix.
+  // Adds the names and states of the page to the contents. DataLoss if a key does not begin with
+  // the prefix.
   absl::StatusOr<NewNames> Add(const ListPage& page);
 
   BucketContents TakeContents() { return std::move(contents_); }

@@ -32,10 +32,11 @@ constexpr size_t kSlowestBytesPerSecond = size_t{64} << 10;
 
 constexpr size_t kMaxEtagBytes = 256;
 
-// The name of the metadata that tells which upload made an object.
+// The name of the metadata that says which upload made an object.
 constexpr absl::string_view kMarkName = "systole-upload";
 
-// Codes of refusals after an answer 200. After these, another attempt may help.
+// Codes of refusals that a server may send in the body of an answer 200, and after which another
+// attempt may help.
 constexpr absl::string_view kPassingCodes[] = {"InternalError", "SlowDown", "ServiceUnavailable",
                                                "RequestTimeout"};
 
@@ -137,7 +138,8 @@ absl::Status ObjectUpload::End(absl::Span<const std::string> etags) const {
   request.stall_timeout = kEndSilence;
   const absl::Status ended =
       Fetch(request, [this](const HttpResponse& answer) { return CheckEnd(answer); }).status();
-  // If only the answer was lost, the upload has ended, and the server may not know it any more.
+  // If only the answer to an earlier attempt was lost, the upload has ended. Then the server may
+  // refuse a later attempt, because it no longer knows the upload.
   return ended.ok() || IsThere() ? absl::OkStatus() : ended;
 }
 

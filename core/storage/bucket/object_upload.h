@@ -26,8 +26,9 @@ inline constexpr int kMaxUploadParts = 10'000;
 inline constexpr absl::Duration kMaxAbortTime = absl::Seconds(10);
 
 // Thread-compatible; calls of PutPart() may be concurrent. Borrows connection and dialect. Requests
-// are tried again like requests that read, because each may be made twice without harm. Errors are
-// those of HttpClient::Fetch() and BucketDialect::WriteRefusalOf(), with the object's name.
+// are tried again like requests that read, because each request may be sent twice without harm.
+// Errors are those of HttpClient::Fetch() and BucketDialect::WriteRefusalOf(), with the object's
+// name.
 class ObjectUpload {
  public:
   ObjectUpload(WebConnection& connection, const BucketDialect& dialect, BucketName name)
@@ -45,8 +46,8 @@ class ObjectUpload {
   // Makes the object of the parts 1, 2, .. with these ETags. Even after an error the object may
   // exist as a whole, if only the answer was lost.
   absl::Status End(absl::Span<const std::string> etags) const;
-  // Makes the server forget the parts. Returns no error, because the caller has an error already.
-  // Takes kMaxAbortTime at most, even if the thread is interrupted.
+  // Makes the server forget the parts. Ignores errors, because the caller already has an error to
+  // report. Takes kMaxAbortTime at most, even if the thread is interrupted.
   void Abort() const;
 
   // Removes the object. NotFound if the server says that there is no such object. S3 never says
@@ -57,7 +58,7 @@ class ObjectUpload {
   // `query` is empty for a request about the object itself.
   HttpRequest RequestFor(HttpMethod method,
                          std::vector<std::pair<std::string, std::string>> query) const;
-  // A request that sends `bytes`. More bytes get more time.
+  // A request that sends `bytes`. The more bytes it sends, the longer its timeout.
   HttpRequest SendRequestFor(std::vector<std::pair<std::string, std::string>> query,
                              HttpBody bytes) const;
   absl::StatusOr<HttpResponse> Fetch(

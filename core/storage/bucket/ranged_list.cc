@@ -19,8 +19,8 @@
 namespace systole {
 namespace {
 
-// Keys and folders of the page in one order. Nullopt if they are not in order, or not all of them
-// come after `after`.
+// The keys and folders of the page, merged into one ascending list. Nullopt if the page does not
+// have them in ascending order, or if one of them does not come after `after`.
 std::optional<std::vector<absl::string_view>> EntriesInOrder(const ListPage& page,
                                                              absl::string_view after) {
   std::vector<absl::string_view> entries;
@@ -94,7 +94,8 @@ class RangedList {
   void ReadAll(RangeAt range) ABSL_LOCKS_EXCLUDED(mu_);
   // Takes in a page of the range. Returns whether the range goes on.
   bool Add(RangeAt range, ListPage page) ABSL_LOCKS_EXCLUDED(mu_);
-  // Divides what is left of the range. `first` is the first entry of its last page.
+  // Divides the part of the range that is still to be listed. `first` is the first entry of the
+  // page that was listed last.
   void Divide(RangeAt range, absl::string_view first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the list with `error`. If `error` is OK, the list must be read page by page instead.
   // Always returns false.
@@ -114,10 +115,10 @@ class RangedList {
   std::list<Range> ranges_ ABSL_GUARDED_BY(mu_);
   std::deque<RangeAt> waiting_ ABSL_GUARDED_BY(mu_);  // Ranges that no thread lists.
   int working_ ABSL_GUARDED_BY(mu_) = 0;              // Ranges that a thread lists.
-  // The number of pages that are not the last page of their range. The first page of the list
-  // counts, too. A list without ranges would also have these pages.
+  // The number of pages, without the last page of each range, but with the first page of the list.
+  // A list without ranges would have at least as many pages.
   int pages_ ABSL_GUARDED_BY(mu_) = 1;
-  int pages_with_names_ ABSL_GUARDED_BY(mu_) = 1;  // Those of pages_ that have names.
+  int pages_with_names_ ABSL_GUARDED_BY(mu_) = 1;  // How many of pages_ have names.
   ListRoom room_ ABSL_GUARDED_BY(mu_);
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   absl::Status error_ ABSL_GUARDED_BY(mu_);  // Why the list has stopped.
@@ -135,7 +136,7 @@ absl::StatusOr<std::optional<BucketContents>> RangedList::List(const ListPage& f
   }
   const InterruptFlag* const unwanted = HeededInterruptFlag();
   ParallelFor(kRangesAtOnce, kRangesAtOnce, [&](int64_t) {
-    std::optional<InterruptScope> scope;  // The flag of the thread that waits.
+    std::optional<InterruptScope> scope;  // The interrupt flag of the caller's thread.
     if (unwanted != nullptr) scope.emplace(*unwanted);
     Work();
   });
@@ -260,7 +261,8 @@ struct Guess {
   char character = 0;
 };
 
-// The last of the digits or letters that may come after `c`. `c` itself if there is none.
+// The last digit, or with `letters` the last letter, that may take the place of `c` in later keys:
+// '9', 'z' or 'Z'. `c` itself if there is none.
 char LastAfter(char c, bool letters) {
   if (absl::ascii_isdigit(c)) return '9';
   if (letters && absl::ascii_islower(c)) return 'z';
@@ -271,7 +273,8 @@ char LastAfter(char c, bool letters) {
 // them. REQUIRES: last <= end, or `end` is empty.
 std::vector<Guess> GuessesIn(absl::string_view last, absl::string_view end, size_t begin,
                              size_t stop, bool letters) {
-  // Where `last` first differs from `end`. Before this place no greater character is possible.
+  // Where `last` first differs from `end`. At an earlier position, a greater character would make a
+  // key greater than `end`.
   const auto border = static_cast<size_t>(
       std::mismatch(last.begin(), last.end(), end.begin(), end.end()).first - last.begin());
   const bool has_end = !end.empty();
@@ -309,7 +312,8 @@ std::vector<std::string> GuessSplits(absl::string_view first, absl::string_view 
   // page away, and the list may be divided here.
   const bool differs_by_one = common < first.size() && last[common] - first[common] == 1;
   const size_t stop = common + (differs_by_one ? 1 : 0);
-  // The counter changes first, and only then the numbers and words before it.
+  // From key to key the counter changes first. The numbers and words before the counter change
+  // later, so they are used only if the counter gives no guess.
   size_t counter = common;
   while (counter > prefix_bytes && absl::ascii_isdigit(last[counter - 1])) --counter;
   std::vector<Guess> guesses = GuessesIn(last, end, counter, stop, /*letters=*/false);

@@ -1,5 +1,5 @@
 // Lists a bucket in ranges of keys, some at a time. The pages of a list come one after the other,
-// because each says where the next one begins. But a list can also begin after any key.
+// because each page says where the next page begins. But a list can also begin after any key.
 //
 //   page 1: train-00000 .. train-00999, and the list goes on
 //   --> (train-00999, train-1], (train-1, ..)                after page 1
@@ -8,8 +8,8 @@
 // The keys of a page show where the rest of the list can be divided, because the digits of a
 // counter usually go on. A wrong guess costs requests, and no key is lost. When a range is done,
 // the rest of another range is divided. Let n be the number of pages that have keys and are not the
-// last page of their range. There are at most n + 1 ranges. So a list takes at most twice as many
-// requests as without ranges, and one more. A list of one page takes one request.
+// last page of their range. There are at most n + 1 ranges. So a list takes at most one request
+// more than twice as many as it would take without ranges. A list of one page takes one request.
 //
 // A server may not know how to begin after a key, or may not list keys in order. So each page is
 // checked: its keys must be in order and come after the key that the request named. The last page
@@ -42,11 +42,12 @@ struct ListPlace {
 // Returns the page that begins at the place. Called by several threads at a time.
 using ReadListPage = absl::FunctionRef<absl::StatusOr<ListPage>(const ListPlace& place)>;
 
-// Lists what comes after `first`, which is the first page of the list and not its last. Nullopt if
-// the list must be read page by page: because of the server, or because the bucket changed at the
-// border of two ranges. `room` already counts the names of `first`.
+// Lists what comes after `first`, the first page of the list. REQUIRES: `first` is not also the
+// last page. Nullopt if the list must be read page by page, because the server cannot list ranges,
+// or because the bucket changed at the border of two ranges. `room` already counts the names of
+// `first`.
 //   Unavailable, DeadlineExceeded, Cancelled   errors of `read`. Its other errors give nullopt,
-//                                              because a server may refuse what it does not know.
+//                                              because the server may refuse to begin after a key.
 //   ResourceExhausted                          more than `options` or `room` allow.
 absl::StatusOr<std::optional<BucketContents>> ListInRanges(const ListPage& first,
                                                            const BucketListing& listing,

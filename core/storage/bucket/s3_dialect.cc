@@ -67,7 +67,8 @@ std::string S3Dialect::RegionOf(const std::string& bucket) {
 HttpUrl S3Dialect::ServerIn(const std::string& region) const {
   if (endpoint_.has_value()) return *endpoint_;
   const absl::StatusOr<std::string> domain = AwsDomainOfRegion(region, kEndpoint);
-  SYSTOLE_CHECK(domain.ok());  // Other code refuses or ignores regions of unknown domains.
+  // Create() refuses regions of unknown domains, and LearnsRegion() ignores them.
+  SYSTOLE_CHECK(domain.ok());
   return {.scheme = "https",
           .host = absl::StrCat("s3.", region, ".", *domain),
           .port = 443,
@@ -78,7 +79,8 @@ absl::Status S3Dialect::Prepare(HttpRequest& request) {
   SYSTOLE_ASSIGN_OR_RETURN(const BucketTarget target, ParseBucketTarget(request.url));
   const std::string region = RegionOf(target.name.bucket);
   const HttpUrl server = ServerIn(region);
-  // A certificate for *.HOST allows one name before the HOST, but "a.b" is two names.
+  // A certificate for *.HOST is valid for one label before HOST. A bucket "a.b" would be two
+  // labels.
   const bool name_is_one = server.scheme == "http" || !absl::StrContains(target.name.bucket, '.');
   const bool in_host = options_.bucket_in_host.value_or(!endpoint_.has_value()) && name_is_one;
   request.url = in_host ? AddressAtHost(server, target) : AddressInPath(server, target);
@@ -125,7 +127,8 @@ bool S3Dialect::LearnsFrom(const std::string& name, const HttpRequest& sent,
   }
   credentials_->Refused(used);
   const absl::StatusOr<std::optional<AwsCredentials>> renewed = credentials_->Get(sent.timeout);
-  // If the renewal failed, the next Prepare() returns its error.
+  // If the renewal failed, the result is true. The next attempt's Prepare() then returns the
+  // renewal's error.
   return !renewed.ok() || *renewed != used;
 }
 

@@ -27,16 +27,16 @@ namespace systole {
 inline constexpr size_t kMaxBucketRegions = 1024;
 
 struct S3Options {
-  // The address of a server of objects. Empty: AWS's own, one for each region.
+  // The address of a server of objects. Empty: AWS's own servers, one for each region.
   std::string endpoint = {};
   // The region of a bucket, until AWS says that the bucket is in another region. For a server other
   // than AWS, the region that signatures name.
   std::string region = "us-east-1";
   // Whether the bucket stands in the host's name (BUCKET.HOST/KEY) or in the path
-  // (HOST/BUCKET/KEY). Nullopt: in the name for AWS, in the path for others.
+  // (HOST/BUCKET/KEY). Nullopt: in the host's name at AWS, in the path at other servers.
   std::optional<bool> bucket_in_host = {};
-  // Whether each request says that its sender pays for it. Some buckets refuse requests that do not
-  // say this.
+  // Whether each request says that its sender pays for it. Some buckets refuse requests without
+  // this statement.
   bool requester_pays = false;
 };
 
