@@ -37,9 +37,9 @@ class ByteSource {
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
-  // Fills `out` with the bytes at `offset` and returns how many there were: out.size(), or fewer
-  // only at the source's end (0 at and beyond the end). A source that may_wait() reports bytes as
-  // soon as they come (NoteRead), so that a slow read does not look like a read that hangs.
+  // Fills `out` with the bytes at `offset` and returns their number: out.size(), or less only at
+  // the source's end (0 at and beyond the end). A source that may_wait() reports bytes as soon as
+  // they come (NoteRead), so that a slow read does not look like a read that hangs.
   virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const = 0;
 
   // Bytes in the source when it was opened.
@@ -47,8 +47,8 @@ class ByteSource {
 
   // Whether the bytes are on this machine, in memory or in a file, so that their size is certain.
   // Otherwise a read may be a request to a server, and Size() is a claim of that server. So code
-  // that needs most of the bytes of such a source reads many bytes at a time. No code may allocate
-  // memory for bytes that have not come.
+  // that needs most of the bytes of a source that is not local reads many bytes at a time. No code
+  // may allocate memory for all bytes of such a source before they have come.
   virtual bool is_local() const { return false; }
 
   // Whether a read may wait for another machine, or hang: an object of a server, or a file on a
@@ -98,16 +98,16 @@ std::string ShownName(absl::string_view name);
 absl::string_view BaseName(absl::string_view path);
 
 // The part of `path` that clients may see: its base name. "/" if there is none, or if `path` is a
-// whole server or bucket, because clients must not learn its name.
+// whole server or bucket, because clients must not learn the names of servers and buckets.
 absl::string_view NameForClients(absl::string_view path);
 
 // Whether `name` names an object on a server: an address of the web, or a name in a bucket.
-// Errors of such a store name its servers. If such a server answers that the object may not be
-// read, perhaps the object does not exist.
+// Errors of opening such an object name its server. If the server answers that the object may not
+// be read, perhaps the object does not exist.
 bool IsOnServer(absl::string_view name);
 
 // Reads exactly out.size() bytes at `offset`. DataLoss if the source has fewer bytes. The message
-// has source and offset.
+// names the source and the offset.
 absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span<char> out);
 
 // All bytes of the source. ResourceExhausted, before anything is read, if there are more than

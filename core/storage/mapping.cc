@@ -33,8 +33,10 @@ void PassOn(int signal, siginfo_t* info, void* context) {
     previous_action.sa_handler(signal);
     return;
   }
-  // On return the access is tried again, and the process ends with a core dump at the right place.
-  // A signal that was sent has to be sent again.
+  // From here on SIGBUS has its default action, which ends the process. If an access caused the
+  // signal, the access is repeated when the handler returns, and raises SIGBUS again. So the core
+  // dump shows the access. If a process sent the signal, the signal does not come again by itself,
+  // so it is raised here.
   struct sigaction default_action = {};
   default_action.sa_handler = SIG_DFL;
   ::sigaction(SIGBUS, &default_action, nullptr);
@@ -77,13 +79,14 @@ bool Mapping::ReplaceByZeros(uintptr_t address) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
   // Readers touch no byte after the first `bytes_`, not even in the last page.
   if (address < begin || address - begin >= bytes_) return false;
-  failed_.store(true);  // First, because a thread that sees a zero must also see this mark.
+  failed_.store(true);  // Before the zeros, so that a thread that sees a zero sees this mark.
   // Replaces the whole mapping in one call, so that a mapping fails at most once. This takes no
   // memory.
   //   The system call is made directly, which a signal handler may do. mmap() may be intercepted:
-  // ThreadSanitizer's version counts as a write to bytes that other threads read. Those threads may
-  // be reading now. They get the file's bytes or zeros, and look at the mark before they trust
-  // them. The call's arguments are whole registers, so none may be an int.
+  // for ThreadSanitizer, mmap() is a write to bytes that other threads read. Other threads may
+  // indeed read the mapping now. They get the file's bytes or zeros, and look at the mark before
+  // they trust what they got. Each argument of syscall() must fill a register, so none may be an
+  // int.
   constexpr int64_t kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   return ::syscall(SYS_mmap, data, bytes_, int64_t{PROT_READ}, kFlags, int64_t{-1}, int64_t{0}) !=
          -1;
@@ -92,8 +95,8 @@ bool Mapping::ReplaceByZeros(uintptr_t address) {
 bool MappedRead::InstallHandler() {
   if (::sigaction(SIGBUS, nullptr, &previous_action) != 0) return false;
   struct sigaction action = {};
-  // Uses the alternate stack if a thread has one, because the handler that runs after this one may
-  // need it.
+  // Uses the alternate stack if a thread has one. The handler to which this one passes other
+  // signals may need the alternate stack.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   ::sigemptyset(&action.sa_mask);
   action.sa_sigaction = [](int signal, siginfo_t* info, void* context) {
@@ -116,7 +119,8 @@ MappedRead::MappedRead(Mapping* mapping) : mapping_(mapping), outer_(newest_read
   if (data == nullptr) return;
   bytes_ = absl::string_view(data, mapping->bytes_);
   newest_read = this;
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // Before anything is read.
+  // newest_read must be set before any byte is read.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
 }
 
 MappedRead::~MappedRead() {

@@ -1,15 +1,16 @@
 // Reads the bytes of a source, such as a file in the page cache, in place, without a system call or
 // a copy. If the source is cut meanwhile, or its storage fails, the process does not end.
 //
-// Touching a page that a file no longer has raises SIGBUS. The first mapping installs a handler for
-// it, once in the process. The handler acts on a fault inside a mapping that the faulting thread is
-// reading (see MappedRead). It puts zeros in place of the whole mapping and marks the mapping
-// failed. Then the thread goes on. The reader must not trust the zeros, so it looks at the mark
-// after use. A failed mapping stays failed. The source is then read by ReadAt(), which says what is
-// wrong.
+// Touching a page that a file no longer has raises SIGBUS. The first mapping of the process
+// installs a handler for SIGBUS. The handler acts if a thread touches such a page of a mapping that
+// this thread is reading (see MappedRead). It puts zeros in place of the whole mapping and marks
+// the mapping failed. Then the thread goes on. The reader must not trust the zeros, so it looks at
+// the mark after use. A failed mapping stays failed. The source is then read by ReadAt(), whose
+// error says what is wrong.
 //   Any other SIGBUS goes to the handler that was there before. If there was none, SIGBUS has its
-//   default action. A program that installs a handler later must do the same: it must pass on other
-//   faults to the handler that it replaced. A forked child inherits the handler and the mappings.
+//   default action. A program that installs a handler later must do the same: that handler must
+//   pass on each fault that is not its own to the handler that it replaced. A forked child inherits
+//   the handler and the mappings.
 //
 // Mapped bytes are the file's present bytes: a writer may change them, even between two looks at
 // the same byte. So code that reads mapped bytes reads each length only once, checks that value,
@@ -46,8 +47,9 @@ class Mapping {
   explicit Mapping(uint64_t bytes) : bytes_(bytes) {}
 
   // A new mapping of the first `bytes` bytes, for reading. The base class unmaps it. Returns
-  // MAP_FAILED if the bytes cannot be mapped. Called before the first read, maybe by several
-  // threads at a time. Not called again once one of these calls has returned. REQUIRES: bytes > 0.
+  // MAP_FAILED if the bytes cannot be mapped. Called before the first read, perhaps by several
+  // threads at a time. After one of these calls has returned, no further call begins. REQUIRES:
+  // bytes > 0.
   virtual void* Map(uint64_t bytes) const = 0;
 
  private:

@@ -41,7 +41,7 @@ std::set<std::string> Matching(const ObjectNames& objects, const std::string& pa
   absl::string_view before;
   for (const std::string& object : objects) {
     if (!IsFolderName(object) && Matches(pattern, object)) found.insert(found.end(), object);
-    // The folders that this object shares with the object before it have been compared already.
+    // Folders that also hold the object before this one have been compared already.
     const auto seen = static_cast<size_t>(
         std::mismatch(object.begin(), object.end(), before.begin(), before.end()).first -
         object.begin());

@@ -1,5 +1,5 @@
-// Patterns for a store without folders. Its objects have names with '/' in them. Store says what a
-// pattern is.
+// Patterns for a store without folders, whose objects have names with '/' in them. Store::List()
+// says what a pattern is.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STORAGE_OBJECT_NAMES_H_

@@ -32,8 +32,8 @@ struct StoredState {
   uint64_t size_bytes = 0;
   // A text that changes when the bytes change, made of an ETag, a generation or a time. A copy and
   // its original may have the same identity. An identity has at most kMaxIdentityBytes of printable
-  // ASCII, and only the store looks into it. Empty: the store cannot tell states apart. Files that
-  // were kept for a state are then checked, and not trusted.
+  // ASCII, and only the store looks into it. Empty: the store cannot tell states apart. Then files
+  // that were kept for a state, such as an index, are not trusted without a check.
   std::string identity;
 };
 
@@ -57,11 +57,11 @@ struct PatternList {
   std::optional<FolderList> folder = {};
 };
 
-// FailedPrecondition for ByteSource::CheckUnchanged(). `how` says what happened to the source since
-// it was opened: "was replaced". The message has only the base name of `name`.
+// The error that ByteSource::CheckUnchanged() returns, FailedPrecondition. `how` says what happened
+// to the source since it was opened: "was replaced". The message has only the base name of `name`.
 absl::Status ChangedSinceOpened(absl::string_view name, absl::string_view how);
 
-// NotFound for Store::List().
+// The error that Store::List() returns if a pattern names nothing, NotFound.
 absl::Status PatternMatchesNothing(absl::string_view pattern);
 
 // Thread-safe. Lives until the process ends.
@@ -78,10 +78,11 @@ class Store {
   // called once for each name. A pattern is a name, a glob or a folder. In a glob, *, ? and [..]
   // match neither a '/' nor a '.' at the beginning of a part. A folder means all files in it that
   // are not hidden. A name that exists is never expanded.
-  //   NotFound           the pattern names nothing. An empty folder is an empty list. If a store
-  //                      would have to ask a server for each name, Open() returns this error, and
-  //                      List() does not.
-  //   InvalidArgument    a wanted name is a folder or not a file, or the pattern is malformed.
+  //   NotFound           the pattern names nothing. For an empty folder, the result is an empty
+  //                      list. If a store would have to ask a server for each name, List() does not
+  //                      find out whether a name exists. Then Open() returns this error.
+  //   InvalidArgument    a wanted name is a folder or anything else that is not a file, or the
+  //                      pattern is malformed.
   //   PermissionDenied   a folder on the path cannot be read.
   // Errors name the pattern.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
@@ -93,38 +94,39 @@ class Store {
   virtual absl::StatusOr<PatternList> ListStates(const std::string& pattern,
                                                  NameFilter wanted) const;
 
-  // Whether List() would return the missing file `name` for `pattern`, if it existed. The folder
-  // must be written as List() returns it.
+  // `name` is a file that does not exist. Whether List() would return this name for `pattern` if
+  // the file existed. The folder in `name` must be written as List() returns it.
   virtual bool Takes(const std::string& pattern, const std::string& name) const = 0;
 
-  // The names of all files and folders in `folder`, in no order. Hidden ones are left out. `folder`
-  // ends with '/', or is empty for the folder of names without '/'.
+  // The names of all files and folders in `folder`, in no order. Hidden files and folders are left
+  // out. `folder` ends with '/', or is empty for the folder of names without '/'.
   virtual absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const = 0;
 
   // NotFound, PermissionDenied, or InvalidArgument if `name` is not a file. Each message has the
   // name.
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const = 0;
   virtual absl::StatusOr<StoredState> Stat(const std::string& name) const = 0;
-  // The file in the state in which ListStates() showed it. A store that can tie each read to this
-  // state sends no request here. Its reads fail with FailedPrecondition if the file is in another
-  // state. The default implementation opens the file, and itself returns FailedPrecondition if the
-  // file is in another state. REQUIRES: state has an identity.
+  // The file in the state in which ListStates() showed it. If a store can tie each read to this
+  // state, OpenInState() sends no request. Then reads fail with FailedPrecondition if the file is
+  // in another state. The default implementation opens the file. If the file is in another state,
+  // OpenInState() itself returns FailedPrecondition. REQUIRES: state has an identity.
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> OpenInState(const std::string& name,
                                                                   const StoredState& state) const;
 
   // A new file. When it is closed, it replaces an earlier file of this name as a whole. Use it only
   // for files that can be made again, such as an index, because a power cut may destroy the file.
   //   FailedPrecondition   the store is read-only (the default).
-  // Other errors are the store's. Each message has the file's name.
+  // Other errors depend on the store. Each message has the file's name.
   virtual absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const;
 
-  // Removes a file that Create() made. NotFound if there is none; FailedPrecondition as Create().
+  // Removes a file that Create() made. NotFound if there is no such file; FailedPrecondition if the
+  // store is read-only (the default).
   virtual absl::Status Remove(const std::string& name) const;
 
   // Removes the unfinished files of these names that Create() made in processes that were killed.
   virtual void RemoveLeftovers(absl::Span<const std::string> /*names*/) const {}
 
-  // One name for the file. It is the same for all the names under which the file can be opened.
+  // The full name of the file. All names under which a file can be opened have the same full name.
   virtual std::string FullName(const std::string& name) const { return name; }
 
  protected:

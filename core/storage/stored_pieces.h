@@ -62,9 +62,9 @@ class StoredPieces {
 
   // The bytes of the piece that lies at `place` in stored(), or the error of reading them.
   using Fetched = absl::FunctionRef<absl::StatusOr<absl::string_view>(const ByteStretch& place)>;
-  // Writes the bytes from `offset` on to `out`. Asks for pieces of PiecesOf() only, and never reads
-  // stored(). Returns errors of `fetched`, and otherwise those of ReadAt() of the source of the
-  // bytes. REQUIRES: the source has the bytes.
+  // Writes the bytes from `offset` on to `out`. Calls `fetched` only for pieces of PiecesOf(), and
+  // never reads stored(). Returns the errors of `fetched`, and those that ReadAt() of the source
+  // that is made from the pieces would return. REQUIRES: the source has the bytes.
   virtual absl::Status Make(uint64_t offset, absl::Span<char> out, Fetched fetched) const = 0;
 };
 

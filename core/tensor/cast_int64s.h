@@ -12,8 +12,8 @@
 
 namespace systole {
 
-// Writes `values` to `out` as kInt64 or kInt32. REQUIRES: `out` has exactly the bytes of these
-// values.
+// Writes `values` to `out` as kInt64 or kInt32. REQUIRES: `out` has exactly as many bytes as the
+// values take in this type.
 //   InvalidArgument  a value does not fit kInt32.
 absl::Status CastInt64s(absl::Span<const int64_t> values, DType dtype, absl::Span<uint8_t> out);
 

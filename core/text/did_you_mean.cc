@@ -54,7 +54,7 @@ std::string DidYouMean(absl::string_view word, absl::Span<const std::string> kno
   const std::string* nearest = nullptr;
   for (const std::string& each : known.subspan(0, kMaxKnown)) {
     if (each.empty() || each.size() > kMaxWordBytes) continue;
-    // If the distance is as long as the word itself, the words have nothing in common.
+    // If the distance is as large as the longer word's length, the words have nothing in common.
     const size_t limit = std::min(least, std::max(each.size(), meant.size()));
     const size_t longer = std::max(each.size(), meant.size());
     if (longer - std::min(each.size(), meant.size()) >= limit) continue;

@@ -12,7 +12,7 @@
 
 namespace systole {
 
-// For the help of options that take a time.
+// A sentence for the help of options that take a time.
 inline constexpr char kDurationText[] =
     "TIME is a time such as 3s, 500ms or 1m30s; a plain number is seconds.";
 

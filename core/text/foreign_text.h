@@ -19,10 +19,10 @@ inline constexpr size_t kMaxForeignNameBytes = 160;
 inline constexpr size_t kMaxForeignTextBytes = 2048;
 
 // `text`, in which each byte of a character that is not printable is written as \n, \t, .. or \x1b.
-// Such characters are control characters (C0, DEL, C1), bytes that are not UTF-8, line breaks such
-// as U+2028 and U+2029, and the marks that change the direction of text. Other UTF-8 stays. Returns
-// at most `max_bytes`. If the text was cut, the last bytes say how long it was. A backslash stays
-// as it is, so a second pass changes nothing. REQUIRES: max_bytes >= 40.
+// Not printable are control characters (C0, DEL, C1), bytes that are not UTF-8, line breaks such as
+// U+2028 and U+2029, and the marks that change the direction of text. Other UTF-8 stays. Returns at
+// most `max_bytes`. If the text was cut, the last bytes say how long it was. A backslash stays as
+// it is, so ForeignText() of the result is the result itself. REQUIRES: max_bytes >= 40.
 std::string ForeignText(absl::string_view text, size_t max_bytes = kMaxForeignTextBytes);
 
 // ForeignText() for a name.

@@ -9,7 +9,8 @@
 
 namespace systole {
 
-// `host` is the HOST of "HOST:PORT". Names are not looked up. Only "localhost" counts.
+// `host` is the HOST of "HOST:PORT". Names are not looked up: the only name that counts is
+// "localhost".
 inline bool IsLoopbackHost(absl::string_view host) {
   if (host == "localhost" || host == "[::1]") return true;
   // The name of another host may also begin with "127.", such as 127.example.com.

@@ -12,7 +12,7 @@
 
 namespace systole {
 
-// For the help of options that take a size.
+// A sentence for the help of options that take a size.
 inline constexpr char kSizeText[] =
     "SIZE is a size such as 512MB or 4GB (1 KB is 1024 bytes); a plain number is bytes.";
 
@@ -22,7 +22,7 @@ inline constexpr char kSizeText[] =
 std::optional<int64_t> ParseSizeText(absl::string_view text);
 
 // "512 bytes", "1.5 KB", "117.2 GB": in the largest unit in which the number is at least 1,
-// rounded. For sentences. REQUIRES: `bytes` is not negative.
+// rounded. For sentences that people read. REQUIRES: `bytes` is not negative.
 std::string SizeText(int64_t bytes);
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// Recognises UTF-8: no overlong forms, surrogates or numbers above U+10FFFF. protobuf accepts the
-// same bytes in a string.
+// Recognises valid UTF-8. Overlong forms, surrogates and numbers above U+10FFFF are not valid.
+// protobuf has the same rules for the bytes of a string.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_TEXT_UTF8_H_

@@ -16,8 +16,8 @@ namespace {
 // Some programs take a backslash for a slash.
 constexpr absl::string_view kSlashes = "/\\";
 
-// The beginnings of names in buckets. The last two are Hadoop's. Systole does not read such names,
-// but people copy them, with the keys in them.
+// The beginnings of names in buckets. The last two are Hadoop's. Systole does not read names that
+// begin with these two, but people may copy such a name from Hadoop, with keys in it.
 constexpr absl::string_view kBucketSchemes[] = {"s3", "gs", "s3a", "s3n"};
 
 // `text` without blanks and quotes at its front, which people may copy along with an address.
@@ -31,7 +31,7 @@ absl::string_view WithoutFront(absl::string_view text) {
   return text;
 }
 
-// The scheme with all that stands before the host: "https://". Empty if there is none.
+// The part of the address before the host: "https://". Empty if there is none.
 absl::string_view SchemePart(absl::string_view address) {
   const absl::string_view scheme = address.substr(0, address.find(':'));
   const bool may_be = std::all_of(scheme.begin(), scheme.end(), [](char c) {
@@ -63,9 +63,9 @@ bool IsHostName(absl::string_view text) {
   });
 }
 
-// Whether a server can be asked for the address of `scheme` and `rest`. Such an address
-// has no user name and no password, so its host and its query are what they seem to be.
-// (ParseHttpUrl() of core/http accepts no other address, either.)
+// Whether `scheme` and `rest` are a valid address, which a server can be asked for. A valid address
+// has no user name and no password. So no part of a password can be taken for the host or the
+// query. (ParseHttpUrl() of core/http accepts only such addresses, too.)
 bool IsSound(absl::string_view scheme, absl::string_view rest) {
   if (!absl::EqualsIgnoreCase(scheme, "https://") && !absl::EqualsIgnoreCase(scheme, "http://")) {
     return false;
@@ -91,7 +91,8 @@ struct Cut {
   absl::string_view scheme;
   absl::string_view rest;  // The text after the scheme, up to the query.
   bool is_sound = false;
-  // Whether all of `rest` may belong to a password that contains the '?' or '#'.
+  // Whether all of `rest` may belong to a password: to one that contains the '?' or '#' after
+  // `rest`.
   bool may_be_secret = false;
 };
 

@@ -13,17 +13,17 @@
 
 namespace systole {
 
-// Whether `name` was meant as an address of the web. This is so if it begins with "http:" or
-// "https:" in any case of letters, also after blanks or quotes. Such a name may hold secrets even
-// if it is malformed.
+// Whether `name` was meant as an address of the web: it begins with "http:" or "https:", in any
+// case of letters, perhaps after blanks or quotes. Such a name may hold secrets even if it is
+// malformed.
 bool IsWebAddress(absl::string_view name);
 
 // Whether `name` begins like the name of an object in a bucket: "s3://" or "gs://".
 bool IsBucketName(absl::string_view name);
 
-// Whether secrets may be in `name`, so that messages may show only ShownAddress(). This is so for
-// each address of the web. It is also so for a malformed name in a bucket, because a user may have
-// written keys before the bucket (s3://ID:SECRET@bucket/a).
+// Whether secrets may be in `name`. If so, messages may show only ShownAddress(). True for each
+// address of the web, and for each malformed name in a bucket, because a user may have written keys
+// before the bucket (s3://ID:SECRET@bucket/a).
 bool MayHoldSecrets(absl::string_view name);
 
 // `address` without user name, password, query and fragment. Takes any text, with any scheme or
@@ -34,8 +34,8 @@ bool MayHoldSecrets(absl::string_view name);
 std::string ShownAddress(absl::string_view address);
 
 // The name of the object: the part of `address` after the last '/' of its path, as a view into
-// `address`. Empty for a folder; the host if there is no path. If the address is malformed, so that
-// no server can be asked for it, the result has only text that ShownAddress() shows, too.
+// `address`. Empty for a folder; the host if there is no path. If the address is malformed, the
+// result may be shorter than the base name: it has no text that ShownAddress() leaves out.
 absl::string_view AddressBaseName(absl::string_view address);
 
 }  // namespace systole

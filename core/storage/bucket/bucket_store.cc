@@ -155,7 +155,7 @@ absl::StatusOr<std::unique_ptr<ByteSource>> BucketStore::OpenInState(
   std::optional<WebObject> object = ObjectOfIdentity(state.size_bytes, state.identity);
   if (!object.has_value()) return Store::OpenInState(name, state);
   SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
-  // The list may be old, so it does not count as a check. CheckUnchanged() asks the server unless a
+  // `state` may be old, so it does not count as a check. CheckUnchanged() asks the server unless a
   // read of this source has just shown that the object is unchanged.
   return std::make_unique<WebSource>(
       *parts->connection, name,

@@ -28,8 +28,8 @@ struct BucketListOptions {
   // The most bytes of the pages that are received at a time. A page is XML: 1,000 keys of 1,024
   // bytes, encoded, take 4 MB at most, and real pages some 400 kB.
   uint64_t max_page_bytes = uint64_t{16} << 20;
-  // The most pages. The last page of each range does not count (ranged_list.h), and there are at
-  // most as many ranges as other pages.
+  // The most pages. The last page of each range does not count (ranged_list.h). There is at most
+  // one range more than pages that count.
   int max_pages = 10'000;
   // The most pages in a row that bring no new name. Cloud Storage sends such pages where objects
   // were deleted.

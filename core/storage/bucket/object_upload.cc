@@ -109,8 +109,8 @@ absl::StatusOr<std::string> ObjectUpload::PutPart(int number, HttpBody bytes) co
   if (etag.empty() || etag.size() > kMaxEtagBytes ||
       !std::all_of(etag.begin(), etag.end(), [](char c) { return absl::ascii_isprint(c); })) {
     return absl::DataLossError(absl::StrCat("\"", ForeignText(name_.Text()),
-                                            "\": the server gives a part no ETag, or an invalid "
-                                            "one; check that it is a server of buckets"));
+                                            "\": the answer to a part has no ETag, or an invalid "
+                                            "one; check that this is a server of buckets"));
   }
   return std::string(etag);
 }
@@ -126,8 +126,8 @@ absl::Status ObjectUpload::CheckEnd(const HttpResponse& response) const {
       passes ? absl::StatusCode::kUnavailable : absl::StatusCode::kFailedPrecondition,
       absl::StrCat("\"", ForeignText(name_.Text()),
                    "\": the server answers with status 200, but then says that it cannot make the "
-                   "object of its parts (",
-                   code.empty() ? "without a code" : code, "); write it again"));
+                   "object from its parts (",
+                   code.empty() ? "without a code" : code, "); write the object again"));
 }
 
 absl::Status ObjectUpload::End(absl::Span<const std::string> etags) const {

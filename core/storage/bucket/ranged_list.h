@@ -6,7 +6,7 @@
 //   --> (train-01999, train-03], (train-03, train-1], ..     after each further page
 //
 // The keys of a page show where the rest of the list can be divided, because the digits of a
-// counter usually go on. A wrong guess costs requests, and no key is lost. When a range is done,
+// counter usually go on. A wrong guess costs requests, but no key is lost. When a range is done,
 // the rest of another range is divided. Let n be the number of pages that have keys and are not the
 // last page of their range. There are at most n + 1 ranges. So a list takes at most one request
 // more than twice as many as it would take without ranges. A list of one page takes one request.

@@ -1,4 +1,4 @@
-// Requests to S3, and to servers that speak like it.
+// Requests to S3, and to other servers with S3's API.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_S3_DIALECT_H_
 #define SYSTOLE_CORE_STORAGE_BUCKET_S3_DIALECT_H_
 

@@ -28,9 +28,9 @@ struct FileSinkOptions {
   // index.
   bool sync = true;
   // Whether whole pages bypass the page cache. Only pages whose address in memory and place in the
-  // file are multiples of kFilePageBytes can do so. Bypassing saves most of the processor's time,
-  // and the page cache's memory. But the writer waits for the device, and so does the next reader.
-  // If the file system cannot bypass the cache, ordinary writes are used.
+  // file are multiples of kFilePageBytes can bypass it. Bypassing saves most of the processor's
+  // time, and the page cache's memory. But the writer waits for the device, and so does the next
+  // reader. If the file system cannot bypass the cache, ordinary writes are used.
   bool direct = false;
 };
 

@@ -51,8 +51,8 @@ absl::StatusOr<FileState> StateOf(const struct stat& info, absl::string_view pat
   };
 }
 
-// Whether files of the file system are on another machine, or come from a process. The numbers are
-// those of statfs(2); <linux/magic.h> lacks some of them.
+// Whether the file system of `fd` has its files on another machine, or gets them from a process
+// (FUSE). The numbers are those of statfs(2); <linux/magic.h> lacks some of them.
 bool IsOfNetwork(int fd) {
   struct statfs info;
   if (::fstatfs(fd, &info) != 0) return false;
@@ -128,8 +128,8 @@ absl::Status FileSource::CheckUnchanged() const {
   if (::stat(path_.c_str(), &info) != 0) {
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR) return changed("was removed");
-    // NotFound: the file cannot be seen at its place. A code such as PermissionDenied would look
-    // like the client's fault.
+    // NotFound for every other errno: the file cannot be seen at its path. With a code such as
+    // PermissionDenied, the client would seem to be at fault.
     return absl::NotFoundError(SystemError(error, "stat", BaseName(path_)).message());
   }
   const absl::StatusOr<FileState> now = StateOf(info, path_);

@@ -1,6 +1,6 @@
-// A regular file, opened once and read by position. FileSource remembers the file's state at that
-// time. So it notices if the file is replaced, resized or rewritten while it is served, and bytes
-// of another file cannot get into a feed.
+// A regular file, opened once and read by position. When FileSource opens a file, it remembers the
+// file's state. So CheckUnchanged() notices if the file is replaced, resized or rewritten while the
+// file is served, and bytes of another file cannot get into a feed.
 //
 // Thread-safe. Owns its file descriptor: one per open shard.
 #ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_SOURCE_H_
@@ -40,7 +40,7 @@ class FileSource final : public ByteSource {
  public:
   enum class Where { kAsItsFileSystemSays, kOnANetwork };
   // NotFound; PermissionDenied; ResourceExhausted if no file descriptor is left; InvalidArgument if
-  // `path` is not a regular file. Each message has the path. `where` is for tests.
+  // `path` is not a regular file. Each message has the path. Only tests set `where`.
   static absl::StatusOr<std::unique_ptr<FileSource>> Open(
       const std::string& path, Where where = Where::kAsItsFileSystemSays);
   ~FileSource() override;
@@ -53,11 +53,11 @@ class FileSource final : public ByteSource {
   // Whether the file is in a file system on the network, or in one that a process serves (FUSE).
   bool may_wait() const override { return may_wait_; }
   std::string identity() const override { return state_.Identity(); }
-  // Compares all fields of FileState, not only those in identity(). One system call, no reading. A
-  // removed file counts as changed, because no other server could open it.
+  // Compares all fields of FileState, not only those in identity(). Makes one system call and reads
+  // no bytes. A removed file counts as changed, because no other server could open that file.
   absl::Status CheckUnchanged() const override;
-  // Null if the source may_wait(). If the network fails, a thread that reads mapped memory waits
-  // for ever.
+  // Null if the source may_wait(). If the network failed, a thread that reads mapped memory would
+  // wait for ever.
   Mapping* mapping() const override { return may_wait_ ? nullptr : &mapping_; }
   absl::string_view name() const override { return path_; }
 

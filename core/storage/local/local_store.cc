@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<std::string>> PathsIn(const std::string& folder) {
                              absl::StrCat("cannot read the folder \"", ForeignText(folder), "\""));
 }
 
-// Every path that `pattern` names: files, folders and all else.
+// Every path that `pattern` names: files, folders and anything else, such as devices.
 absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
   if (const std::optional<mode_t> mode = ModeOf(pattern); mode.has_value()) {
     if (S_ISDIR(*mode)) return PathsIn(pattern);
@@ -68,8 +68,8 @@ absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
   }
 }
 
-// `path`, which is absolute, without "." and "..". A ".." leads out of the folder before it. If
-// that folder is a symbolic link, the ".." leads out of the link's target.
+// Removes "." and ".." from an absolute path. A ".." leads out of the folder before it. If that
+// folder is a symbolic link, the ".." leads out of the link's target.
 std::string WithoutDots(const std::filesystem::path& path) {
   std::filesystem::path full = "/";
   for (const std::filesystem::path& part : path.relative_path()) {
@@ -150,7 +150,7 @@ void LocalStore::RemoveLeftovers(absl::Span<const std::string> names) const {
 }
 
 std::string LocalStore::FullName(const std::string& name) const {
-  std::error_code error;  // Set only if the current folder is missing. Then `name` is used.
+  std::error_code error;  // Set if the current folder is missing. Then the path stays relative.
   const std::filesystem::path absolute = std::filesystem::absolute(name, error);
   return error ? std::filesystem::path(name).lexically_normal().string() : WithoutDots(absolute);
 }

@@ -18,7 +18,7 @@ namespace systole {
 
 class LocalStore final : public Store {
  public:
-  // Globs are POSIX's.
+  // Globs work as in POSIX (glob(3)).
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                 NameFilter wanted) const override;
   bool Takes(const std::string& pattern, const std::string& name) const override;
@@ -29,7 +29,7 @@ class LocalStore final : public Store {
   // A FileSink that does not wait for the device.
   absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const override;
   absl::Status Remove(const std::string& name) const override;
-  // Looks into each folder once.
+  // Reads each folder only once, even if it has several of the names.
   void RemoveLeftovers(absl::Span<const std::string> names) const override;
   // The absolute path.
   std::string FullName(const std::string& name) const override;

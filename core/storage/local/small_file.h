@@ -11,7 +11,7 @@
 
 namespace systole {
 
-// The bytes of the file `path`. Errors: FileSource::Open and ReadWhole.
+// The bytes of the file `path`. Errors are those of FileSource::Open() and ReadWhole().
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, uint64_t max_bytes);
 
 }  // namespace systole

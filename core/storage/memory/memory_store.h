@@ -21,7 +21,8 @@
 
 namespace systole {
 
-// Thread-safe. Holds an object until it is removed or replaced, and longer while it is open.
+// Thread-safe. Holds an object until it is removed or replaced. If a source still has the object
+// open, the object lives until the source is destroyed.
 class MemoryStore final : public Store {
  public:
   // The store of this process.
@@ -55,7 +56,8 @@ class MemoryStore final : public Store {
   void Replace(const std::string& name, std::string bytes) const ABSL_LOCKS_EXCLUDED(mu_);
 
   mutable Mutex mu_;
-  // Mutable, because code that writes files to a store holds it as const, as if it were a disk.
+  // Mutable, because code that writes files to a store holds the store as const, as if it were a
+  // disk.
   mutable std::map<std::string, std::shared_ptr<const Object>> objects_ ABSL_GUARDED_BY(mu_);
   mutable uint64_t puts_ ABSL_GUARDED_BY(mu_) = 0;
 };

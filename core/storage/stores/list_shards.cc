@@ -48,7 +48,7 @@ absl::Status WithGlobOfImages(const absl::Status& error, absl::string_view patte
                    ForeignText(absl::StripSuffix(ShownName(pattern), "/")), missing));
 }
 
-// By name first, because the folders of shards may differ from machine to machine.
+// Compares the base names first, because the folders of shards may differ from machine to machine.
 bool IsBefore(absl::string_view a, absl::string_view b) {
   return std::tuple(BaseName(a), a) < std::tuple(BaseName(b), b);
 }

@@ -40,16 +40,16 @@ struct ShardList {
   // The folders of shards that were listed as a whole, each once, sorted by name.
   std::vector<FolderList> folders;
 
-  // The state of one of `shards` in the list. Null: `name` is not one of `shards`, or the list does
-  // not have enough to tell states apart. O(log shards).
+  // The state of the shard `name` as the list showed it. Null: `name` is not one of `shards`, or
+  // the list showed too little to tell its states apart. O(log shards).
   const StoredState* StateOf(absl::string_view name) const;
 };
 
 // ListShards(), with the states and folders that Store::ListStates() returns.
 absl::StatusOr<ShardList> ListShardStates(absl::Span<const std::string> patterns);
 
-// Whether ListShards() would return `path` for `pattern`, if that file existed. The folder in
-// `path` must be written as ListShards() returns it.
+// `path` is a file that does not exist. Whether ListShards() would return this path for `pattern`
+// if the file existed. The folder in `path` must be written as ListShards() returns it.
 bool PatternTakes(const std::string& pattern, const std::string& path);
 
 }  // namespace systole

@@ -23,7 +23,7 @@ absl::Span<const StoreRow> StoreTable();
 // The part of `name` before "://", as a view into `name`. Empty if no such part can be a scheme.
 absl::string_view SchemeOf(absl::string_view name);
 
-// The store of a name or a pattern. This depends on the form of the name alone.
+// The store of a name or a pattern. Only the form of the name decides which store this is.
 //   InvalidArgument  a URL of a scheme that no store has. The message lists the stores.
 absl::StatusOr<const Store*> StoreOf(absl::string_view name);
 

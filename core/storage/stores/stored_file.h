@@ -37,15 +37,16 @@ absl::Status RemoveStored(const std::string& name);
 // killed.
 void RemoveLeftovers(absl::Span<const std::string> names);
 
-// Reads a whole file. ResourceExhausted, before anything is read, if it has more than `max_bytes`.
+// Reads a whole file. ResourceExhausted, before anything is read, if the file has more than
+// `max_bytes`.
 absl::StatusOr<std::string> GetStored(const std::string& name, uint64_t max_bytes);
 // Writes a whole file, and replaces an earlier one. The file exists as a whole or not at all.
 absl::Status PutStored(const std::string& name, absl::string_view bytes);
 
 // OK if a file that belongs to a shard, such as its index, may be written as `name`. On this
-// machine it always may. In a bucket it may only if `write_index` is true, because a bucket often
-// belongs to somebody else, costs money, and has other readers. Otherwise FailedPrecondition. The
-// message says what to do.
+// machine such a file may always be written. In a bucket it may be written only if `write_index` is
+// true, because a bucket often belongs to somebody else, costs money, and has other readers.
+// Otherwise FailedPrecondition. The message says what to do.
 absl::Status CheckMayKeep(const std::string& name, bool write_index);
 // PutStored(), if CheckMayKeep() returns OK.
 absl::Status KeepStored(const std::string& name, absl::string_view bytes, bool write_index);

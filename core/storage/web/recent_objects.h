@@ -26,19 +26,19 @@ struct SeenObject {
   absl::Duration asked;  // When the server was asked, by the clock WebStoreOptions::now.
 };
 
-// Thread-safe. It has no clock.
+// Thread-safe. Has no clock: callers pass the time.
 class RecentObjects {
  public:
   // Forgets answers that are as old as `trust`.
   explicit RecentObjects(absl::Duration trust) : trust_(trust) {}
 
-  // If there are two answers, keeps the answer to the later request.
+  // If there already is an answer about this object, keeps the answer to the later request.
   void Remember(const std::string& name, const SeenObject& seen) ABSL_LOCKS_EXCLUDED(mu_);
   // The answer to a request that was sent less than `trust` before `now`.
   std::optional<SeenObject> Find(const std::string& name, absl::Duration now)
       ABSL_LOCKS_EXCLUDED(mu_);
   void Forget(const std::string& name) ABSL_LOCKS_EXCLUDED(mu_);
-  // Forgets the answer about the object, unless it shows the state of this identity.
+  // Forgets the answer about the object, unless the answer shows the state that has this identity.
   void ForgetOther(const std::string& name, absl::string_view identity) ABSL_LOCKS_EXCLUDED(mu_);
 
   // This process has written or removed the object. Find() no longer returns answers to requests
@@ -53,7 +53,8 @@ class RecentObjects {
   const absl::Duration trust_;
   mutable Mutex mu_;
   absl::flat_hash_map<std::string, SeenObject> objects_ ABSL_GUARDED_BY(mu_);
-  // At most kMaxRecentObjects. Objects that were forgotten count as written at `forgotten_`.
+  // The last NoteWrite() of at most kMaxRecentObjects objects. Any object that is not in this map
+  // counts as written at `forgotten_`.
   absl::flat_hash_map<std::string, absl::Duration> written_ ABSL_GUARDED_BY(mu_);
   absl::Duration forgotten_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
 };

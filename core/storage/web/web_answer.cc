@@ -118,8 +118,8 @@ absl::Status RefusalOf(absl::string_view called, const HttpResponse& response) {
     case 403:
       return absl::PermissionDeniedError(absl::StrCat(
           what,
-          ": it may not be read; make the object readable without a login, or name it by a "
-          "signed address that has not run out"));
+          ": this object may not be read; make it readable without a login, or use a signed "
+          "address that is still valid"));
     case 407:
       return absl::FailedPreconditionError(
           absl::StrCat(what,
@@ -130,7 +130,7 @@ absl::Status RefusalOf(absl::string_view called, const HttpResponse& response) {
   }
   if (MayBeTriedAgain(response)) {
     return absl::UnavailableError(
-        absl::StrCat(what, "; it is overloaded or fails: try again later, or read from another"));
+        absl::StrCat(what, "; it is overloaded or fails: try again later, or use another server"));
   }
   return absl::FailedPreconditionError(
       absl::StrCat(what, ", want 200 or 206; check that the address leads to a file server"));
@@ -200,7 +200,7 @@ absl::Status CheckPiece(absl::string_view called, const WebObject& object, const
                         const HttpResponse& response, WebRefusal refusal) {
   const absl::Status replaced = ChangedSinceOpened(called, "was replaced");
   if (IsGone(response.status)) return ChangedSinceOpened(called, "was removed");
-  if (response.status == 412) return replaced;  // If-Match does not hold.
+  if (response.status == 412) return replaced;  // The state that If-Match names is gone.
   if (response.status != 200 && response.status != 206 && response.status != 416) {
     return refusal(called, response);
   }

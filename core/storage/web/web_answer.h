@@ -25,24 +25,26 @@ struct WebObject {
   uint64_t size_bytes = 0;
   std::string etag;           // Strong, with its quotes. Empty: there is none.
   std::string last_modified;  // As the server writes it. Empty: it cannot be used.
-  // Digits that name the object's state, on servers of a dialect that has them. Empty elsewhere.
+  // Digits that name the object's state, if the server's dialect has_generations(). Otherwise
+  // empty.
   std::string generation = {};
 
   // See StoredState::identity.
   std::string Identity() const;
 };
 
-// The object that a list shows with this ETag and generation, as the list writes them. Either may
-// be empty or malformed, and is then left out.
+// The object that a list shows with this ETag and generation. Both are as the list writes them. If
+// one of them is empty or malformed, it is left out.
 WebObject ObjectOfList(uint64_t size_bytes, absl::string_view etag, absl::string_view generation);
 
 // The object of this size whose Identity() is `identity`. Nullopt if reads cannot be tied to that
 // state, because the identity has no ETag or generation.
 std::optional<WebObject> ObjectOfIdentity(uint64_t size_bytes, absl::string_view identity);
 
-// The object of an answer to HEAD. Nullopt: the answer does not describe the object, but a GET may.
-// A length of 0 does not describe it either, because some servers answer every HEAD with 0. In
-// these functions `called` is the object's name in messages, fit to be shown.
+// The object of an answer to HEAD. Nullopt: the answer does not describe the object, but the answer
+// to a GET may. An answer with the length 0 does not count as a description, because some servers
+// answer every HEAD with 0. In these functions `called` is the object's name in messages, fit to be
+// shown.
 absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
                                                       const HttpResponse& response);
 
@@ -54,7 +56,7 @@ absl::Status RefusalOf(absl::string_view called, const HttpResponse& response);
 using WebRefusal =
     absl::FunctionRef<absl::Status(absl::string_view called, const HttpResponse& response)>;
 
-// The length of the object, as an answer to HEAD gives it. Nullopt: the answer does not give it.
+// The length of the object, as an answer to HEAD gives it. Nullopt: the answer has no length.
 std::optional<uint64_t> LengthOfHead(const HttpResponse& head);
 
 // The object, as the answer to a GET of its first byte describes it. This GET was sent because
@@ -75,10 +77,10 @@ std::string GenerationOf(const HttpResponse& response);
 absl::Status CheckPiece(absl::string_view called, const WebObject& object, const HttpRange& asked,
                         const HttpResponse& response, WebRefusal refusal = RefusalOf);
 
-// Whether an answer to a GET proves that it is about `object`. It must have the same generation or,
-// without generations, the same strong ETag. If the object has neither, the answer must have the
-// same Last-Modified and the same size of the whole object. An answer to HEAD would prove no more.
-// An `If-Match` in the request proves nothing, because servers may ignore it.
+// Whether an answer to a GET proves that its bytes are those of `object`. The answer must have the
+// same generation or, without generations, the same strong ETag. If the object has neither, the
+// answer must have the same Last-Modified and the same size of the whole object. An answer to HEAD
+// would prove no more. An `If-Match` in the request proves nothing, because servers may ignore it.
 bool ProvesSameObject(const WebObject& object, const HttpResponse& response);
 
 }  // namespace systole

@@ -20,14 +20,14 @@ class WebDialect {
 
   // Prepares a request for one attempt. Replaces the object's name in `request.url` by its address,
   // and adds authorization. Called for each attempt, because credentials expire. Waits for
-  // request.timeout at most. An error is the attempt's outcome, so Unavailable is tried again. Its
-  // message is for operators.
+  // request.timeout at most. An error becomes the outcome of the attempt, so another attempt is
+  // made after Unavailable. The error's message is for operators.
   virtual absl::Status Prepare(HttpRequest& request) = 0;
 
   // Learns from an answer that is not 2xx, for example that credentials must be renewed or that the
   // object is elsewhere. Returns whether another attempt, prepared with what was learned, may
   // succeed. `name` is the url that Prepare() got, and `sent` is the request that it made. Waits
-  // for sent.timeout at most. At most kMostCorrections attempts follow each other in this way.
+  // for sent.timeout at most. At most kMostCorrections attempts in a row are made for this reason.
   virtual bool LearnsFrom(const std::string& name, const HttpRequest& sent,
                           const HttpResponse& response) = 0;
 

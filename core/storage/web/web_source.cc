@@ -33,7 +33,8 @@ bool IsSuccess(const HttpResponse& response) {
   return response.status >= 200 && response.status < 300;
 }
 
-// Several threads may read one object, so earlier times may come after later ones.
+// Sets `latest_ns` to `time`, but never to an earlier time than before. Several threads may read
+// one object, so earlier times may come after later ones.
 void RaiseTo(std::atomic<int64_t>& latest_ns, absl::Duration time) {
   const int64_t time_ns = absl::ToInt64Nanoseconds(time);
   int64_t seen_ns = latest_ns.load(std::memory_order_relaxed);
@@ -136,7 +137,7 @@ absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std:
     return ObjectOfFirstByte(shown, head, first_byte);
   }
   // A dialect's servers say in the body of an answer why they refuse, and an answer to HEAD has no
-  // body. So the first byte is asked for.
+  // body. So the first request is a GET of the first byte.
   for (int asked = 0; asked < kMostAsks; ++asked) {
     SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(ask_first_byte));
     const bool has_no_byte = first_byte.status == 416;

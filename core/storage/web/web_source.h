@@ -58,11 +58,11 @@ class WebConnection {
                                                                WebDialect* dialect = nullptr);
 
   // In these functions `called` is HttpRequest::called. `name` is the address of an object, or the
-  // name that the dialect uses. If `called` is empty, an error of one of the dialect's servers may
-  // have only the address that the dialect made of `name`.
+  // name that the dialect uses. If `called` is empty, an error may show only the address that the
+  // dialect made of `name`, and not `name` itself.
 
   // Asks the server for the present state of the object. This takes up to two requests, or a few
-  // more if an empty object is replaced meanwhile. Each takes at most `timeout`. NotFound,
+  // more if an empty object is replaced meanwhile. Each request takes at most `timeout`. NotFound,
   // PermissionDenied, Unavailable, and others of HttpClient::Fetch() and of ObjectOfFirstByte().
   absl::StatusOr<SeenObject> Look(const std::string& name, const std::string& called,
                                   absl::Duration timeout);
@@ -70,16 +70,17 @@ class WebConnection {
   // without asking again.
   absl::StatusOr<SeenObject> LookIfNotSeen(const std::string& name, const std::string& called);
 
-  // Fills `out` with the bytes of `object` at `offset`. True if each answer has proven that it is
-  // about `object` (ProvesSameObject). Errors of HttpClient::Fetch() and of CheckPiece().
+  // Fills `out` with the bytes of `object` at `offset`. Returns whether each answer has proven that
+  // its bytes are those of `object` (ProvesSameObject). Errors of HttpClient::Fetch() and of
+  // CheckPiece().
   absl::StatusOr<bool> Read(const std::string& name, const std::string& called,
                             const WebObject& object, uint64_t offset, absl::Span<char> out);
 
-  // Returns what is wrong with an answer 2xx. Its error becomes the outcome of the attempt.
+  // Checks an answer 2xx. An error becomes the outcome of the attempt.
   using AnswerCheck = absl::FunctionRef<absl::Status(const HttpResponse& response)>;
 
   // Sends a request for something other than the bytes of an object, with retries. The dialect
-  // turns its url into an address.
+  // turns the request's url into an address.
   absl::StatusOr<HttpResponse> Fetch(
       const HttpRequest& request,
       AnswerCheck check = [](const HttpResponse&) { return absl::OkStatus(); });
@@ -94,7 +95,7 @@ class WebConnection {
   }
 
   // This process has written or removed the object. Earlier answers about the object no longer
-  // count. This holds for open sources, too.
+  // count. They do not count for open sources either.
   void NoteWrite(const std::string& name) { recent_.NoteWrite(name, options_.now()); }
   absl::Duration LastWrite(const std::string& name) const { return recent_.LastWrite(name); }
 
@@ -158,8 +159,8 @@ class WebSource final : public ByteSource {
   // The time of the last request whose answer said that the object is unchanged, by the clock
   // WebStoreOptions::now. A read counts, too.
   mutable std::atomic<int64_t> confirmed_ns_;
-  // The end of the last read whose answers left open whether the object is unchanged. An earlier
-  // answer does not prove anything about this read.
+  // The time when the last read ended whose answers left open whether the object is unchanged. An
+  // answer to an earlier request does not prove anything about this read.
   mutable std::atomic<int64_t> unproven_ns_;
 };
 

@@ -15,8 +15,8 @@ constexpr char kHowToName[] =
     "; HTTP has no lists: name each object, or read from a store that has lists, such as a folder "
     "that the objects were copied to";
 
-// InvalidArgument unless `name` can be the address of an object. A server may answer for a folder,
-// too, with a page for people.
+// InvalidArgument unless `name` can be the address of an object. Folders are refused here, because
+// a server may answer a request for a folder with a page for people.
 absl::Status CheckName(const std::string& name) {
   SYSTOLE_ASSIGN_OR_RETURN(const HttpUrl url, ParseHttpUrl(name));
   // A '?' begins the query of an address, so it does not show that the name is a glob.
@@ -58,7 +58,7 @@ void WebStore::End() const {
 absl::StatusOr<SeenObject> WebStore::Look(const std::string& name) const {
   SYSTOLE_RETURN_IF_ERROR(CheckName(name));
   SYSTOLE_ASSIGN_OR_RETURN(WebConnection* const connection, Connection());
-  // Operators see these errors, so they name the address.
+  // Only operators see the errors of this call, so the errors name the address.
   return connection->LookIfNotSeen(name, /*called=*/"");
 }
 
@@ -91,7 +91,8 @@ absl::StatusOr<std::unique_ptr<ByteSource>> WebStore::OpenInState(const std::str
   std::optional<WebObject> object = ObjectOfIdentity(state.size_bytes, state.identity);
   if (!object.has_value()) return Store::OpenInState(name, state);
   SYSTOLE_ASSIGN_OR_RETURN(WebConnection* const connection, Connection());
-  // CheckUnchanged() asks the server, unless a read has proven the state before that call.
+  // `state` may be old, so it does not count as a check. CheckUnchanged() asks the server unless a
+  // read of this source has just shown that the object is unchanged.
   return std::make_unique<WebSource>(
       *connection, name,
       SeenObject{.object = *std::move(object), .asked = -absl::InfiniteDuration()});

@@ -29,8 +29,8 @@ class WebStore final : public Store {
 
   explicit WebStore(const WebStoreOptions& options) : options_(options) {}
 
-  // A pattern is the name of an object. No server is asked: Open() finds out whether there is such
-  // an object. InvalidArgument, with the remedy, for a glob or a folder: HTTP has no lists.
+  // A pattern is the name of an object. Sends no request: Open() finds out whether there is such an
+  // object. InvalidArgument, with the remedy, for a glob or a folder: HTTP has no lists.
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                 NameFilter wanted) const override;
   bool Takes(const std::string& pattern, const std::string& name) const override {
@@ -41,13 +41,13 @@ class WebStore final : public Store {
   // Besides Store's errors: FailedPrecondition if the server cannot serve ranges of bytes.
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const override;
   absl::StatusOr<StoredState> Stat(const std::string& name) const override;
-  // Asks no server, if reads can be tied to the state.
+  // Sends no request if reads can be tied to the state.
   absl::StatusOr<std::unique_ptr<ByteSource>> OpenInState(const std::string& name,
                                                           const StoredState& state) const override;
   // FailedPrecondition: nothing is written.
   absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const override;
   absl::Status Remove(const std::string& name) const override { return Create(name).status(); }
-  // With the host in lower case, and without the default port of the scheme.
+  // The address with its host in lower case, and without the default port of the scheme.
   std::string FullName(const std::string& name) const override;
 
  private:
