@@ -43,8 +43,9 @@ const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSp
 
 // Checks how the spec names its datasets: by one of `dataset`, `mixture`, `concatenation` and
 // `zip`, with at most kMaxMembers members, and 2 to kMaxZipMembers in a zip.
-//   InvalidArgument  the spec names them in another way, or a member or `select` has a field that
-//                    is not allowed with this way. The error's message names the field.
+//   InvalidArgument  the spec breaks one of these rules, or a member or `select` has a field that
+//                    is not allowed with the one of the four that the spec uses. The error's
+//                    message names the field.
 absl::Status CheckMembers(const v1::FeedSpec& spec);
 
 // The text that messages put before "select" to name one `select` of the spec: "" or "mixture[0].".
@@ -59,8 +60,8 @@ std::vector<std::string> DatasetsOf(const v1::FeedSpec& spec);
 // The number of cores that share a step: 1 if the spec does not say.
 int NumCoresOf(const v1::FeedSpec& spec);
 
-// Whether the order depends on how many records each shard has. `member` is a member's number, if
-// the spec has members.
+// Whether a `select` of the spec depends on how many records each shard has. If the spec has
+// members, only the feed's own `select` and that of the member with the number `member` count.
 bool SelectsByShards(const v1::FeedSpec& spec, int member = 0);
 
 // A `where` of the spec, and the records from which it chooses.
@@ -68,7 +69,7 @@ struct WhereStep {
   const v1::Where& where;
   std::string field;  // "select[1].where" or "mixture[0].select[1].where", for messages.
   // The number of the member whose `select` has this `where`. kOwnSelect: the feed's own `select`
-  // has it, for the records of all members.
+  // has the `where`, which chooses from the records of all members.
   int member;
   int step;  // The number of the `where` in this `select`.
   // The records that the steps before this one leave.
@@ -90,7 +91,7 @@ absl::StatusOr<std::shared_ptr<const RecordList>> NoLists(const WhereStep& step)
 //                    be applied; a mixture cannot be made; `weights` cannot be applied; or
 //                    `weights` is set without a mixture. The message names the field.
 // Also the errors of `find`. Order::Create() checks the other numbers of the spec. If the spec has
-// `weights`, this function calls Order::Create().
+// `weights`, this function calls Order::Create(), and returns its errors, too.
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                                       absl::Span<const DatasetRecords> datasets,
                                       FindList find = NoLists);

@@ -16,8 +16,8 @@ namespace systole {
 // step is a `where`.
 std::string WhereColumns(const v1::FeedSpec& spec);
 
-// The command that makes the columns of WhereColumns() anew, such as "`systole index --columns
-// label,width --rebuild`".
+// The command that makes the columns of WhereColumns() anew, such as
+//   `systole index --columns label,width --rebuild`
 //
 // A zip needs a command for each dataset that has one of the features. Each command has the
 // features' names without the zip's prefix: "`systole index --columns label --rebuild` over the

@@ -25,9 +25,9 @@ inline constexpr uint64_t kCopyAlignment = 64;
 // multiples of this number.
 inline constexpr uint64_t kFilePageBytes = 4096;
 
-// For code that walks through a source that is not local, where each read may be a request. The
-// first read asks for kFirstFarReadBytes. Each later read asks for twice as many bytes as the one
-// before, up to kMostFarReadBytes.
+// The sizes of reads for code that walks through a source that is not local. There each read may be
+// a request. The first read asks for kFirstFarReadBytes. Each later read asks for twice as many
+// bytes as the one before, up to kMostFarReadBytes.
 inline constexpr uint64_t kFirstFarReadBytes = 256 << 10;
 inline constexpr uint64_t kMostFarReadBytes = 8 << 20;
 
@@ -75,8 +75,8 @@ class ByteSource {
   virtual absl::string_view name() const = 0;
 
   // A number that no other source of this process has or had. Some code remembers facts about a
-  // source longer than the source lives. It must use this number as the key, because another source
-  // may get the same address.
+  // source longer than the source lives. Such code must use this number as the key, because another
+  // source may later get the same address in memory.
   uint64_t number() const { return number_; }
 
  protected:

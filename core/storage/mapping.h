@@ -18,8 +18,8 @@
 // copy.
 //
 // Mapped pages belong to the page cache. They also count in the resident size of the process, until
-// the kernel takes them back. Beside them a mapping costs page tables: 2 MiB for each GiB that was
-// touched.
+// the kernel takes them back. A mapping also takes memory for page tables: 2 MiB for each GiB that
+// was touched.
 #ifndef SYSTOLE_CORE_STORAGE_MAPPING_H_
 #define SYSTOLE_CORE_STORAGE_MAPPING_H_
 

@@ -1,9 +1,9 @@
 // A store of shards, and of the small files beside them: the files of this machine, objects in
 // memory, a bucket. Each store is a folder beside this one and a line in stores/store_table.cc.
 //
-// Names and patterns are written with the store's scheme ("mem://x/a"). Names of the local store
-// are paths. Names have parts between '/'. The part before the last '/' is the folder, whether the
-// store has folders or not.
+// Names and patterns begin with the store's scheme ("mem://x/a"). Only the names of the local store
+// are paths without a scheme. A '/' separates the parts of a name. All before the last '/' is the
+// folder, whether the store has folders or not.
 #ifndef SYSTOLE_CORE_STORAGE_STORE_H_
 #define SYSTOLE_CORE_STORAGE_STORE_H_
 

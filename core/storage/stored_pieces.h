@@ -5,8 +5,8 @@
 //
 // Pieces have numbers. There are one or two kinds of pieces. Each byte is made from at least one
 // piece of the first kind. Some bytes also need a piece of the second kind. Within a kind, later
-// bytes need later pieces, and later pieces lie behind earlier ones in the file. Neighbours may
-// share a byte.
+// bytes need later pieces, and later pieces lie behind earlier ones in the file. Neighbouring
+// pieces may share a byte.
 //
 // Thread-safe: every implementation must allow concurrent calls of all its const methods.
 #ifndef SYSTOLE_CORE_STORAGE_STORED_PIECES_H_

@@ -30,7 +30,7 @@ namespace systole {
 struct ZipMember {
   using Shards = std::vector<std::shared_ptr<const RecordSource>>;
 
-  std::shared_ptr<const Shards> shards;  // In order. None is a ZipSource.
+  std::shared_ptr<const Shards> shards;  // In order. None of them is a ZipSource.
   std::shared_ptr<const ShardMap> map;   // Which record lies in which shard.
 };
 

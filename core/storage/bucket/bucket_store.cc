@@ -200,7 +200,7 @@ absl::StatusOr<std::vector<ListedFile>> BucketStore::ListGlob(const BucketName& 
                                                               NameFilter wanted,
                                                               bool with_states) const {
   const BucketName folder = FolderOf(pattern);
-  // No glob with a '/' at its end matches anything, but a folder may have such a name.
+  // A pattern that ends with '/' matches nothing as a glob. But it may be the name of a folder.
   if (pattern.key.back() == '/') {
     SYSTOLE_ASSIGN_OR_RETURN(std::vector<std::string> inside, ListFolderOf(folder, wanted));
     RememberName(folder.Text());

@@ -85,8 +85,8 @@ class BucketStore final : public Store {
                                                     NameFilter wanted) const;
   absl::StatusOr<std::vector<std::string>> ListFolderOf(const BucketName& name,
                                                         NameFilter wanted) const;
-  // The files that the glob matches. With their states if `with_states` is true and the list shows
-  // them.
+  // The files that the glob matches. Each has its state if `with_states` is true and the list shows
+  // the state.
   absl::StatusOr<std::vector<ListedFile>> ListGlob(const BucketName& pattern, NameFilter wanted,
                                                    bool with_states) const;
   void RememberName(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);

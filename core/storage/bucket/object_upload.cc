@@ -21,8 +21,8 @@
 namespace systole {
 namespace {
 
-// A server may take some minutes to make one object of its parts. Meanwhile it sends almost no
-// bytes.
+// A server may take some minutes to make one object from its parts. Meanwhile the server sends
+// almost no bytes.
 constexpr absl::Duration kEndTime = absl::Minutes(15);
 constexpr absl::Duration kEndSilence = absl::Minutes(5);
 
@@ -40,7 +40,7 @@ constexpr absl::string_view kMarkName = "systole-upload";
 constexpr absl::string_view kPassingCodes[] = {"InternalError", "SlowDown", "ServiceUnavailable",
                                                "RequestTimeout"};
 
-// No other upload has the same mark. Empty if the kernel gives no random bytes.
+// A mark that no other upload has. Empty if the kernel gives no random bytes.
 std::string MakeMark() {
   std::array<char, 16> random;
   const ssize_t given = ::getrandom(random.data(), random.size(), 0);

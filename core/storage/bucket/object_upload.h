@@ -43,7 +43,7 @@ class ObjectUpload {
 
   // Returns the ETag of a part. `number` is 1 for the first part, and at most kMaxUploadParts.
   absl::StatusOr<std::string> PutPart(int number, HttpBody bytes) const;
-  // Makes the object of the parts 1, 2, .. with these ETags. Even after an error the object may
+  // Makes the object from the parts 1, 2, .. with these ETags. Even after an error the object may
   // exist as a whole, if only the answer was lost.
   absl::Status End(absl::Span<const std::string> etags) const;
   // Makes the server forget the parts. Ignores errors, because the caller already has an error to

@@ -92,7 +92,7 @@ class RangedList {
   void Work() ABSL_LOCKS_EXCLUDED(mu_);
   // Lists the range to its end, unless the list stops before.
   void ReadAll(RangeAt range) ABSL_LOCKS_EXCLUDED(mu_);
-  // Takes in a page of the range. Returns whether the range goes on.
+  // Adds a page to the range. Returns whether another page of the range is to be read.
   bool Add(RangeAt range, ListPage page) ABSL_LOCKS_EXCLUDED(mu_);
   // Divides the part of the range that is still to be listed. `first` is the first entry of the
   // page that was listed last.
@@ -247,7 +247,7 @@ bool RangedList::StopLocked(const absl::Status& error) {
 }
 
 bool RangedList::FitTogether() {
-  absl::string_view next_entry;  // The first entry of all later ranges.
+  absl::string_view next_entry;  // The first entry of the ranges after `range`.
   for (auto range = ranges_.rbegin(); range != ranges_.rend(); ++range) {
     if (range->beyond != next_entry) return false;
     if (!range->first.empty()) next_entry = range->first;
@@ -261,8 +261,8 @@ struct Guess {
   char character = 0;
 };
 
-// The last digit, or with `letters` the last letter, that may take the place of `c` in later keys:
-// '9', 'z' or 'Z'. `c` itself if there is none.
+// The last character that may stand in the place of `c` in later keys: '9' for a digit, and with
+// `letters` 'z' or 'Z' for a letter. Otherwise `c` itself.
 char LastAfter(char c, bool letters) {
   if (absl::ascii_isdigit(c)) return '9';
   if (letters && absl::ascii_islower(c)) return 'z';
@@ -306,10 +306,10 @@ std::vector<std::string> GuessSplits(absl::string_view first, absl::string_view 
   const auto common = static_cast<size_t>(
       std::mismatch(first.begin(), first.end(), last.begin(), last.end()).second - last.begin());
   if (common == last.size() || common < prefix_bytes || at_most == 0) return {};
-  // `common` is the first position at which the keys of the page differ. If the page has many
-  // characters at this position, the next characters are less than a page apart, so the list is not
-  // divided here. If the page has just two successive characters, the next character is about a
-  // page away, and the list may be divided here.
+  // `common` is the first position at which the keys of the page differ. If the keys of a page have
+  // many different characters at this position, a single character has less than a page of keys.
+  // Then the list is not divided here. If the keys have just two successive characters, a single
+  // character has about a page of keys, and the list may be divided here.
   const bool differs_by_one = common < first.size() && last[common] - first[common] == 1;
   const size_t stop = common + (differs_by_one ? 1 : 0);
   // From key to key the counter changes first. The numbers and words before the counter change

@@ -14,8 +14,8 @@
 namespace systole {
 namespace {
 
-// The most bytes of one request. So a retry asks again for at most this many bytes, and other
-// requests can use the connection during a long read.
+// The most bytes that one request asks for. Because of this bound, a retry repeats at most this
+// many bytes, and other requests can use the connection during a long read.
 constexpr size_t kPieceBytes = size_t{8} << 20;
 
 // How often the server is asked about an object that seems empty but is replaced between two

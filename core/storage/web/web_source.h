@@ -41,10 +41,10 @@ struct WebStoreOptions {
   // As `timeout`, for the requests of Open() and Stat(). This time is shorter, because few shards
   // are opened at a time: if the server of one shard does not answer, other shards wait.
   absl::Duration open_timeout = absl::Minutes(1);
-  // A server's answer about an object is used again until the answer is as old as `trust`. The
-  // first calls for a shard follow each other within milliseconds. A feed calls CheckUnchanged()
-  // after each group of reads, and the answers to these reads already show the state. 0: each call
-  // asks the server.
+  // A server's answer about an object is used again until the answer is as old as `trust`. This
+  // saves requests: the first calls for a shard follow each other within milliseconds. And a feed
+  // calls CheckUnchanged() after each group of reads, but the answers to these reads already show
+  // the state. 0: each call asks the server.
   absl::Duration trust = absl::Seconds(1);
   MonotonicClock now = SteadyClock();  // The clock for `trust`.
 };
@@ -95,7 +95,7 @@ class WebConnection {
   }
 
   // This process has written or removed the object. Earlier answers about the object no longer
-  // count. They do not count for open sources either.
+  // count, not even for open sources.
   void NoteWrite(const std::string& name) { recent_.NoteWrite(name, options_.now()); }
   absl::Duration LastWrite(const std::string& name) const { return recent_.LastWrite(name); }
 
@@ -157,7 +157,7 @@ class WebSource final : public ByteSource {
   const std::string called_;
   const WebObject object_;
   // The time of the last request whose answer said that the object is unchanged, by the clock
-  // WebStoreOptions::now. A read counts, too.
+  // WebStoreOptions::now. Requests of reads count, too.
   mutable std::atomic<int64_t> confirmed_ns_;
   // The time when the last read ended whose answers left open whether the object is unchanged. An
   // answer to an earlier request does not prove anything about this read.
