@@ -314,7 +314,7 @@ bool SelectsByShards(const v1::FeedSpec& spec, int member) {
 
 absl::StatusOr<std::shared_ptr<const RecordList>> NoLists(const WhereStep& step) {
   return absl::InvalidArgumentError(
-      absl::StrCat(step.field, " cannot be answered here, where no record is at hand"));
+      absl::StrCat(step.field, " cannot be evaluated here, because no record is at hand"));
 }
 
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,

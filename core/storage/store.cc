@@ -16,9 +16,9 @@ absl::Status ChangedSinceOpened(absl::string_view name, absl::string_view how) {
 }
 
 absl::Status PatternMatchesNothing(absl::string_view pattern) {
-  return absl::NotFoundError(
-      absl::StrCat("pattern \"", ForeignText(ShownName(pattern)),
-                   "\" matches no file; check the path, and quote it for the shell"));
+  return absl::NotFoundError(absl::StrCat("pattern \"", ForeignText(ShownName(pattern)),
+                                          "\" matches no file; check the path, and put it in "
+                                          "quotes, so that the shell does not expand it"));
 }
 
 absl::StatusOr<PatternList> Store::ListStates(const std::string& pattern, NameFilter wanted) const {
