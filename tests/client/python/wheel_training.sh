@@ -3,8 +3,8 @@
 #
 #   tests/client/python/wheel_training.sh PYTHON FOLDER
 #
-# PYTHON is the interpreter for which the wheel is installed, with `systole` beside it. The files go to
-# FOLDER.
+# PYTHON is the interpreter for which the wheel is installed. The program `systole` is in the same
+# folder as PYTHON. The files go to FOLDER.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 python=$1

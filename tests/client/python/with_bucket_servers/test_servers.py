@@ -1,6 +1,7 @@
 """LocalFeed reads shards from versitygw, a server of S3, and from fake-gcs-server.
 
-The programs also write into versitygw. fake-gcs-server does not have the XML API's uploads.
+The programs also write into versitygw. They do not write into fake-gcs-server, which lacks the
+uploads of Cloud Storage's XML API.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from conftest import LONGEST_WAIT, ROOT
 from systole import _programs
 
 PROGRAMS = ROOT / "build/bucket-servers"
-FOLDER = "flowers of +100% & more/\u00e4"  # A name in which each encoding shows.
+FOLDER = "flowers of +100% & more/\u00e4"  # Has characters that URLs and XML encode.
 
 
 def free_port() -> int:

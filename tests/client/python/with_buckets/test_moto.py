@@ -24,8 +24,9 @@ from moto.server import ThreadedMotoServer
 from systole import _programs
 
 BUCKET = "shards"
-OPEN = "open-to-all"  # For requests without a signature, as those to an emulator of Cloud Storage.
-FOLDER = "flowers of +100% & more/ä"  # A name in which each encoding shows.
+# A bucket for requests without a signature. An emulator of Cloud Storage gets such requests.
+OPEN = "open-to-all"
+FOLDER = "flowers of +100% & more/ä"  # Has characters that URLs and XML encode.
 ROLE = "arn:aws:iam::123456789012:role/reader"
 
 
@@ -50,7 +51,7 @@ class Bucket:
     writer: dict[str, str]  # Variables with the key of a user who may read and write.
     stranger: dict[str, str]  # Variables with the key of a user who may do nothing.
     shards: str  # A glob of the same shards as files.
-    digests: list[str]  # The digests of the same feed from these files.
+    digests: list[str]  # The digests of a feed that reads these files.
 
     @property
     def pattern(self) -> str:
@@ -219,8 +220,8 @@ def test_what_is_packed_and_indexed_in_a_bucket_is_fed_as_from_files(bucket, sha
 
 
 def test_images_in_a_bucket_are_packed_into_it(bucket, shards, monkeypatch):
-    # The calls here are those for Cloud Storage. An emulator of Cloud Storage gets no token, so
-    # moto checks no call here.
+    # The programs use the calls for Cloud Storage and send no token, because moto stands for an
+    # emulator. So moto must not check the calls.
     program = _programs.path_of("systole")
     monkeypatch.setattr(moto.settings, "INITIAL_NO_AUTH_ACTION_COUNT", float("inf"))
     s3 = client("s3", bucket.endpoint)
@@ -302,7 +303,7 @@ def test_what_python_writes_into_a_bucket_has_the_bytes_of_files(
     )
     assert "no more examples" in done.stderr
     assert s3.list_objects_v2(Bucket=name, Prefix="failed/").get("Contents", []) == []
-    # The user of the test may not list uploads.
+    # The writer may not list uploads. So moto must serve the next call without a check.
     monkeypatch.setattr(moto.settings, "INITIAL_NO_AUTH_ACTION_COUNT", float("inf"))
     assert s3.list_multipart_uploads(Bucket=name).get("Uploads", []) == []
 

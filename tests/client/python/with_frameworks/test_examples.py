@@ -1,5 +1,5 @@
 """The examples of moving from tf.data, Grain and DataLoader do the same job before and after the
-move. The other examples do what they say."""
+move. The other examples do what their descriptions say."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_before_and_after_do_the_same_job(name, flowers):
 
 @pytest.fixture(scope="module")
 def whole_flowers(tmp_path_factory) -> Path:
-    """The data set of which flowers-eval.textproto has the validation part."""
+    """The data set of flowers, of which flowers-eval.textproto reads the validation part."""
     folder = tmp_path_factory.mktemp("whole-flowers")
     systole("make-flowers", folder / "images", "--images", 3625, "--seed", 1)
     options = ("--shards", 16, "--resize-short", 80, "--validation", 0.2)
@@ -44,8 +44,8 @@ def whole_flowers(tmp_path_factory) -> Path:
 
 
 def found_by(name, data, *arguments) -> dict[str, object]:
-    """What an example's main() returns. Each example runs in a process of its own, because in a
-    process Keras has one backend and torch one seed."""
+    """What an example's main() returns. Each example runs in a process of its own, because a
+    process has only one backend of Keras and one seed of torch."""
     done = python(
         """
         import json, runpy, sys

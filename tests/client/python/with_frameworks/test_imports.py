@@ -20,7 +20,7 @@ try:
 except systole.InvalidSpec:
     pass
 """
-# Code with which the other package uses its own libraries afterwards.
+# For each other package, code in which the package uses its own libraries.
 OTHERS = {
     "tensorflow": "assert int(tensorflow.reduce_sum(tensorflow.ones((64, 64)))) == 64 * 64",
     "torch": "assert int((torch.ones(64, 64) @ torch.ones(64, 64)).sum()) == 64**3",
@@ -43,7 +43,7 @@ def test_imported(package, order, server, shards, write_spec):
     imports = ["import systole", f"import {package}"]
     if order == "before":
         imports.reverse()
-    # USE and the other package's code run twice in turns, so that each runs after the other, too.
+    # USE and the other package's code run twice in turns, so that each also runs after the other.
     code = "\n".join(["import sys", *imports, USE, OTHERS[package], USE, OTHERS[package]])
     done = python(code, server.address, write_spec(), shards)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"

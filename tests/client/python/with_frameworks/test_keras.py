@@ -17,7 +17,7 @@ RUNS = Path(__file__).parents[1] / "keras_runs.py"
 
 @pytest.fixture
 def found(shards, tmp_path):
-    """Runs one of the functions of keras_runs.py on a backend; returns what it found."""
+    """Runs one of the functions of keras_runs.py on a backend; returns the function's result."""
 
     def run(name, backend):
         done = subprocess.run(

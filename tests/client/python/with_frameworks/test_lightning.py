@@ -1,4 +1,4 @@
-"""systole.lightning: epochs, validation, and runs that go on from a checkpoint."""
+"""systole.lightning: epochs, validation, and runs that are resumed from a checkpoint."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ def test_fit_gets_every_batch_once_and_in_order(open_feed, wanted, trainer):
     data = systole.lightning.DataModule(open_feed, validation=open_feed)
     trainer(max_epochs=3, enable_checkpointing=False).fit(net, datamodule=data)
     assert net.trained == wanted
-    # Lightning validates with two batches before the first epoch, and with all after each epoch.
+    # Lightning validates with two batches before the first epoch, and with all batches after each
+    # epoch.
     assert net.validated == wanted[:2] + wanted[:STEPS] * 3
     assert data.feed().step == 3 * STEPS
     data.close()
@@ -138,7 +139,8 @@ def test_a_killed_fit_goes_on_with_the_next_batch(killed, open_feed, wanted, tra
     with pytest.raises(Killed):
         trainer(saver(folder), Kill(killed), max_epochs=3).fit(net, datamodule=data)
     assert net.trained == wanted[:killed]
-    # The callback that kills comes before the callback that saves.
+    # The callback that ends the run is called before the callback that saves. So the last batch has
+    # no checkpoint.
     saved = killed - 1
     again, data = Net(), systole.lightning.DataModule(open_feed, validation=open_feed)
     run = trainer(max_epochs=3, enable_checkpointing=False)

@@ -1,4 +1,4 @@
-"""Grain datasets in MaxText's iterators and checkpoints. MaxText is imported as PyPI has it."""
+"""Grain datasets in MaxText's iterators and checkpoints. MaxText comes from PyPI."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from orbax.checkpoint import v1 as ocp
 
 
 def _leave_other_programs_alone() -> None:
-    """MaxText's own function would end orphaned Python processes of all programs here. MaxText
-    calls it whenever it closes or deletes an iterator."""
+    """Replaces a function that MaxText calls whenever it closes or deletes an iterator. MaxText's
+    function would end the orphaned Python processes of all programs on this machine."""
 
 
 multihost_dataloading._cleanup_orphaned_multiprocessing_processes = _leave_other_programs_alone
@@ -79,7 +79,7 @@ def test_its_iterator_spreads_the_batches_over_all_devices(dataset, mesh, wanted
 @pytest.mark.parametrize("taken", [1, 4, 6, 9])
 def test_its_checkpoints_hold_the_position(taken, dataset, mesh, wanted, tmp_path):
     # The calls of save_checkpoint() and load_state_if_possible() in maxtext.common.checkpointing.
-    # The test does not import this module, which needs all that MaxText's models need.
+    # The test does not import this module, which imports all that MaxText's models need.
     model = {"weights": np.arange(8.0)}
     iterator = multihost_dataloading.MultiHostDataLoadIterator(dataset, mesh)
     assert_same(itertools.islice(left(iterator), taken), wanted[:taken])
@@ -114,7 +114,7 @@ def test_its_checkpoints_written_in_the_background_hold_the_step_of_their_call(
 def test_its_iterator_beside_the_devices_saves_and_restores_the_position(
     dataset, mesh, wanted, tmp_path
 ):
-    # MaxText has one shape for all arrays of such an iterator, so images are left out.
+    # A RemoteIterator has one shape for all its arrays, so images are left out.
     def only_ids(dataset):
         return dataset.map(lambda batch: {"id": batch["id"]})
 

@@ -1,6 +1,6 @@
-"""Both sides of client/python/MIGRATING.md. The other library's code runs. If both sides have a
-fixed order and draw nothing, the values are equal. If the other side draws, its shares are near
-ours."""
+"""Runs the code on both sides of client/python/MIGRATING.md: the other library's and ours. If both
+sides have a fixed order and draw no random numbers, the values are equal. If the other library
+draws the members of a mixture, the members' shares are near ours."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ THEIRS = [(job, kind) for job, blocks in JOBS.items() for kind, _ in blocks if k
 # In these jobs our values must equal the other side's, row by row, to within this fraction of the
 # largest value.
 EXACT = {
-    ("2.", "tf"): 5e-7,  # A division is a multiplication here.
+    ("2.", "tf"): 5e-7,  # We multiply by 1 / 255, and tf divides by 255.
     ("3.", "tf"): 5e-7,
     ("4.", "tf"): 0,
-    ("5.", "grain"): 1e-6,  # The pixels of the mean are added in another order.
+    ("5.", "grain"): 1e-6,  # We add the pixels for the mean in another order.
     ("11", "tf"): 0,
     ("12", "tf"): 0,
     ("15", "webdataset"): 0,
@@ -132,8 +132,8 @@ def weighted(job, got):
     members = labels_of("flowers-train-*.tfrecord"), labels_of("icons/*.tfrecord")
 
     def shares(labels, before=(0, 0)) -> list[tuple[int, int]]:
-        """How many examples of each of the two members `labels` may hold: all pairs of numbers that
-        are possible. Each member goes on in its order, after the `before` examples taken of it."""
+        """All pairs of numbers of flowers and icons that can make up `labels`. Each member gives
+        its examples in order, and begins after the `before` examples that it gave earlier."""
         found = []
         for flowers in range(len(labels) + 1):
             turns = flowers, len(labels) - flowers
@@ -149,7 +149,8 @@ def weighted(job, got):
     assert mine.shape == got[0].shape == (600,)
     assert (225, 75) in shares(mine[:300])
     assert (75, 225) in shares(mine[300:], before=(225, 75))
-    # tf.data draws. Of 300 draws, 225 or 75 are expected, and the standard deviation is 7.5.
+    # tf.data draws the member of each example. In 300 draws, one member is expected 225 times and
+    # the other member 75 times. The standard deviation is 7.5.
     first = [one for one in shares(got[0][:300]) if abs(one[0] - 225) < 40]
     assert first
     assert any(

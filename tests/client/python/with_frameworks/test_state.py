@@ -1,4 +1,4 @@
-"""The feed's state in the hands of torchdata, torch.distributed.checkpoint, Grain and Orbax."""
+"""torchdata, torch.distributed.checkpoint, Grain and Orbax save and restore a feed's state."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_distributed_checkpoint_saves_and_loads_a_dataset(shards, spec, epochs, 
     for _ in range(4):
         next(iter(dataset))
     dcp.save({"feed": dataset}, checkpoint_id=tmp_path / "checkpoint")
-    # load() first takes the state of the new object, and then gives this object the saved state.
+    # load() first calls state_dict() of `again`, and then load_state_dict() with the saved state.
     again = systole.torch.FeedDataset(None, spec, datasets=shards, threads=1)
     dcp.load({"feed": again}, checkpoint_id=tmp_path / "checkpoint")
     assert again.state_dict() == dataset.state_dict()

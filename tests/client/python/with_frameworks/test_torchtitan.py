@@ -1,4 +1,4 @@
-"""Feeds in torchtitan's loaders and checkpoints. torchtitan is imported as PyPI has it.
+"""Feeds in torchtitan's loaders and checkpoints. torchtitan comes from PyPI.
 
 torchtitan 0.3.0 has no loader for Grain. So the loader below is like those that torchtitan's users
 write: a BaseDataLoader with a dataset of Grain inside.
@@ -21,7 +21,7 @@ from torchtitan.components.dataloader import BaseDataLoader, ParallelAwareDatalo
 
 
 def inputs_and_labels(batch):
-    """What torchtitan's trainer wants: a dict of inputs, and the labels."""
+    """A batch as torchtitan's trainer takes it: a dict of inputs, and the labels."""
     label = torch.from_numpy(batch["label"])
     return {"input": torch.from_numpy(batch["image"]), "id": torch.from_numpy(batch["id"])}, label
 
@@ -90,7 +90,7 @@ def new_torch_loader(shards, spec):
 
 
 def checkpoints(loader, folder) -> CheckpointManager:
-    """torchtitan's manager of the checkpoints of a small model and the loader."""
+    """torchtitan's checkpoint manager, for a small model and the loader."""
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     return CheckpointManager(

@@ -1,4 +1,4 @@
-"""systole.transformers: Hugging Face's Trainer over feeds, and runs that go on."""
+"""systole.transformers: Hugging Face's Trainer over feeds, and runs that are resumed."""
 
 from __future__ import annotations
 

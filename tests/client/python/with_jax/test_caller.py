@@ -1,5 +1,5 @@
-"""Tests that a dataset finds out whether a DataLoader makes batches, with copies of PyTorch's
-fetchers."""
+"""Tests that a dataset finds out whether the DataLoader that reads it makes batches. The tests use
+copies of PyTorch's fetchers."""
 
 from __future__ import annotations
 

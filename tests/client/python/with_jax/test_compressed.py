@@ -1,4 +1,4 @@
-"""Compressed shards and folders of them give the same feed as plain files."""
+"""Compressed shards, and folders of compressed shards, give the same feed as plain files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples do what they say."""
+"""The examples do what their descriptions say."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def test_a_batch_that_does_not_fit_goes_on_with_the_next_and_says_so_once(open_s
     assert (again.step, len(again)) == (2, 3)
     skipped = ids_of(small)[: 2 * 32 - 40]
     assert sorted(before + skipped + ids_of(again)) == list(range(RECORDS))
-    assert [batch.step for batch in again] == [3, 4, 5]  # The other epoch is whole.
+    assert [batch.step for batch in again] == [3, 4, 5]  # The second epoch is whole.
     again.close()
     told = [one for one in caplog.records if "skipped" in one.getMessage()]
     assert [one.levelname for one in told] == ["WARNING"]
@@ -564,7 +564,8 @@ def test_a_state_loads_under_other_weights_from_its_step_on(server, shards):
     before, state = here
     for feed in feeds((2, (3, 1)), (5, (0, 1))):
         with feed:
-            # The second member goes on in its pass, even if it gets all turns from now on.
+            # From step 5 on, the weights of this feed differ: the second member gets all turns.
+            # The member goes on in the middle of its pass.
             assert ids(feed, 5) == before
             after = ids(feed, 2)
             feed.load_state_dict(state)
@@ -651,7 +652,7 @@ def test_a_state_of_chosen_records_passes_between_feeds_whose_weights_change(ser
             with feed:
                 feed.load_state_dict(here)
                 assert next(feed).step == 5
-        for feed in feeds(2, *past, (5, (0, 1))):  # Leaves out another label.
+        for feed in feeds(2, *past, (5, (0, 1))):  # `select` leaves out another label.
             with feed, pytest.raises(systole.FailedPrecondition, match="select"):
                 feed.load_state_dict(here)
 

@@ -1,4 +1,4 @@
-"""LocalFeed reads a folder of images as it reads the shards that `systole pack` makes of it."""
+"""LocalFeed reads a folder of images as it reads the shards that `systole pack` makes from it."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_the_state_counts_what_the_trainer_took(feed, local, way):
         assert mapped.step == last.step + 1 == 4
         rest = [batch.step for batch in mapped.steps()]
     assert rest == list(range(4, 2 * STEPS))
-    # Any feed of the same data takes the state, mapped or not.
+    # Any feed of the same data takes the state, whether the feed is mapped or not.
     plain = local()
     plain.load_state_dict(state)
     assert next(plain).step == 4
@@ -170,7 +170,7 @@ def test_a_process_that_is_killed_is_an_error_of_its_step(local):
 @pytest.mark.parametrize("way", [{"workers": 2}, {"processes": 1}], ids=str)
 def test_another_shape_is_told_with_both(local, way):
     with systole.map(local(), mapped_functions.grows, **way) as mapped:
-        # Which batch is the first depends on the workers.
+        # Which batch is ready first depends on the workers.
         with pytest.raises(
             systole.InvalidSpec,
             match=r"grows gave 'rows' as float64\[16, \d+\] for step \d+, but as "

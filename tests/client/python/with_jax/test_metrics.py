@@ -1,4 +1,4 @@
-"""metrics() gives what a monitor wants, and systole.prometheus hands it to prometheus_client."""
+"""metrics() gives numbers for a monitor. systole.prometheus passes them to prometheus_client."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def registry():
 
 
 def numbers(feed: systole.Feed | systole.LocalFeed) -> dict[str, float]:
-    """The samples that have no label, by the name without the prefix."""
+    """The values of the samples without labels. The keys are their names without the prefix."""
     return {
         sample.name.removeprefix("systole_feed_"): sample.value
         for metric in feed.metrics()
@@ -45,7 +45,7 @@ def numbers(feed: systole.Feed | systole.LocalFeed) -> dict[str, float]:
 
 
 def scraped(registry: prometheus_client.CollectorRegistry) -> dict[str, float]:
-    """What a scrape shows: values by name and labels. Reads it as Prometheus would."""
+    """The values of a scrape, by name and labels. Parses the scrape as Prometheus does."""
     text = prometheus_client.generate_latest(registry).decode()
     found = {}
     for family in text_string_to_metric_families(text):
@@ -210,7 +210,7 @@ def test_a_prefetch_leads_to_its_feed(shards, write_spec, registry):
     )
     with prefetch.feed as feed:
         next(prefetch)
-        # The feed is ahead by the batches under way.
+        # The feed has also given the two batches that are under way to the device.
         assert numbers(feed)["next_step"] == 3
         systole.prometheus.register(prefetch.feed, registry)
         assert scraped(registry)["systole_feed_next_step"] == 3

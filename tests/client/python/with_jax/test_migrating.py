@@ -27,7 +27,7 @@ def labels() -> np.ndarray:
 
 
 def epoch(job: str, changed: dict[str, object] | None = None) -> dict[str, np.ndarray]:
-    """The real examples of an epoch of the job's feed."""
+    """The examples of an epoch of the job's feed, without padding."""
     names = migrating_page.run(job, "")
     feed = names["feed"]
     if changed is not None:
@@ -66,7 +66,7 @@ def test_arrays_come_back_as_they_were():
 
 
 def test_interleaved_shards_take_turns(labels):
-    shards = labels.reshape(4, 30, 4)  # Turns of 4 records.
+    shards = labels.reshape(4, 30, 4)  # 4 shards of 30 turns of 4 records.
     turns = [shards[pair : pair + 2].swapaxes(0, 1).reshape(-1) for pair in (0, 2)]
     assert (epoch("4. Interleave")["label"] == np.concatenate(turns)).all()
 

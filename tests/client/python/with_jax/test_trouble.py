@@ -1,4 +1,4 @@
-"""Everything that goes wrong raises its exception, with a message that says what to do."""
+"""Each kind of trouble raises its own exception. The message says what to do."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def test_a_server_that_joins_takes_over_from_one_that_leaves(
         got = [next(feed)["id"].tolist()]
         servers.write_text(f"{second.address}  # instead\n")
         first.kill()
-        # The rest of so small a feed may have come from the first server already.
+        # The feed is small. The first server may have sent the whole feed before it was killed.
         deadline = time.monotonic() + LONGEST_WAIT
         while feed.stats()["membership_changes"] < 2 and time.monotonic() < deadline:
             time.sleep(0.01)

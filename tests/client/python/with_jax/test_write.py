@@ -41,7 +41,7 @@ def framed(record: bytes) -> bytes:
 
 
 def example_class():
-    """tf.train.Example, in the Python of protobuf's own authors."""
+    """The class of tf.train.Example, made with Google's protobuf package."""
     file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="t", syntax="proto3")
     kinds = {"BytesList": 12, "FloatList": 2, "Int64List": 3}
     for name, kind in kinds.items():
@@ -177,7 +177,7 @@ def test_what_is_written_comes_back(tmp_path, number):
     else:
         assert got["x"].dtype == want.dtype
         np.testing.assert_array_equal(got["x"], want)
-        got["x"][:] = 0  # The array is the caller's.
+        got["x"][:] = 0  # The caller may change the array.
 
 
 def test_dicts_are_features_with_longer_names(tmp_path):
@@ -274,7 +274,7 @@ def test_an_exception_of_the_generator_leaves_no_shard(tmp_path):
 
     with pytest.raises(OSError, match="no more"):
         systole.write(tmp_path / "a", failing(), shards=2)
-    # The earlier set is whole.
+    # The earlier set of shards is unchanged.
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     with pytest.raises(OSError, match="no more"):
         systole.write(tmp_path / "b" / "c", failing(), shards=2)

@@ -78,7 +78,7 @@ def test_which_nodes_are_chosen():
     assert ids(alive, None, (), ()) == ["a", "b", "c"]
     assert ids(alive, "feeder", (), ()) == ["c", "d"]
     assert ids(alive, ["d", "a", "gone"], (), ()) == ["a", "d"]
-    # Nodes without accelerators come first. Of two alike, the node with more CPUs does.
+    # Nodes without accelerators come first. Among these, nodes with more CPUs come first.
     assert ids(alive, 1, (), ()) == ["c"]
     assert ids(alive, 2, (), ()) == ["b", "c"]
     # A node that has a server keeps it, unless the node was given up.

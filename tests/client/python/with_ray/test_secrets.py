@@ -57,8 +57,7 @@ def test_a_feed_with_tls_and_a_token_and_nothing_of_them_in_ray(
                     assert local.digest(batch) == feed.digest(next(feed.steps()))
         with pytest.raises(systole.PermissionDenied):
             systole.ray.Feed(servers, spec, **tls)
-        # The watch over each server also sends it requests. They are answered, so no server was
-        # restarted.
+        # Requests are sent to each server to watch it. All were answered: no server was restarted.
         assert [one["restarts"] for one in servers.state()] == [0, 0]
         texts = [
             Path(f"/proc/{process}/{what}").read_bytes()

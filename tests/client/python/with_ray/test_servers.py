@@ -1,4 +1,4 @@
-"""systole.ray.serve: servers on nodes of a cluster. They are replaced, and end with the job."""
+"""systole.ray.serve: servers on a cluster. Lost servers are replaced. All end with the job."""
 
 from __future__ import annotations
 

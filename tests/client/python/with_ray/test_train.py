@@ -14,7 +14,7 @@ from ray_cluster import start_driver
 
 pytest_plugins = ["ray_fixtures"]
 
-STEPS = 12  # Of two epochs.
+STEPS = 12  # In two epochs.
 
 TRAIN = """
     import json, os, pathlib, sys, tempfile

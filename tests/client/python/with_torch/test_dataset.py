@@ -287,7 +287,7 @@ def test_set_epoch_without_workers(kind, make_dataset, epochs):
     for epoch in (1, 1, 2, 0):
         dataset.set_epoch(epoch)
         assert ids(batches) == epochs[epoch]
-    # A dataset that is in the middle of this epoch goes on in it.
+    # If the dataset is in the middle of the epoch that is set, it continues there.
     next(iter(dataset))
     dataset.set_epoch(1)
     assert ids(dataset) == epochs[1][1:]

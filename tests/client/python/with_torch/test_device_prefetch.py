@@ -80,8 +80,8 @@ def test_a_library_can_make_a_batch_of_a_batchs_items(shards, spec):
 
 
 class Gpu:
-    """Stands for CUDA with four GPUs. The GPU reads pinned memory as late as it may, which is when
-    a thread waits for the copy. The trainer's work on the GPU is done when `idle` is set.
+    """Stands for CUDA with four GPUs. The GPU reads pinned memory as late as possible: when a
+    thread waits for the copy. The trainer's work on the GPU is done once `idle` is set.
     """
 
     def __init__(self, monkeypatch):
@@ -171,7 +171,8 @@ def test_pinned_memory_is_used_again_only_when_the_gpu_has_read_it(gpu, shards, 
         prefetch = systole.torch.device_prefetch(mapped.steps(), "cuda", size)
         for step in (0, 1):
             assert next(prefetch)["image"].numpy().tobytes() == wanted[step]
-        prefetch.load_state_dict(prefetch.state_dict())  # What was under way is made again.
+        # The batches that were under way are made again.
+        prefetch.load_state_dict(prefetch.state_dict())
         got = [(batch.step, batch["image"].numpy().tobytes()) for batch in prefetch]
     assert got == list(enumerate(wanted))[2:]
 
@@ -181,7 +182,7 @@ def test_the_trainer_is_at_most_size_steps_ahead_of_the_gpu(gpu, shards, spec, s
     with systole.serve({"flowers": shards}) as server, systole.Feed(server, spec) as feed:
         prefetch = systole.torch.device_prefetch(feed.steps(), "cuda", size)
         arrays = len([next(prefetch) for _ in range(size + 1)][0])
-        # The next batch takes the place of the first, whose work is not done.
+        # The next batch must wait until the trainer's work on the first batch is done.
         assert gpu.asked.wait(LONGEST_WAIT)
         assert gpu.copies == (size + 1) * arrays
         gpu.idle.set()

@@ -1,4 +1,4 @@
-"""The examples for PyTorch do what they say."""
+"""The examples for PyTorch do what their descriptions say."""
 
 from __future__ import annotations
 
