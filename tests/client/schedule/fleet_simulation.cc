@@ -66,7 +66,7 @@ void FleetSimulation::Happen(const Occurrence& what) {
   Client& client = clients_[static_cast<size_t>(what.client)];
   switch (what.kind) {
     case Kind::kTick:
-      if (what.at != client.tick_at) return;  // A sooner tick has replaced this one.
+      if (what.at != client.tick_at) return;  // An earlier tick has replaced this one.
       client.tick_at = absl::InfiniteDuration();
       Handle(what.client, Tick());
       return;

@@ -65,10 +65,10 @@ class FleetSimulation {
   double average_busy() const { return average_busy_; }
   // The longest time that a trainer waited for a step since the last call.
   absl::Duration TakeLongestWait();
-  // The longest time that a server took for a step since the last call, including the steps that it
-  // had to make before.
+  // The longest time that a server took for a step since the last call. Includes the time for the
+  // steps that the server had to make first.
   absl::Duration TakeLongestStep();
-  // The most servers that one client has used or asked at a time.
+  // The most servers that one client has used or asked at the same time.
   size_t most_servers() const { return most_servers_; }
   // How many servers a client uses now.
   int64_t ServersOf(size_t client) const { return clients_[client].schedule->servers_in_use(); }

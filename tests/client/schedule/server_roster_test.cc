@@ -125,7 +125,7 @@ TEST(ServerRosterTest, AServerThatLeftIsForgottenOnceNothingUsesIt) {
   EXPECT_FALSE(roster.Leave(1));
   roster.Join(1);
   EXPECT_TRUE(roster.Leave(1));
-  EXPECT_THAT(Advance<ForgetServer>(roster, At(0)), IsEmpty());  // A question is under way.
+  EXPECT_THAT(Advance<ForgetServer>(roster, At(0)), IsEmpty());  // The server is still being asked.
   EXPECT_FALSE(roster.AskFailed(1, kLost, At(0), /*matters=*/true));
   EXPECT_THAT(Advance<ForgetServer>(roster, At(0), /*used=*/true), IsEmpty());
   EXPECT_THAT(Advance<ForgetServer>(roster, At(0)), ElementsAre(1));

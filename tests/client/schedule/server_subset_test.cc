@@ -91,7 +91,7 @@ TEST(ServerSubsetTest, WhoIsBusierThanTheOthersHasTooMuchToDo) {
   EXPECT_EQ(subset.LoadOf(0, At(200)), std::nullopt);
 }
 
-// Takes `rate` steps a second for a while. The trainer waits for the part `waits` of the time.
+// Takes `rate` steps a second for a while. The trainer waits for the fraction `waits` of the time.
 void TakeSteps(ServerDemand& demand, absl::Duration& now, double rate, double waits,
                absl::Duration time) {
   const absl::Duration end = now + time;

@@ -9,11 +9,11 @@
 namespace systole {
 namespace {
 
-// With a server that has no trouble, no step may take longer. Such a server takes 0.2 s at most for
-// a step. The rest is the time to notice that other servers hang, one after the other. This takes
-// longer if few servers are used at a time.
+// If one server has no trouble, no step may take longer than this. That server takes at most 0.2 s
+// for a step. The rest is the time in which the client notices that other servers hang, one after
+// the other. The client needs longer for this if it uses few servers at a time.
 constexpr absl::Duration kLongestWait = absl::Seconds(30);
-// A feed that takes longer than this does not end.
+// A feed that takes longer than this counts as one that never ends.
 constexpr absl::Duration kTooLong = absl::Hours(2);
 
 }  // namespace
@@ -247,7 +247,7 @@ void Simulation::Carry(const OpenStream& action) {
   if (static_cast<double>(copies_) >
       options_.hedge_fraction * static_cast<double>(delivered_count_) +
           (options_.hedge_fraction > 0 ? kHedgeBurst : 0)) {
-    Wrong(absl::StrCat(copies_, " steps were asked for twice of ", delivered_count_));
+    Wrong(absl::StrCat(copies_, " steps were requested twice, delivered: ", delivered_count_));
   }
   lanes_.insert(action.lane);
   streams_[action.lane] = {.server = action.server,

@@ -34,7 +34,7 @@ struct SimulationResult {
 
 class Simulation {
  public:
-  // The feed begins with `first_servers` servers of those that are there.
+  // The feed begins with `first_servers` of the simulation's servers.
   explicit Simulation(uint64_t seed, PlantedBug bug = nullptr, int first_servers = kMostServers);
 
   SimulationResult Run();
@@ -63,7 +63,7 @@ class Simulation {
     double failing = 0;  // The probability that a step breaks its stream.
     bool asked = false;
     // Whether the server has answered. The client forgets this at each failure, because another
-    // process may listen there afterwards.
+    // process may listen on the server's address afterwards.
     bool known = false;
   };
   struct Stream {

@@ -37,7 +37,7 @@ class Scheduled {
     }
     return std::nullopt;
   }
-  // Lets `time` pass in which the process does not run.
+  // Lets `time` pass while the process is stopped.
   void Stop(absl::Duration time) { now_ += time; }
 
   template <typename Action>
@@ -86,7 +86,7 @@ TEST(StepScheduleTest, ANewServerGetsStepsFromBehindTheWindow) {
   feed.Start(1, /*window=*/4);
   feed.Tell(ServerJoined{.server = 1});
   feed.Tell(Answered{.server = 1});
-  EXPECT_THAT(feed.All<OpenStream>(), IsEmpty());  // All steps in the window are server 0's.
+  EXPECT_THAT(feed.All<OpenStream>(), IsEmpty());  // Server 0 makes all steps in the window.
   std::vector<OpenStream> opened;
   for (int step = 0; step < 8; ++step) {
     if (step < 4) feed.Arrive(/*lane=*/0);
@@ -108,7 +108,7 @@ TEST(StepScheduleTest, AServerWhoseStreamBreaksAfterItsLastStepHasToAnswerAgain)
     feed.Tell(Answered{.server = i});
   }
   feed.Tell(FeedStarted{.first_step = 0, .end_step = 4, .window = 10});
-  for (int i = 0; i < 2; ++i) feed.Arrive(/*lane=*/0);  // Steps 0 and 2. The lane's last is 2.
+  for (int i = 0; i < 2; ++i) feed.Arrive(/*lane=*/0);  // Steps 0 and 2, which is the lane's last.
   feed.Tell(StreamEnded{.lane = 0, .failure = Failure()});
   ASSERT_THAT(feed.All<AskServer>(), SizeIs(1));
   EXPECT_EQ(feed.All<AskServer>()[0].server, 0);
@@ -207,7 +207,7 @@ TEST(StepScheduleTest, GivesUpAfterTheTrainerHasWaitedForRetryFor) {
   feed.Start(1, 100);
   feed.Arrive(0);
   feed.Tell(StepTaken());
-  // While the trainer does not wait, nothing ends.
+  // While the trainer does not wait for a step, the feed does not give up.
   EXPECT_EQ(feed.WaitFor<GiveUp>(absl::Hours(1)), std::nullopt);
   feed.Tell(StepWanted());
   EXPECT_EQ(feed.WaitFor<GiveUp>(absl::Hours(1)), absl::Seconds(30));
@@ -262,8 +262,8 @@ TEST(StepScheduleTest, TimeInWhichTheProcessDidNotRunDoesNotCount) {
   feed.Tell(StepTaken());
   feed.Tell(StepWanted());
   feed.Stop(absl::Hours(2));
-  // Whichever event comes first after the stop, no step is late, no server silent, and no feed
-  // given up.
+  // Whichever event comes first after the stop, no step counts as late, no server counts as silent,
+  // and the feed does not give up.
   feed.Tell(ChunkArrived{.lane = 0});
   feed.Tell(Tick());
   EXPECT_THAT(feed.All<GiveUp>(), IsEmpty());
@@ -305,7 +305,7 @@ TEST(StepScheduleTest, StreamsThatEndWithOneConnectionAreOneFailure) {
   ASSERT_EQ(feed.All<OpenStream>().size(), 1u);
   ASSERT_EQ(feed.All<OpenStream>()[0].server, 0);  // Server 0 has both lanes now.
   feed.Tell(StreamEnded{.lane = 0, .failure = lost});
-  ASSERT_THAT(feed.All<AskServer>(), SizeIs(1));  // Asked before the other stream's end is seen.
+  ASSERT_THAT(feed.All<AskServer>(), SizeIs(1));  // The other stream's end comes later.
   feed.Tell(StreamEnded{.lane = 1, .failure = lost});
   feed.Tell(Answered{.server = 0});
   EXPECT_THAT(feed.All<OpenStream>(), SizeIs(2));

@@ -1,5 +1,5 @@
-// Makes gRPC servers send slowly. So a test's result does not depend on how late the client, on a
-// busy machine, counts the bytes that came.
+// Makes gRPC servers send slowly. A client on a busy machine counts the bytes that came late. If a
+// server sent fast, a test's result would depend on how late the client is.
 #ifndef SYSTOLE_TESTS_CLIENT_SERVERS_PACED_SOCKETS_H_
 #define SYSTOLE_TESTS_CLIENT_SERVERS_PACED_SOCKETS_H_
 

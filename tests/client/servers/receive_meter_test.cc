@@ -90,7 +90,7 @@ TEST(ReceiveMeterTest, ACallMaySendAheadAndNoMoreOnceItHasEnded) {
                 StatusIs(absl::StatusCode::kUnavailable, "gone"));
   }
   MeteredCall next(meter, kMiB);
-  ASSERT_TRUE(connection.Send(2 * kMiB));  // The ended call's 8 MiB are not allowed twice.
+  ASSERT_TRUE(connection.Send(2 * kMiB));  // The ended call's 8 MiB are used up.
   meter->Look();
   EXPECT_TRUE(connection.is_closed());
   EXPECT_THAT(next.End(absl::UnavailableError("gone")),
@@ -180,7 +180,7 @@ TEST(ReceiveMeterTest, WhatIsTakenMayComeForEver) {
   Connection connection(*meter);
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(
-        connection.Send(kMiB + kMiB / 8));  // The headers of small frames add an eighth to this.
+        connection.Send(kMiB + kMiB / 8));  // The headers of small frames add an eighth.
     meter->Look();
     call.Took(kMiB);
   }
@@ -225,7 +225,7 @@ TEST(ReceiveMeterTest, ADescriptorThatIsSomebodyElsesByNowIsLeftAlone) {
   ASSERT_TRUE(first->Send(kMiB));
   meter.Look();
   first.reset();
-  Connection second(other);  // Has the same descriptor numbers.
+  Connection second(other);  // Gets the descriptor numbers of `first`.
   ASSERT_TRUE(second.Send(kUnaskedBytes + kMiB));
   meter.Look();
   EXPECT_FALSE(second.is_closed());
@@ -248,11 +248,11 @@ TEST(ReceiveWatchTest, LooksByItself) {
   ReceiveWatch watch;
   const auto meter = std::make_shared<ReceiveMeter>();
   watch.Add(meter);
-  watch.Add(std::make_shared<ReceiveMeter>());  // It is destroyed at once.
+  watch.Add(std::make_shared<ReceiveMeter>());  // This meter is destroyed at once.
   Connection connection(*meter);
   ASSERT_TRUE(connection.Send(kUnaskedBytes));
   EXPECT_FALSE(connection.is_closed());
-  // Each look forgives a few bytes, so the test sends more than the limit.
+  // Each look allows a few bytes more. So the test sends until the connection is closed.
   EXPECT_TRUE(WaitUntil([&] { return !connection.Send(kMiB); }));
   EXPECT_TRUE(connection.is_closed());
 }

@@ -1,4 +1,4 @@
-// Tests answers with compact forms. All other fields are in
+// Tests answers with compact forms. All other fields are tested in
 // tests/client/feed/hostile_server_test.cc.
 #include "client/servers/server_answer.h"
 
@@ -111,7 +111,7 @@ TEST(ServerAnswerTest, AnyNumberIsOneToFinishBy) {
     form.add_bias(-std::numeric_limits<float>::infinity());
   };
   EXPECT_THAT(CheckFeedAnswer(With(odd), Spec()), IsOk());
-  // The answer must count as the same feed as itself, in spite of the NaN.
+  // Two such answers count as the same feed, although a NaN does not equal itself.
   EXPECT_THAT(CheckSameFeed(With(odd), With(odd), Spec(), /*allow_mixed_content=*/false), IsOk());
 }
 

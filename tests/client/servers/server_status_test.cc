@@ -37,7 +37,7 @@ TEST(ServerStatusTest, AnErrorNamesTheServer) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("nowhere")));
 }
 
-// The call has no timeout, so the error must come by itself.
+// The call has no timeout, so only the refused connection can end the call.
 TEST(ServerStatusTest, ARefusedConnectionIsToldAtOnce) {
   const std::string nobody = DeadAddress();
   EXPECT_THAT(AskServerStatus(nobody, absl::InfiniteDuration()).status(),

@@ -64,7 +64,7 @@ class SlotReaderTest : public testing::Test {
     return *std::move(memory);
   }
 
-  // How many slots are mapped in this process, by both ends.
+  // How many mappings of slots this process has. Both ends of the connection are in this process.
   static int MappedSlots() {
     std::ifstream maps("/proc/self/maps");
     int slots = 0;
@@ -117,7 +117,7 @@ TEST_F(SlotReaderTest, ARetiredSlotIsUnmappedAndItsNumberFree) {
 TEST_F(SlotReaderTest, AServerThatHangsUpAfterTheCopyIsUnavailable) {
   const SealedMemory memory = Offer(1, 1);
   ASSERT_THAT(CopyOut(1), IsOk());
-  // After the hang-up the server may overwrite the slot, so a copy from it does not count.
+  // A server that has hung up may overwrite the slot. So a copy that is made later is an error.
   server_->Shutdown();
   EXPECT_THAT(CopyOut(1), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gone")));
 }
@@ -130,7 +130,7 @@ TEST_F(SlotReaderTest, SlotsAreUnmappedThoughNoOtherIsOffered) {
     gone.push_back(slot);
   }
   ASSERT_THAT(CopyOut(1), IsOk());
-  EXPECT_EQ(MappedSlots(), 11 + 1);  // One is the server's own mapping.
+  EXPECT_EQ(MappedSlots(), 11 + 1);  // The 1 is the server's own mapping.
   ASSERT_THAT(server_->Send(EncodeSlotOffer({.retired = gone})), IsOk());
   ASSERT_THAT(CopyOut(1), IsOk());
   EXPECT_EQ(MappedSlots(), 1 + 1);

@@ -46,7 +46,7 @@ TEST_F(TraceHeadersTest, TheOptionGoesBeforeTheVariables) {
   EXPECT_EQ(TraceHeadersOf("").parent, kOther);
   EXPECT_EQ(TraceHeadersOf("").state, "a=b");
   EXPECT_EQ(TraceHeadersOf(kOne).parent, kOne);
-  EXPECT_EQ(TraceHeadersOf(kOne).state, "");  // The state belongs to the other trace.
+  EXPECT_EQ(TraceHeadersOf(kOne).state, "");  // The state belongs to kOther's trace.
 }
 
 TEST_F(TraceHeadersTest, VariablesThatAreMalformedAreLeftOut) {

@@ -170,7 +170,7 @@ TEST(ShardSetWriterTest, RefusesNumbersOutOfRange) {
 
 TEST(ShardSetWriterTest, AFolderThatTakesNoFilesIsAnErrorOfAddOrFinish) {
   const TempFolder out;
-  // The name of a shard is that of a folder.
+  // There is a folder that has the name of the shard.
   std::filesystem::create_directories(out / "a-00000-of-00001.tfrecord");
   const auto writer = MustCreate(out / "a", {});
   absl::Status added;

@@ -36,7 +36,7 @@ TEST(FeedMetricsTest, EveryNumberThatAFeedCountsIsAMetric) {
   for (std::sregex_iterator it(header.begin(), header.end(), field), end; it != end; ++it) {
     counted.insert((*it)[2].str() + ((*it)[1] == "absl::Duration" ? "_seconds" : ""));
   }
-  // FeedClientStats::waits.
+  // The numbers in FeedClientStats::waits.
   counted.insert({"trainer_seconds", "trainer_wait_seconds", "recent_wait_ratio", "recent_limit"});
   std::set<std::string> told;
   size_t numbers = 0;
@@ -86,7 +86,7 @@ TEST(FeedMetricsTest, TheRecentLimitIsOneOfAllThatThereAre) {
 
 TEST(FeedMetricsTest, WaitsFallIntoTheBucketOfTheirLength) {
   FeedClientStats stats;
-  stats.AddWait(1, -absl::Seconds(1));  // Counts as none.
+  stats.AddWait(1, -absl::Seconds(1));  // Counts as a wait of zero.
   stats.AddWait(2, absl::ZeroDuration());
   stats.AddWait(3, absl::Microseconds(50));
   stats.AddWait(4, absl::Microseconds(51));

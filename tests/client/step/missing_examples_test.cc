@@ -22,8 +22,8 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-// A feed of 2 cores of 4 places, so 8 places a step. An epoch has 3 steps for `num_records` of 17
-// to 24. The places for which `missing` is true are not valid.
+// A feed of 2 cores of 4 places, so 8 places a step. With 17 to 24 records, an epoch has 3 steps.
+// The places for which `missing` is true are not valid.
 FakeFeed FeedWithout(int64_t num_records, std::function<bool(int64_t step, int64_t slot)> missing) {
   return {.epochs = 0,
           .steps_per_epoch = 3,

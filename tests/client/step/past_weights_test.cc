@@ -26,7 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-constexpr uint64_t kDataset = 7;  // Its fingerprint.
+constexpr uint64_t kDataset = 7;  // The dataset's fingerprint.
 
 struct Change {
   bool by_example = false;
@@ -113,8 +113,9 @@ TEST(PastWeightsTest, ExamplesOfAPaddedFeedCountNoPadding) {
                               "`from_example: 2000000` instead of `from_step: 62`")));
 }
 
-// Step 31 begins the second epoch under every batch with 31 steps in an epoch, and the token was
-// taken at the end of an epoch. So the batch is not known, nor where its step 70 begins.
+// With every batch size that gives 31 steps an epoch, step 31 begins the second epoch. The token is
+// taken at the end of the second epoch. So the past is the same with each of these batch sizes, and
+// it is not known at which example step 70 of the token's feed begins.
 TEST(PastWeightsTest, APastThatSeveralBatchesHaveGetsNoExamples) {
   const std::vector<Change> changes = {{false, 31, {0, 1}}, {false, 70, {1, 1}}};
   const Order old = OrderOf({.global_batch = 32768, .changes = changes, .tail = Tail::kPad});

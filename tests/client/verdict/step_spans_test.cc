@@ -89,7 +89,7 @@ TEST(StepSpansTest, AChunkThatCouldHaveBeenHandledEarlierWasHeldUpByThisProcess)
   StepSpans spans;
   spans.BeginSlice(Stages(10, 20, 5), Ms(100), Ms(143));
   spans.AddChunk(Ms(150), Ms(170));
-  spans.AddChunk(Ms(160), Ms(180));  // It came while this process handled the chunk before.
+  spans.AddChunk(Ms(160), Ms(180));  // It came while this process handled the previous chunk.
   spans.Complete();
   EXPECT_EQ(Text(spans), "storage 65-75, decode 75-95, wire 95-107, client 107-180");
 }

@@ -42,8 +42,8 @@ class Simulation {
     }
   }
   FeedWaits waits() const { return shares_.waits(); }
-  // What is known when, since its last step, the trainer has worked for `worked` and then waited
-  // for `waited`.
+  // The result of WaitShares::Lately() when the trainer has worked for `worked` since its last step
+  // and has then waited for `waited`.
   std::optional<LatelyWaited> Lately(absl::Duration worked, absl::Duration waited) const {
     return shares_.Lately({.at = now_ + worked + waited, .waited = waited, .ready_at = now_});
   }
@@ -101,7 +101,7 @@ TEST(WaitSharesTest, TheOperationIsTheOneLastNamedForTheCostliestOutput) {
   run(3, 3, -1);
   EXPECT_EQ(simulation.verdict().operation, 2);
   EXPECT_EQ(simulation.waits().recent.operation, 2);
-  // With another limit, nothing is named.
+  // If decode is not the limit, no operation is named.
   simulation.Run(100, Ms(50), {.late = Ms(50), .stages = {.read = Ms(50)}});
   EXPECT_EQ(simulation.verdict().limit, FeedLimit::kStorage);
   EXPECT_EQ(simulation.verdict().operation, -1);
@@ -224,7 +224,7 @@ TEST(WaitSharesTest, LatelyHasTheStepThatTheTrainerIsAt) {
   EXPECT_EQ(lately->verdict.limit, FeedLimit::kDecode);
   EXPECT_EQ(lately->verdict.output, 2);
   EXPECT_NEAR(lately->steps_per_second, 5, 0.1);
-  // The trainer works for long, as when it validates.
+  // The trainer works for a long time, as during a validation.
   lately = simulation.Lately(absl::Seconds(60), Ms(0));
   EXPECT_LT(lately->verdict.waits, 0.01);
   EXPECT_NEAR(lately->steps_per_second, 0, 0.1);

@@ -104,9 +104,9 @@ TEST(Crc32cTest, MaskRotatesRightBy15AndAddsTheConstant) {
 
 #ifdef __x86_64__  // No other processor has upper parts (upper_parts.h).
 
-// Sets every bit of each vector register. The asm statement does not tell the compiler of the
-// change, because the compiler would then clear the upper parts at the end of the function. This is
-// safe, because every call may overwrite these registers.
+// Sets every bit of each vector register. The asm statement does not list these registers as
+// changed. If it did, the compiler would clear the upper parts at the end of the function. The list
+// may be empty, because every call may overwrite these registers.
 __attribute__((target("avx"), noinline)) void FillVectorRegisters() {
   asm volatile(
       "vcmptrueps %%ymm0, %%ymm0, %%ymm0\n\tvcmptrueps %%ymm1, %%ymm1, %%ymm1\n\t"
@@ -137,8 +137,8 @@ __attribute__((target("avx"))) void StoreUpperParts(uint8_t (&to)[16][16]) {
 
 // SSE code is slow while the upper parts are not empty. The test fills them first, so that the
 // result does not depend on whether ISA-L uses them on this CPU. A CPU without AVX has no upper
-// parts, and it traps on the instruction that clears them. There the test shows that ISA-L does not
-// execute that instruction.
+// parts, and it traps on the instruction that clears them. On such a CPU the test shows that ISA-L
+// does not execute that instruction.
 TEST(Crc32cTest, LeavesTheUpperPartsOfVectorRegistersEmpty) {
   const bool has_upper_parts = __builtin_cpu_supports("avx");
   uint8_t upper[16][16] = {};

@@ -23,7 +23,7 @@ using ::testing::IsEmpty;
 
 constexpr ShardContent kContent = {.hash = 0xabc, .num_records = 3};
 
-// Columns with each form of numbers: equal and different lengths, int64s, floats and none.
+// Columns with each form of numbers (int64s, floats, none) and with equal and different lengths.
 std::vector<Column> Columns() {
   ColumnBuilder bytes("bytes");
   ColumnBuilder label("label");
@@ -119,8 +119,7 @@ TEST(ColumnFileTest, NoMemoryIsTakenForBytesThatHaveNotCome) {
   Column column = {.feature = "n", .num_records = kRecords, .facts = {.first_int64 = 0}};
   column.length = 1;
   const std::string head = ColumnFileText(content.hash, column);
-  // The bytes after the head are enough for the reader to accept the head's lines. So only the
-  // numbers are missing.
+  // With so many bytes after the head, the reader accepts the head. Only the numbers are missing.
   const Boasting file(head + std::string(200'000, 'x'), head.size() + uint64_t{8} * kRecords);
   EXPECT_FALSE(ReadColumnFile(file, content, "").ok());
   EXPECT_LE(file.most(), size_t{1} << 20);

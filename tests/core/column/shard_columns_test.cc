@@ -97,7 +97,7 @@ TEST(ShardColumnsTest, ColumnsLieBesideTheIndexAndAreMadeOnce) {
   EXPECT_EQ(rebuilt->columns, columns);
 }
 
-// Both look for columns before either of them keeps its own.
+// `one` and `two` are the same shard. The columns of both are made before any column is kept.
 TEST(ShardColumnsTest, OfTwoThatNoteColumnsAtOnceNeitherLosesOne) {
   const TempFolder folder;
   StubBucket& bucket = UnsignedBucketOfProcess();

@@ -1,4 +1,4 @@
-// Compressed files of many kinds, and what is read of them.
+// Compressed files of many kinds, and functions that open and read them.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_COMPRESSION_COMPRESSED_CASES_H_
@@ -30,12 +30,12 @@ struct Case {
   std::string compressed;
 };
 
-// Part `part` of three.
+// `bytes` has kBytes bytes. Returns the part 0, 1 or 2 of its three equal parts.
 inline std::string Part(const std::string& bytes, int part) {
   return bytes.substr(part * kBytes / 3, kBytes / 3);
 }
 
-// Files of these kBytes bytes.
+// Compressed files with the content `bytes`, which has kBytes bytes.
 inline std::vector<Case> Cases(const std::string& bytes) {
   const std::string members = Deflate(Part(bytes, 0), kGzipStream, 1) +
                               Deflate(Part(bytes, 1), kGzipStream, 0) + Deflate("", kGzipStream) +

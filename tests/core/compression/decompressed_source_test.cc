@@ -71,7 +71,7 @@ TEST(DecompressedSourceTest, ARecordIsNearInAllButSingleFrames) {
   for (const Case& one : Cases(bytes)) {
     SCOPED_TRACE(one.name);
     const TempFolder folder;
-    // A cache of less than a third of the bytes would refuse a larger chunk.
+    // The cache holds a third of the bytes. It refuses chunks larger than half of the cache.
     const Opened opened =
         Open(folder.Write("a", one.compressed), {.compression = one.compression,
                                                  .restart_path = folder / "a.restart",
@@ -162,7 +162,8 @@ TEST(DecompressedSourceTest, ADamagedFileIsRefusedWithTheByte) {
     flipped[flipped.size() / 2] ^= 0x10;
     const absl::Status status =
         Open(folder.Write("flipped", flipped), {.compression = one.compression}).source.status();
-    // A zstd frame has a checksum only on demand. The CRCs of the records detect such damage.
+    // A zstd frame has a checksum only if its writer asked for one. Without a checksum, the CRCs of
+    // the records detect the damage.
     if (one.compression != Compression::kZstd) {
       EXPECT_THAT(status,
                   StatusIs(absl::StatusCode::kDataLoss, HasSubstr("stream is damaged near byte")));

@@ -39,7 +39,7 @@ Opened OpenFar(const std::string& compressed, const DecompressedOptions& options
   return opened;
 }
 
-// Reads the pieces of [offset, offset + size), and returns what is made of them.
+// Reads the pieces of [offset, offset + size), and returns the bytes that Make() makes of them.
 std::string Made(const StoredPieces& pieces, uint64_t offset, size_t size) {
   const PieceRanges wanted = pieces.PiecesOf({.begin = offset, .end = offset + size});
   std::map<uint64_t, std::string> fetched;
@@ -163,7 +163,7 @@ TEST(StoredPiecesTest, OfAFileAtHandOrWithAHugePieceNothingIsReadAhead) {
       *OpenStored(folder.Write("a", Deflate("abc", kGzipStream))), {}, &near.note);
   ASSERT_THAT(near.source, IsOk());
   EXPECT_EQ((*near.source)->pieces(), nullptr);
-  // Zeros between members belong to a chunk of few bytes.
+  // The many zeros between the members belong to a chunk with few decompressed bytes.
   const Opened zeros = OpenFar(
       Deflate("abc", kGzipStream) + std::string(3 << 20, '\0') + Deflate("def", kGzipStream),
       {.chunks = std::make_shared<ChunkCache>(2 << 20)});

@@ -1,4 +1,4 @@
-// Tests which of the places of AWS credentials is used, and which error each fault there becomes.
+// Tests from which place AWS credentials are taken, and which error a fault in each place causes.
 #include "core/credentials/aws_credentials.h"
 
 #include <sys/stat.h>
@@ -38,7 +38,7 @@ class AwsCredentialsTest : public testing::Test {
   void WriteConfig(const std::string& text) { fake_.folder().Write(".aws/config", text); }
   void WriteCredentials(const std::string& text) { fake_.folder().Write(".aws/credentials", text); }
 
-  // The result for a new process.
+  // The credentials that a new process gets.
   absl::StatusOr<std::optional<AwsCredentials>> Get() {
     return AwsCredentialsOfEnvironment(fake_.Get())->Get(kLongTime);
   }
@@ -183,7 +183,7 @@ TEST_F(AwsCredentialsTest, KindsThatAreNotSupportedAreNamed) {
   refused("sso_start_url", "sso_start_url = https://x");
   refused("source_profile", "role_arn = x\nsource_profile = y");
   refused("credential_source", "role_arn = x\ncredential_source = Environment");
-  // Keys beside a process are enough.
+  // If the profile has keys, its credential_process is not needed.
   WriteCredentials("[default]\naws_access_key_id=id\naws_secret_access_key=s3cr3t");
   WriteConfig("[default]\ncredential_process = x\n");
   EXPECT_THAT(Get(), Holds("id", "s3cr3t"));

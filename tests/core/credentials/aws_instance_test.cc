@@ -1,5 +1,5 @@
-// Tests what the metadata service of an EC2 instance gives, when a machine counts as no instance,
-// and which errors the service's faults become.
+// Tests what the metadata service of an EC2 instance gives, when a machine does not count as an
+// instance, and which errors the service's faults cause.
 #include <atomic>
 #include <functional>
 #include <optional>
@@ -73,7 +73,7 @@ TEST_F(AwsInstanceTest, AMachineWithoutMetadataHasNoneAndIsAskedOnceAMinute) {
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
 }
 
-// Surroundings whose metadata service is at `address(n)` when it is looked for the n-th time.
+// Surroundings in which the n-th look for the metadata service finds the address `address(n)`.
 CredentialSurroundings WithAddresses(CredentialSurroundings surroundings, std::atomic<int>& looks,
                                      std::function<std::string(int n)> address) {
   surroundings.variable = [&looks, address = std::move(address),

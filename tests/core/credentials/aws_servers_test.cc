@@ -1,4 +1,4 @@
-// Tests what STS and a container's server give, what they are asked, and what errors they cause.
+// Tests what STS and a container's server give, the requests they get, and the errors they cause.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,7 +94,7 @@ TEST_F(AwsServersTest, AWebIdentityThatLacksAPartIsAnErrorThatNamesIt) {
 }
 
 TEST_F(AwsServersTest, ATokenIsNotShownWithoutEncryptionUnlessStsItselfIsNamedSo) {
-  // Without a name server, a request would fail as Unavailable.
+  // The name of this host cannot be resolved. A request to the host would fail as Unavailable.
   const std::string elsewhere = absl::StrCat("http://", kImpossibleHost, ":9000");
   UseWebIdentity();
   fake_.Set("AWS_ENDPOINT_URL_STS", "");
@@ -105,7 +105,7 @@ TEST_F(AwsServersTest, ATokenIsNotShownWithoutEncryptionUnlessStsItselfIsNamedSo
   fake_.Set("AWS_CONFIG_FILE",
             fake_.folder().Write("c", absl::StrCat("[default]\nendpoint_url = ", elsewhere, "\n")));
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("set AWS_ENDPOINT_URL_STS")));
-  fake_.Set("AWS_ENDPOINT_URL", server_.Url(""));  // On this machine nobody listens in.
+  fake_.Set("AWS_ENDPOINT_URL", server_.Url(""));  // The token stays on this machine.
   EXPECT_THAT(Get(), HoldsKeys(1));
   fake_.Set("AWS_ENDPOINT_URL_STS", elsewhere);
   EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("cannot be resolved")));
@@ -126,7 +126,7 @@ TEST_F(AwsServersTest, WhatStsRefusesOrFailsIsToldWithTheRemedy) {
   for (const int fails : {429, 500, 503}) {
     status = fails;
     EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr(absl::StrCat("status ", fails))));
-    EXPECT_EQ(server_.requests().size(), asked += 3);  // Each is tried three times.
+    EXPECT_EQ(server_.requests().size(), asked += 3);  // The request is tried three times.
   }
   status = 307;
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("redirects")));

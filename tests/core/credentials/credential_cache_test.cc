@@ -148,8 +148,8 @@ TEST_F(CredentialCacheTest, WhileAValueLastsFailuresAreTriedAgainAfterGrowingPau
     EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
     EXPECT_EQ(source_.asked(), ++asked);
   }
-  // 110 s are left. Once the value has ended, its source's error is returned at once, and Get()
-  // soon tries again.
+  // The value is valid for 110 s more. After that, Get() returns the source's error at once, and
+  // soon tries the source again.
   fake_.Pass(absl::Seconds(109));
   EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Seconds(1));
@@ -277,7 +277,7 @@ TEST_F(CredentialCacheTest, TheSourceLearnsHowMuchTimeThereIs) {
   EXPECT_EQ(told, fake_.Get().now() + absl::Seconds(7));
 }
 
-// Holds a renewal until it is let go.
+// Holds renewals until Open().
 class Gate {
  public:
   Source::Before Hold() {
@@ -381,7 +381,7 @@ TEST_F(CredentialCacheTest, AThreadThatWaitsForTooLongGivesUp) {
                                                        AllOf(HasSubstr("waited 2m for credentials"),
                                                              HasSubstr("another thread"))));
   });
-  // The clock goes on until the thread waits and has seen it.
+  // The clock goes on until the waiting thread has seen that its time is over.
   std::atomic<bool> over = false;
   std::thread passes([this, &over] {
     while (!over) {

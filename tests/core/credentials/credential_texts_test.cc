@@ -1,4 +1,4 @@
-// The readers of files and answers.
+// Tests the functions that read files and servers' answers.
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -47,12 +47,12 @@ class FakeSurroundings {
     MutexLock lock(mu_);
     variables_[variable] = value;
   }
-  // A fact that the firmware tells about the machine. At first it tells none.
+  // Sets a fact that the firmware gives about the machine. At first there are no facts.
   void SetFact(const std::string& name, const std::string& value) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     facts_[name] = value;
   }
-  // Both clocks go on.
+  // Lets both clocks go on by `time`.
   void Pass(absl::Duration time) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     now_ += time;
@@ -72,7 +72,7 @@ class FakeSurroundings {
   }
   const TempFolder& folder() const { return folder_; }
 
-  // Must not outlive this.
+  // The result must not outlive this object.
   CredentialSurroundings Get() {
     HttpClientOptions client;
     client.connect_timeout = absl::FromChrono(kLongestWait);
@@ -100,7 +100,7 @@ class FakeSurroundings {
             .link_timeout = absl::FromChrono(kLongestWait),
             .link_pause = absl::ZeroDuration(),
             .service_timeout = absl::FromChrono(kLongestWait),
-            // The tests that need one set it.
+            // Tests that need a container's server replace this address.
             .container_server = "http://127.0.0.1:1"};
   }
 

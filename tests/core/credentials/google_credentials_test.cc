@@ -1,4 +1,4 @@
-// Tests which of the places of Google's credentials is used, the requests to servers, and errors.
+// Tests from which place Google's credentials are taken, the requests to servers, and the errors.
 #include "core/credentials/google_credentials.h"
 
 #include <atomic>

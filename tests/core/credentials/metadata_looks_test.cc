@@ -20,7 +20,7 @@ using Looks = MetadataLooks<std::string>;
 
 class MetadataLooksTest : public testing::Test {
  protected:
-  // How often a new MetadataLooks looks while nobody is there.
+  // How often a new MetadataLooks looks for the service if none answers.
   int LooksInVain() {
     const CredentialSurroundings surroundings = fake_.Get();
     CredentialServers servers(surroundings);

@@ -149,7 +149,8 @@ TEST(DatasetTest, AnErrorOfLabelsTxtShowsNoFolder) {
                        AllOf(HasSubstr("labels.txt, line 2"), Not(HasSubstr(folder.path())))));
 }
 
-// Patterns as people write them. The message has the file's name as the pattern has it.
+// Opens an absolute pattern, one with "..", and a relative one. The error names the file with the
+// pattern's folder. The reason for clients names no folder that the pattern begins with.
 TEST(DatasetTest, ClientsLearnNoFolderOfAnImageThatCannotBeRead) {
   const TempFolder folder;
   WriteImages(folder, {"a", "b"});
@@ -179,7 +180,7 @@ TEST(DatasetTest, ClientsLearnNoFolderOfAnImageThatCannotBeRead) {
               AllOf(HasSubstr("labels.txt"), Not(HasSubstr(folder.path()))));
 }
 
-// Asks the test before each read.
+// Calls a function of the test before each read, and returns its error.
 class AskingSource final : public ByteSource {
  public:
   using BeforeRead = std::function<absl::Status(uint64_t offset)>;
@@ -242,8 +243,8 @@ TEST(DatasetTest, AnOutageAfterTheFirstRecordLeavesItsFeatures) {
       Dataset::Create("photos", std::move(shards));
   ASSERT_THAT(dataset, IsOk());
   EXPECT_EQ((*dataset)->features().size(), 1u);
-  // Record 0 is described and looked at, which reads it twice. Record 5 is tried, and no other
-  // record.
+  // Record 0 is read twice: to describe its features, and as the first record of the sample that is
+  // spread over the dataset. The read of record 5, the second one, fails. No other record is read.
   EXPECT_THAT(reads, ElementsAre(0, 0, (*dataset)->shards()[0]->span(5).offset));
 }
 

@@ -1,4 +1,4 @@
-// Opens datasets whose shards are in a bucket: what a start asks of the server, and in what order.
+// Opens datasets whose shards are in a bucket. Tests the requests of a start, and their order.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -59,8 +59,8 @@ absl::StatusOr<std::shared_ptr<Dataset>> Open(const TempFolder& indexes) {
   return Dataset::Open("far", {Bucket().Name(Folder() + "shard-*")}, {.index_dir = indexes.path()});
 }
 
-// The reads of each object since the last call, without those of its first byte. Reads of a first
-// byte bring the object's size and version, and are repeated after a second.
+// The reads of each object since the last call, without reads of the first byte alone. These find
+// out the object's size and version, and may be repeated after a second.
 std::map<std::string, int> ReadsOfObjects() {
   static size_t seen = 0;
   std::map<std::string, int> reads;
@@ -87,7 +87,7 @@ Asked AskedSince() {
   return asked;
 }
 
-// Opens the `count` shards. A few reads describe their features.
+// Opens the `count` shards. At most kFewReads further reads find out the records' features.
 std::shared_ptr<Dataset> OpenAll(const TempFolder& indexes, int count) {
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Open(indexes);
   EXPECT_THAT(dataset, IsOk());
@@ -121,10 +121,10 @@ TEST(FarDatasetTest, AStartWithIndexesListsTheFolderOnceAndReadsEachShardsBeginn
   AskedSince();
   const std::shared_ptr<Dataset> dataset = OpenAll(indexes, kShards);
   const Asked asked = AskedSince();
-  EXPECT_EQ(asked.lists, 1);  // For the pattern, and for manifests.
+  EXPECT_EQ(asked.lists, 1);  // The pattern and the search for manifests share it.
   EXPECT_EQ(asked.reads_of.size(), static_cast<size_t>(kShards));
-  // Each shard's beginning is read for its format. Some records are read to describe their
-  // features.
+  // The beginning of each shard is read to find out its format. Some records are read to find out
+  // their features.
   EXPECT_LE(asked.reads, kShards + kFewReads);
   // The shards are in order, whichever was opened first.
   for (int i = 0; i < kShards; ++i)
@@ -166,7 +166,7 @@ TEST(FarDatasetTest, OnlyAShardThatIsNotAsTheFolderIndexSaysIsOpenedAnew) {
   Bucket().Remove(KeyOf(kShards));
   const TempFolder indexes;
   const uint64_t fingerprint = OpenAll(indexes, kShards)->fingerprint();
-  // The same bytes in another state.
+  // The same bytes as a new version of the object.
   Bucket().Put(KeyOf(7), *Bucket().Get(KeyOf(7)));
   AskedSince();
   EXPECT_EQ(OpenAll(indexes, kShards)->fingerprint(), fingerprint);
@@ -174,7 +174,7 @@ TEST(FarDatasetTest, OnlyAShardThatIsNotAsTheFolderIndexSaysIsOpenedAnew) {
   EXPECT_LE(asked.reads, kFewReads);
   // The object is read twice: its beginning, and all of it for a new index.
   EXPECT_GE(asked.reads_of[absl::StrCat("/", kStubBucket, "/", KeyOf(7))], 2);
-  // The index of the folder was made anew, so that now it is known.
+  // The index of the folder was made anew. It has the object's new version.
   OpenAll(indexes, kShards);
   asked = AskedSince();
   EXPECT_EQ(asked.reads_of.count(absl::StrCat("/", kStubBucket, "/", KeyOf(7))), 0u);

@@ -1,4 +1,4 @@
-// Opens datasets of image files in a bucket: what a start asks of the server.
+// Opens datasets of image files in a bucket. Tests the requests of a start.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int kImages = 300;
-// labels.txt, and the records whose features are described.
+// At most so many reads for labels.txt, and for records whose features are found out.
 constexpr int kFewReads = 64;
 
 StubBucket& Bucket() { return UnsignedBucketOfProcess(); }
@@ -113,7 +113,7 @@ TEST(FarImageFolderTest, AnImageThatWasReplacedIsReadAgain) {
   EXPECT_EQ(Open(indexes)->fingerprint(), dataset->fingerprint());
 }
 
-// The list is older than the reads.
+// An image is replaced after the folder was listed and before the image is read.
 TEST(FarImageFolderTest, AnImageThatIsReplacedAfterTheListIsNoticed) {
   PutImages();
   const TempFolder indexes;
@@ -124,8 +124,8 @@ TEST(FarImageFolderTest, AnImageThatIsReplacedAfterTheListIsNoticed) {
   EXPECT_THAT(dataset->ReadRecord(0, scratch),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("00000.jpg")));
 
-  // While images are read for the first time, the new one is read. It is the last one, so it is
-  // not among those that are read when the first request comes.
+  // When the first image is read, the last image is replaced. The last image is not read at that
+  // time, so its new bytes are read later.
   const TempFolder others;
   std::atomic<bool> replaced = false;
   Bucket().SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -140,7 +140,8 @@ TEST(FarImageFolderTest, AnImageThatIsReplacedAfterTheListIsNoticed) {
   EXPECT_EQ(anew->fingerprint(), Open(others)->fingerprint());
 }
 
-// With such a server a start takes longer, but its result is right.
+// If the list writes identities in another way than the server's answers to reads, a start takes
+// longer, but its result is right.
 TEST(FarImageFolderTest, IfTheListWritesIdentitiesInAnotherWayImagesAreAskedFor) {
   PutImages();
   const TempFolder indexes;

@@ -60,7 +60,7 @@ __attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { 
 namespace systole {
 namespace {
 
-// As many as FeedMakers makes at once: two that have their turn, and six that are slow.
+// The most look-ups at once. FeedMakers makes two feeds that are not slow and six that are slow.
 constexpr int kLookUps = 8;
 constexpr int kShards = 16;
 
@@ -87,7 +87,7 @@ TEST(LookUpMemoryTest, AllLookUpsTogetherStayBelowTheirBytesOrTakeTheLargestShar
   for (int64_t records = 1; records < int64_t{1} << 40; records += records / 7 + 1) {
     for (const bool are_far : {false, true}) {
       int64_t taken_by_all = 0;
-      int64_t larger_shards = 0;  // What look-ups take whose share holds no shard.
+      int64_t larger_shards = 0;  // Bytes of look-ups whose share is smaller than a shard.
       for (const auto& share : shares) {
         const int64_t bytes = BytesAtOnce(records, are_far, share->bytes());
         (bytes > share->bytes() ? larger_shards : taken_by_all) += bytes;
@@ -101,7 +101,7 @@ TEST(LookUpMemoryTest, AllLookUpsTogetherStayBelowTheirBytesOrTakeTheLargestShar
       }
     }
   }
-  // However many take a share, they never take all.
+  // However many shares are taken, together they are smaller than LookUpMemory::kBytes.
   for (int i = 0; i < 1000; ++i) {
     shares.push_back(ShareOf(memory));
     all += shares.back()->bytes();
@@ -113,8 +113,8 @@ TEST(LookUpMemoryTest, AllLookUpsTogetherStayBelowTheirBytesOrTakeTheLargestShar
 
 class HungLookUpsTest : public testing::Test {
  protected:
-  // Sixteen far shards of `records` records each, all with the same columns `a` and `b` behind a
-  // web server.
+  // Sixteen far shards of `records` records each. They all have the same files of the columns `a`
+  // and `b`, on a web server.
   std::vector<std::shared_ptr<const RecordSource>> Shards(int64_t records) {
     const std::string path = absl::StrCat("/d/", records);
     for (const char* const feature : {"a", "b"}) {
@@ -141,8 +141,8 @@ class HungLookUpsTest : public testing::Test {
   StubObjects objects_;
 };
 
-// Each look-up has the bits of the first column and nearly all of the second one when the request
-// for the end of the second one hangs.
+// The request for the end of column `b` hangs. By then, each look-up has the bits of column `a` and
+// nearly all of column `b`.
 TEST_F(HungLookUpsTest, HoldNoMoreThanTheirShares) {
   objects_.SetFault([this](const StubRequest& request) -> std::optional<StubAnswer> {
     const absl::string_view range = FindHeader(request.headers, "range");

@@ -83,7 +83,7 @@ inline std::shared_ptr<Dataset> OpenTestDataset(const std::vector<std::string>& 
   return *dataset;
 }
 
-// The same dataset, with shards that are not on this machine. All reads pass `gate`.
+// Like OpenTestDataset(), with shards that are not on this machine. All reads go through `gate`.
 inline std::shared_ptr<Dataset> OpenFarDataset(const std::vector<std::string>& shard_bytes,
                                                std::shared_ptr<Gate> gate,
                                                const std::string& name = "test") {
@@ -106,7 +106,7 @@ inline v1::FeedSpec SpecFromText(const std::string& text) {
   return spec;
 }
 
-// Every kind of output over the records of TestRecord().
+// Outputs of every kind from the records of TestRecord().
 inline std::string AllOutputs() {
   return R"pb(
     outputs {

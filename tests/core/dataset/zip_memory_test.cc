@@ -62,7 +62,7 @@ std::shared_ptr<const Dataset> Shards(const std::string& name, int shards, int r
 TEST(ZipMemoryTest, AZipTakesThatLittleHoweverManyShardsAndZipsOfThemThereAre) {
   for (const int size : {1, 40, 1000}) {
     SCOPED_TRACE(size);
-    // Shards of 3 and of 2 records are cut at other records.
+    // The shards of `a` have 3 records and those of `b` have 2, so they end at different records.
     const auto a = Shards("a", 2 * size, 3);
     const auto b = Shards("b", 3 * size, 2);
     std::vector<std::shared_ptr<const Dataset>> zips;

@@ -1,4 +1,4 @@
-// A feed whose outputs ask for a cache has the same bytes as without one, and takes less work.
+// A feed whose outputs use a cache has the same bytes as a feed without a cache, with less work.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -248,7 +248,7 @@ TEST(CachedFeedTest, LessRoomKeepsSmallerImagesInsteadOfSomeFinishedExamples) {
   for (const int64_t bytes : {240'000, 4'000'000}) {
     const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = bytes});
     EXPECT_EQ(Digests(plan, cache), wanted) << bytes;
-    // Each record is found in both later epochs, so the kept values are small enough.
+    // In both later epochs each record is found in the cache. So the kept values fit into it.
     EXPECT_EQ(cache->stats().misses, kRecords);
     EXPECT_EQ(cache->stats().memory_hits, 2 * kRecords);
     EXPECT_GT(cache->stats().memory_bytes, 8 * bytes_before);

@@ -1,4 +1,4 @@
-// Which operation is found to cost most, by a clock that the test moves.
+// Tests which operation counts as the costliest. The test moves the clock that times operations.
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -23,9 +23,9 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The costliest output and its operation, as "output: operation", of a feed whose first example is
-// made `times` times. All time passes just before the clock is asked for the `moment`-th time.
-// `asked`: how often it was asked.
+// Makes the first example of a feed `times` times. All time passes just before the clock is read
+// for the `moment`-th time. Returns the output that counts as the costliest and its operation, as
+// "output: operation". Sets `asked` to the number of times that the clock was read.
 std::string CostliestIf(const std::string& outputs, bool caches, int times, int moment,
                         int& asked) {
   const auto dataset = OpenTestDataset(TestShards({16}));
@@ -51,7 +51,7 @@ std::string CostliestIf(const std::string& outputs, bool caches, int times, int 
   return absl::StrCat(output, ": ", TransformName(spec, output, most.transform));
 }
 
-// Everything that can be found to cost most, because its time is measured.
+// All results of CostliestIf(), each with another moment at which the time passes.
 std::set<std::string> Measured(const std::string& outputs, bool caches = false, int times = 1) {
   std::set<std::string> found;
   int asked = 0;
@@ -64,11 +64,11 @@ std::set<std::string> Measured(const std::string& outputs, bool caches = false, 
 
 TEST(CostliestOperationTest, EachOperationIsFoundIfAllTimePassesInIt) {
   constexpr char kLabel[] = "outputs { name: 'label' feature: 'label' dtype: INT32 } ";
-  // Fused: decoding, and a pass that counts for the resize.
+  // These transforms are fused into decoding and one pass. The pass counts as the resize.
   constexpr char kImage[] =
       "outputs { name: 'image' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
       "  transforms { resize { height: 4 width: 4 } } transforms { random_flip {} } } ";
-  // One pass, then an operation by row, then one alone.
+  // One pass does decode_raw and resize. Then contrast runs by row, and rot90 runs alone.
   constexpr char kRaw[] =
       "outputs { name: 'raw' feature: 'raw' shape: [2, 2, 3] dtype: FLOAT32 "
       "  transforms { decode_raw {} } transforms { resize { height: 60 width: 60 } } "
@@ -77,7 +77,7 @@ TEST(CostliestOperationTest, EachOperationIsFoundIfAllTimePassesInIt) {
   EXPECT_THAT(Measured(absl::StrCat(kLabel, kImage, kRaw)),
               ElementsAre("", "image: ", "image: decode_jpeg", "image: resize",
                           "label: ", "raw: ", "raw: contrast", "raw: resize", "raw: rot90"));
-  // Values that are no image.
+  // Outputs whose values are not images.
   EXPECT_THAT(Measured("outputs { name: 'class' feature: 'label' dtype: FLOAT32 "
                        "  transforms { one_hot { depth: 5 } } } "),
               ElementsAre("class: ", "class: one_hot"));
@@ -97,7 +97,8 @@ TEST(CostliestOperationTest, OperationsBeforeAndAfterAKeptValueHaveTheirNumbersI
   EXPECT_THAT(Measured(outputs),
               ElementsAre("image: ", "image: decode_jpeg", "image: hue", "image: normalize",
                           "image: random_crop", "image: resize"));
-  // First the value is made by itself, then it is found. One pass crops and normalises it.
+  // The first time, the value that the cache keeps is made. The second time, it is found. One pass
+  // crops and normalises it.
   EXPECT_THAT(Measured(outputs, /*caches=*/true, /*times=*/2),
               ElementsAre("image: ", "image: decode_jpeg", "image: hue", "image: normalize",
                           "image: resize", "image: round_to_uint8"));

@@ -84,7 +84,7 @@ TEST_P(DamageCauseTest, CountsUnderItsCauseAlone) {
   std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
   ExampleMaker maker;
   maker.KeepIn(cache->get());
-  for (int epoch = 0; epoch < 2; ++epoch) {  // In the second, the cache has the good ones.
+  for (int epoch = 0; epoch < 2; ++epoch) {  // Epoch 1 finds the good records in the cache.
     ASSERT_THAT(maker.Make(*plan, epoch, /*core=*/0, 0, 3, slice.data()), IsOk());
   }
   MaskedByCause want = {};

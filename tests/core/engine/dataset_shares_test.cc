@@ -166,7 +166,7 @@ TEST(DatasetSharesTest, AZipCountsForAllItsMembersUntilTheOneThatHangsIsKnown) {
   EXPECT_EQ(verdict.Of(*of_a), std::nullopt);
   EXPECT_THAT(verdict.Of(*of_b), b_hangs);
   EXPECT_THAT(verdict.Of(*both), b_hangs);
-  // If nobody knows which member is read, it may be either.
+  // If it is not known which member is read, each member may be the one that hangs.
   for (HungTask& task : hung) task.part = std::nullopt;
   verdict = shares.Judge(hung, kBudgetBytes);
   for (const Plan& plan : {both, of_a, of_b}) {
