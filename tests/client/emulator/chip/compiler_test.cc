@@ -48,8 +48,8 @@ Model Mlp() {
 }
 
 // The published sums for ResNet-50 at 128 images a core are 116.06 million cycles and 106.0 ms of
-// memory on v2, and 58.06 million cycles and 82.4 ms of memory on v3. Our compiler counts a
-// stride's phases exactly, which saves 0.4 % of the cycles.
+// memory on v2, and 58.06 million cycles and 82.4 ms of memory on v3. The compiler takes 0.4 %
+// fewer cycles, because it counts the phases of a convolution with a stride exactly.
 TEST(CompilerTest, ResNet50TakesTheKnownCyclesAndBytes) {
   const Model model = ShippedModel("resnet50");
   const ChipProgram v2 =
@@ -64,8 +64,8 @@ TEST(CompilerTest, ResNet50TakesTheKnownCyclesAndBytes) {
   EXPECT_NEAR(v3.step.memory_s / 0.0824, 1, 0.002);
 }
 
-// The rates were worked out without the all-reduce (0.4 % of a v3 step). In images/s they are 3768
-// on v2 and 7101 on v3 without overlap, and 6176 on v2 and 12422 on v3 with full overlap.
+// The known rates, in images/s: 3768 on v2 and 7101 on v3 without overlap, 6176 on v2 and 12422 on
+// v3 with full overlap. They leave out the all-reduce, which is 0.4 % of a v3 step.
 TEST(CompilerTest, ResNet50RunsAtTheKnownRates) {
   const struct {
     const char* chip;
@@ -82,7 +82,8 @@ TEST(CompilerTest, ResNet50RunsAtTheKnownRates) {
   }
 }
 
-// An image is 224 * 224 * 3 bfloat16. The feed must bring as many images as the slice trains.
+// An image is 224 * 224 * 3 bfloat16. The feed must bring as many images a second as the slice
+// trains.
 TEST(CompilerTest, TheFeedMustDeliverWhatTheSliceEats) {
   const ChipProgram v2 =
       Compiled(ShippedModel("resnet50"), ShippedChip("v2"), {.per_core_batch = 128});
@@ -90,7 +91,7 @@ TEST(CompilerTest, TheFeedMustDeliverWhatTheSliceEats) {
   EXPECT_DOUBLE_EQ(v2.infeed.padded_bytes, 128 * 224. * 224 * 8 * 2);  // hwcn-tiled pads 3 to 8.
   EXPECT_NEAR(v2.feed_bytes_per_s(), v2.examples_per_s() * 224 * 224 * 3 * 2, 1);
   EXPECT_NEAR(v2.feed_bytes_per_s() / 1.13e9, 1, 0.01);
-  // Two cores share 16 GB/s.
+  // The two cores of a chip share a link of 16 GB/s.
   EXPECT_DOUBLE_EQ(v2.infeed.seconds, 2 * v2.infeed.padded_bytes / 16e9);
 }
 
@@ -130,8 +131,8 @@ TEST(CompilerTest, AnMlpCostsWhatTheFormulasSay) {
     EXPECT_NEAR(op.memory_s * 1e6, c.bytes, 1e-9) << c.op;
     EXPECT_NEAR(op.vector_s * 1e6, c.vector_us, 1e-9) << c.op;
   }
-  // 332 bytes of gradients go three times through the chip's 2 bytes/us, then around a ring of two
-  // chips.
+  // There are 332 bytes of gradients. The sum over the chip's two cores moves them three times, at
+  // the memory's 2 bytes/us. Then they go around a ring of two chips.
   EXPECT_NEAR(program.step.core_sum_s * 1e6, 498, 1e-9);
   EXPECT_NEAR(program.step.all_reduce_s * 1e6, 166, 1e-9);
   EXPECT_EQ(program.step.cycles, 129);
@@ -192,8 +193,8 @@ Model ConvNet() {
                   "layers { name: \"classes\" dense { units: 2 } }");
 }
 
-// The statistics of 4 channels are two f32 each. Around a ring of two chips these 32 bytes take 16
-// us.
+// The statistics of a channel are two f32, so those of 4 channels are 32 bytes. Around a ring of
+// two chips they take 16 us.
 TEST(CompilerTest, BatchNormAllReducesItsStatisticsUnlessTheyAreLocal) {
   const Model global = ConvNet();
   const ChipProgram summed = Compiled(global, ToyChip(), {.per_core_batch = 2});
@@ -209,8 +210,8 @@ TEST(CompilerTest, BatchNormAllReducesItsStatisticsUnlessTheyAreLocal) {
       0);
 }
 
-// y is 2 examples of 4 x 4 x 4 in bfloat16, so 256 bytes. The layer moves 2y forward and 5y
-// backward.
+// y, the layer's output, is 2 examples of 4 x 4 x 4 in bfloat16, which are 256 bytes. The layer
+// moves 2y forward and 5y backward.
 TEST(CompilerTest, BatchNormReadsAndWritesItsActivations) {
   const ChipProgram program = Compiled(ConvNet(), ToyChip(), {.per_core_batch = 2});
   EXPECT_DOUBLE_EQ(Find(program, "norm forward").bytes, 2 * 256);
@@ -222,9 +223,9 @@ TEST(CompilerTest, BatchNormReadsAndWritesItsActivations) {
   EXPECT_NEAR(Find(program, "norm backward").vector_s * 1e6, 16 * 8 / 2., 1e-9);
 }
 
-// No layer is before the first norm, so the first norm computes its own statistics. Its pass moves
-// 3y, where y is 256 bytes. This pass also computes the statistics of the second norm. 128 elements
-// are 16 rows of lanes.
+// In training, the pass before a batch norm computes the norm's statistics. No pass is before the
+// first norm, so its own pass computes its statistics, and moves 3y, where y is 256 bytes. The same
+// pass also computes the statistics of the second norm. 128 elements are 16 rows of lanes.
 TEST(CompilerTest, ABatchNormThatBeginsARowTakesItsOwnStatistics) {
   const ChipProgram program =
       Compiled(ToyModel("4, 4, 4",

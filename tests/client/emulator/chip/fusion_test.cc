@@ -13,8 +13,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// The rows as text, such as "conv|norm,relu". '|' separates rows, and '*' is before rows of
-// products.
+// The rows as text. '|' separates the passes of a row, as in "conv|norm,relu". A row with products
+// begins with '*'.
 std::vector<std::string> RowsOf(const Model& model, bool training = true) {
   std::vector<std::string> texts;
   for (const FusedRow& row : FuseLayers(model, training)) {
@@ -50,7 +50,8 @@ TEST(FusionTest, BatchNormOpensAPassThatReluAndPoolJoin) {
   EXPECT_THAT(RowsOf(model), ElementsAre("*conv|norm,relu,pool", "*classes"));
 }
 
-// The running statistics are known, so the norm is a scale and a shift, which the epilogue does.
+// Inference uses the norm's running statistics, which are fixed. So the norm is only a scale and a
+// shift, and the convolution's epilogue can do both.
 TEST(FusionTest, InferenceFoldsBatchNorm) {
   const Model model = Convolution(
       "layers { name: \"norm\" batch_norm {} } layers { name: \"relu\" relu {} } "

@@ -34,8 +34,8 @@ TEST(InfeedLayoutTest, NhwcTiledPadsTheChannelsToTheLanes) {
   EXPECT_NEAR(bytes.padded / bytes.useful, 42.7, 0.05);
 }
 
-// The batch is on the lanes: 128 examples fit, 100 are padded. The channels are on the sublanes, so
-// 3 become 8.
+// The batch is on the lanes: 128 examples fill them, and 100 examples are padded to 128. The
+// channels are on the sublanes, so 3 channels become 8.
 TEST(InfeedLayoutTest, HwcnTiledPadsBatchAndChannels) {
   EXPECT_EQ(Count({224, 224, 3}, 128, InfeedLayout::kHwcnTiled).padded, 224. * 224 * 8 * 128 * 2);
   EXPECT_EQ(Count({224, 224, 3}, 100, InfeedLayout::kHwcnTiled).padded, 224. * 224 * 8 * 128 * 2);

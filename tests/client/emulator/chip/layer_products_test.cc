@@ -56,8 +56,8 @@ TEST(LayerProductsTest, TheInputGradientOfAStrideFallsIntoPhases) {
   EXPECT_EQ(MacsOf(products.input_gradient), MacsOf(products.forward));
 }
 
-// SAME pads 2 before and 3 after. So places 0, 2, .. meet weights 0, 2, 4, 6. Places 1, 3, .. meet
-// weights 1, 3, 5.
+// SAME pads 2 rows before the input and 3 rows after it. So the input's rows 0, 2, .. meet the rows
+// 0, 2, 4, 6 of weights, and the rows 1, 3, .. meet the rows 1, 3, 5. The same is true of columns.
 TEST(LayerProductsTest, AnEvenSizedStemHasUnequalPhases) {
   const LayerProducts products = ProductsOf(
       FirstLayer("224, 224, 3", "layers { conv2d { filters: 64 kernel: 7 stride: 2 } }"), 1);

@@ -19,8 +19,8 @@ PassCosts FirstPass(const std::string& layers, bool training = true,
   return CostOf(model, rows.front(), /*pass=*/0, /*batch=*/2, training, ToyChip());
 }
 
-// A pool makes 2 x 2 x 4 values of an example, each from a window of 4 values. Those of 2 examples
-// take 64 bytes, and fill 4 rows.
+// A pool makes 2 x 2 x 4 values of an example, each from a window of 4 values. The values of 2
+// examples take 64 bytes, and fill 4 rows.
 TEST(PassCostTest, APassCostsWhatTheTableSaysOfTheLayerThatOpensIt) {
   const struct {
     const char* layer;

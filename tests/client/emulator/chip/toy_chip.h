@@ -15,9 +15,9 @@
 
 namespace systole::emulator {
 
-// A chip of two cores, each with one 4 x 4 array at 1 MHz and 8 lanes that do 2 operations in a
-// cycle. Each core has 1 MB/s of memory, links and host have 1 MB/s, and hops take no time. Slice
-// "two" is a ring of two chips, "one" is one chip.
+// A chip of two cores. Each core has one 4 x 4 array at 1 MHz, and 8 lanes that do 2 operations in
+// a cycle. The memory moves 1 MB/s for each core, a link 1 MB/s, and the host 1 MB/s. Hops take no
+// time. Slice "two" is a ring of two chips, slice "one" is one chip.
 inline v1::Chip ToyChip() {
   const absl::StatusOr<v1::Chip> chip = ParseChip(R"(
     name: "toy" cores: 2 matrix_units_per_core: 1 array_rows: 4 array_columns: 4 clock_hz: 1e6

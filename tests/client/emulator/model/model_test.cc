@@ -238,7 +238,7 @@ TEST(ModelTest, ValuesOutOfRangeAreRefused) {
       {Text("[4, 6]", "layers { attention {} }"), "heads is 0"},
       {Text("[4, 6]", "layers { attention { heads: 3 } }"), "heads is 3, want 1 to 2"},
       {Text("[4, 12]", "layers { attention { heads: 3 } }"), "want a divisor of d, which is 4"},
-      // With 2^14 * 2^14 * 2^28 weights for each filter, the product of all would overflow.
+      // Each filter has 2^14 * 2^14 * 2^28 weights. The weights of all 2^14 filters would overflow.
       {Text("[268435456]", "layers { conv2d { filters: 16384 kernel: 16384 } }"),
        "the number of weights of one unit"},
       {absl::StrCat("input: [4] ", dense, " optimizer { learning_rate: 1 }"), "loss is absent"},

@@ -56,7 +56,8 @@ OpenedPage OpenAddress(const std::string& url, ColorScheme scheme, int width, in
           {"/usr/bin/env", "-i", absl::StrCat("PATH=", path == nullptr ? "/usr/bin:/bin" : path),
            absl::StrCat("HOME=", folder.path()), absl::StrCat("TMPDIR=", folder.path()), "chromium",
            "--headless",
-           // Root may not use the sandbox. The page is our own.
+           // As root, Chromium does not run with its sandbox. The page is our own, so it needs
+           // none.
            "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
            "--hide-scrollbars", "--force-color-profile=srgb",
            absl::StrCat("--user-data-dir=", folder / "profile"),

@@ -53,9 +53,10 @@ struct MeasuredFrames {
   std::vector<std::string> measured;  // What the script returned in each frame, as HTML.
 };
 
-// Opens each page in a frame of its `width` in CSS pixels, like a phone's screen (Chromium has no
-// window narrower than 500). All frames are in one window, because a browser takes seconds to
-// start. When a page and its pictures are loaded, `script` runs in the page.
+// Opens each page in a frame that is `width` CSS pixels wide. A frame can be as narrow as a phone's
+// screen, whereas Chromium has no window narrower than 500. All frames are in one window, because a
+// browser takes seconds to start. When a page and its pictures are loaded, `script` runs in the
+// page.
 MeasuredFrames OpenInFrames(const std::vector<Frame>& frames, const std::string& script,
                             ColorScheme scheme, int height);
 

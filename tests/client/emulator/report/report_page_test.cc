@@ -90,7 +90,7 @@ std::vector<ShownNumber> NumbersIn(const std::string& dom) {
   return numbers;
 }
 
-// The number that a reader takes from a text such as "12.3 ms", and half of its last digit.
+// The number in a text such as "12.3 ms". The tolerance is half a unit of its last digit.
 struct ReadNumber {
   double value = NAN;
   double tolerance = 0;
@@ -260,7 +260,7 @@ void ExpectJsonOf(const RunReport& report, const std::string& dom) {
   ExpectNumbersOfJson(dom, printed);
 }
 
-// Opens the report's page and checks all of the above.
+// Opens the report's page. Expects no errors, and checks the page with the functions above.
 void ExpectGoodPage(const RunReport& report, ColorScheme scheme,
                     const std::vector<std::string>& plots_and_series) {
   const OpenedPage page = Open(
@@ -324,8 +324,8 @@ TEST(ReportPageTest, HostileNamesStayText) {
 // ---- Widths ----
 
 // Returns the window's and the page's width, the number of plots, the smallest text size of a plot,
-// the contrast of the verdict's colours, and the plots and texts that reach beyond the window or
-// their figure.
+// and the contrast of the verdict's colours. Also returns the plots that reach beyond the window,
+// and the texts that reach beyond their figure.
 constexpr char kMeasure[] = R"js(
 const cut = [];
 let smallest = 99, plots = 0;

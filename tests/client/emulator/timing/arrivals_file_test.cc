@@ -73,7 +73,8 @@ TEST(ArrivalsFileTest, TheLargestSliceOfAFeedIsReadBack) {
   EXPECT_THAT(Read(BytesOf(arrivals)), IsOkAndHolds(arrivals));
 }
 
-// The writer refuses one tensor more, so that it writes no file that the reader refuses.
+// The writer refuses a slice with one tensor more than a feed's slice can have. The reader would
+// refuse the file.
 TEST(ArrivalsFileTest, WhatTheReaderWouldRefuseIsNotWritten) {
   std::string bytes;
   const auto write = [&bytes](const Arrivals& arrivals) {
@@ -123,7 +124,8 @@ TEST(ArrivalsFileTest, OtherFilesAreNamed) {
   EXPECT_THAT(Read("what you will, and long enough"), is_bad("no recording of arrivals: "));
 }
 
-// A file with valid checksums. Its second record is `arrivals`, and its third holds `times` times.
+// A file with valid checksums. Its second record is `arrivals`, and its third record has `times`
+// arrival times.
 std::string FileOf(const v1::Arrivals& arrivals, int times) {
   v1::FileHeader header;
   header.set_format("systole arrivals");

@@ -75,7 +75,7 @@ TEST(InfeedClockTest, NeverLate) {
   }
 }
 
-// A slice comes every 15 for steps of 10, so each step waits 5 of its 15.
+// A slice comes every 15, and a step takes 10, so each step waits 5 of its 15.
 //   AU = 30 / 45 = 2/3, infeed 5/15 = 1/3 in every step.
 TEST(InfeedClockTest, AlwaysLate) {
   for (const int depth : {1, 2}) {
@@ -154,7 +154,7 @@ TEST(InfeedClockTest, CoresOfAChipShareItsLink) {
     EXPECT_THAT(books.stalls_ms[1], ElementsAre(0, 2));
     EXPECT_THAT(books.barriers_ms[1], ElementsAre(2, 0));
     EXPECT_THAT(*books.utilisation.au, DoubleNear(20.0 / 24, kTiny));
-    // On chips of their own the transfers are hidden.
+    // If each core has a chip of its own, the steps hide the transfers.
     InfeedOptions apart = options;
     apart.cores_per_chip = 1;
     EXPECT_EQ(Simulate(apart, {{0, 0}, {0, 0}, {0, 0}}).utilisation.au, 1.0);
@@ -197,8 +197,8 @@ TEST(InfeedClockTest, ADeeperQueueFillsDuringAnothersWait) {
 
 // The queue holds one step. Transfers take 15, steps 10. Core 1's first slice comes at 100, so both
 // cores start at 115. Core 0's second slice was there all the time, but the queue has no room for
-// it before 115. So it is ready at 130, 5 after the end of the first step. Core 1's second slice is
-// as late.
+// this slice before 115. So the slice is ready at 130, 5 after the end of the first step. Core 1's
+// second slice is ready at 130, too.
 TEST(InfeedClockTest, TheStepAfterAFullQueueWaitsForRoom) {
   const Books books =
       Simulate({.num_cores = 2, .queue_depth = 1, .step_time = Ms(10), .transfer_time = Ms(15)},

@@ -20,8 +20,8 @@ using testing::HasSubstr;
 
 absl::Duration Ms(double ms) { return absl::Milliseconds(1) * ms; }
 
-// The infeeds of all cores and their clock. Step i arrives at the beginning plus period * i. On the
-// cores in `late` it arrives later.
+// The infeeds of all cores and their clock. Step i arrives period * i after the beginning. On the
+// cores in `late` the step arrives later.
 class World {
  public:
   explicit World(int cores = 1) : next_(static_cast<size_t>(cores)) {}
@@ -106,9 +106,9 @@ TEST(PacedRunTest, ALateFeedIsAStall) {
   EXPECT_THAT(*result->wall_au, DoubleNear(2.0 / 3, 1e-12));
 }
 
-// Steps take 10. Both cores' slices come every 14, but one core's come 4 later. That core stalls
-// for 4 in every step, whichever core is asked first. The other core is fed just in time, and waits
-// 4 at the barrier.
+// Steps take 10. The slices of both cores come every 14, but one core gets each slice 4 later than
+// the other core. The late core stalls for 4 in every step, whichever core is asked first. The
+// other core is fed just in time, and waits 4 at the barrier.
 TEST(PacedRunTest, AStallIsBookedOnTheCoreThatWasLate) {
   for (const int late_core : {0, 1}) {
     World world(/*cores=*/2);
@@ -128,8 +128,8 @@ TEST(PacedRunTest, AStallIsBookedOnTheCoreThatWasLate) {
   }
 }
 
-// Popping takes 3 for steps of 1, so the loop cannot keep this pace. The delay counts as a stall of
-// no core.
+// Popping takes 3 and steps take 1, so the loop cannot keep this pace. No core's stall may include
+// the delay.
 TEST(PacedRunTest, TheEmulatorsOwnSlownessIsOverheadAndNeverAStall) {
   World world;
   world.pop_time = Ms(3);

@@ -134,11 +134,11 @@ TEST(CheckpointFileTest, TheStepInTheEpochIsWrittenIfTheBatchHasChanged) {
   };
   Checkpoint checkpoint = FullCheckpoint();
   EXPECT_FALSE(is_written(checkpoint));
-  checkpoint.loop.step_in_epoch = 1;  // The batch changed in this epoch,
+  checkpoint.loop.step_in_epoch = 1;  // The batch changed in this epoch.
   EXPECT_TRUE(is_written(checkpoint));
   EXPECT_EQ(Read(BytesOf(checkpoint))->loop.step_in_epoch, 1);
   checkpoint = FullCheckpoint();
-  checkpoint.trainer.steps = 9;  // or in the one before.
+  checkpoint.trainer.steps = 9;  // The batch changed in an earlier epoch.
   EXPECT_TRUE(is_written(checkpoint));
   const absl::StatusOr<Checkpoint> read = Read(BytesOf(checkpoint));
   ASSERT_THAT(read, IsOk());

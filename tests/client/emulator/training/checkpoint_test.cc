@@ -201,8 +201,8 @@ TEST(CheckpointTest, ALoopResumedFromAnySaveEndsWithTheSameReportAndWeights) {
     ASSERT_THAT(report, IsOk());
     EXPECT_EQ(ValuesOf(*report), ValuesOf(*want));
     EXPECT_EQ(resumed.trainer.WeightsHash(), whole.trainer.WeightsHash());
-    // A slice takes 1 ms, and a step has 4. The wait for a run's first step is no stall and is
-    // counted apart. Both runs had such a wait: the saved one and the resumed one.
+    // A slice takes 1 ms, and a step has 4 slices. The wait for a run's first step is counted
+    // apart, and is no stall. Both runs had such a wait: the saved run and the resumed run.
     EXPECT_EQ(report->training_time, want->training_time);
     EXPECT_EQ(report->first_step_wait, absl::Milliseconds(4 * 2));
   }
@@ -256,7 +256,7 @@ TEST(CheckpointTest, ARunGoesOnWithTheFirstStepThatHasNoExampleOfTheStepsBefore)
   EXPECT_EQ(step(3, 20, 4), 3);   // Skips 12 examples.
   EXPECT_EQ(step(3, 40, 2), 2);   // The epoch has no step that begins later.
   EXPECT_EQ(step(5, 8, 11), 11);  // The epoch had ended, but was not validated yet.
-  // As large as a file can say.
+  // The largest number that a file can hold.
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   checkpoint = {.global_batch = kMost, .steps_per_epoch = kMost};
   EXPECT_EQ(step(kMost - 1, 1, kMost), kMost);

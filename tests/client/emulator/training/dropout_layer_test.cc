@@ -94,8 +94,8 @@ TEST(DropoutLayerTest, SeedStepLayerAndPlaceEachChangeTheDraws) {
   EXPECT_NE(Dropped(PlanOf(64, 0.5f, /*number=*/4), step), want);
 }
 
-// Neighbours share a block of random numbers, but elements, examples and steps must not be
-// correlated.
+// Neighbouring elements share a block of random numbers. Still, the draws of elements, examples and
+// steps must not be correlated.
 TEST(DropoutLayerTest, DrawsOfNeighboursAreUncorrelated) {
   const LayerPlan plan = PlanOf(100, 0.5f);
   const auto draws = [&](int64_t step) {

@@ -116,8 +116,8 @@ absl::StatusOr<Trainer> MakeTrainer(const Task& task, Numerics numerics) {
       model, {.num_cores = kCores, .per_core_batch = kPerCore, .threads = 2, .numerics = numerics});
 }
 
-// Trains in both numerics on the same batches. `exact` must get 95 % of 512 unseen examples right,
-// and `fast` may differ from it by 2 % of the examples.
+// Trains in both numerics on the same batches. `exact` must get 95 % of 512 unseen examples right.
+// The number that `fast` gets right may differ by 2 % of the examples.
 void ExpectLearnsAlike(const Task& task) {
   absl::StatusOr<Trainer> exact = MakeTrainer(task, Numerics::kExact);
   absl::StatusOr<Trainer> fast = MakeTrainer(task, Numerics::kFast);

@@ -70,8 +70,8 @@ Model ModelOf(const std::string& input, const std::string& layers,
   return *model;
 }
 
-// Bytes() must cover what is held, and at most a quarter of Bytes() may be unused. Tiles and blocks
-// differ between instruction sets.
+// Bytes() must be at least the memory that is held. At most a quarter of Bytes() may be unused. How
+// much is unused depends on the tiles and blocks of the instruction set.
 void ExpectBytesAreHeld(const Model& model) {
   for (const NetworkOptions& options :
        {NetworkOptions{.num_cores = 1, .images_per_shard = 1},
@@ -92,21 +92,21 @@ TEST(NetworkMemoryTest, BytesAreThoseOfConvolutionsAndPools) {
       " layers { average_pool {} }"));
 }
 
-// A packed row of 50,000 numbers takes 128 times the memory of the row. This is far more than the
-// layer's own arrays.
+// The scratch memory for a packed row of 50,000 numbers is 128 times as large as the row. This is
+// far more than the layer's own arrays.
 TEST(NetworkMemoryTest, BytesAreThoseOfTheScratchOfAWideLayer) {
   ExpectBytesAreHeld(ModelOf("[50000]", ""));
   ExpectBytesAreHeld(ModelOf("[4]", "layers { dense { units: 30000 } }", "adam {}"));
 }
 
-// A layer of two numbers takes a few hundred bytes of slack.
+// Each layer has only two numbers, and a few hundred bytes of slack beside them.
 TEST(NetworkMemoryTest, BytesAreThoseOfManySmallLayers) {
   std::string layers;
   for (int i = 0; i < 1000; ++i) layers += " layers { dense { units: 1 } }";
   ExpectBytesAreHeld(ModelOf("[2]", layers));
 }
 
-// Beside the copies that are made for oneDNN, it allocates little memory.
+// oneDNN gets copies of arrays, which Bytes() counts. Beside them, oneDNN allocates little memory.
 TEST(NetworkMemoryTest, BytesCoverNumericsFastForAWideLayer) {
   const Model model = ModelOf("[6, 6, 2000]", "layers { conv2d { filters: 4 } }");
   const NetworkOptions options = {

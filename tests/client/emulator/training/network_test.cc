@@ -231,7 +231,7 @@ TEST(NetworkTest, EvaluationOfAnExampleDoesNotDependOnItsCompany) {
   EXPECT_NE(loss_of_first(1, true), loss_of_first(2, true));
 }
 
-// Both losses have the same scale, so a validation loss below the training loss means something.
+// Training and evaluation smooth the labels in the same way, so their losses can be compared.
 TEST(NetworkTest, LossOfAnEvaluationIsSmoothedAsInTraining) {
   const auto losses = [](const std::string& smoothing) {
     const absl::StatusOr<Model> model =
@@ -279,7 +279,7 @@ TEST(NetworkTest, SubnormalsAreFlushedWhateverTheCallersState) {
       const FlushScope flush;
       return run();
     };
-    // The comparison is outside of the scope, where a subnormal number is not equal to zero.
+    // The comparison is outside of the FlushScope: there, a subnormal number is not equal to zero.
     EXPECT_EQ(run_flushed(), plain) << optimizer;
   }
 }

@@ -268,7 +268,7 @@ TEST(ResidualTrainingTest, CoreWithoutExamplesLeavesADeepNetWithLocalStatisticsF
   Trainer trainer = MakeTrainer(*model, {.num_cores = 2, .per_core_batch = 4});
   for (uint32_t step = 0; step < 4; ++step) {
     auto batch = ToyBatch(2, 4, {4}, 4, step);
-    if (step > 0) batch[1].valid = {0, 0, 0, 0};  // By then shifts are no longer 0.
+    if (step > 0) batch[1].valid = {0, 0, 0, 0};  // After step 0, the shifts are no longer 0.
     ASSERT_THAT(trainer.Step(InputsOf(batch)), IsOk());
     ASSERT_THAT(TrainingPeer::Parameters(trainer, 0), Not(testing::Contains(testing::IsNan())))
         << step;

@@ -105,7 +105,7 @@ TEST(TrainingLoopTest, BooksEpochsWaitsAndBytes) {
   EXPECT_THAT(epoch.infeed_stall, ElementsAre(absl::Milliseconds(20), absl::Milliseconds(60)));
   EXPECT_EQ(epoch.duration, absl::Milliseconds(300 + 2 * 30 + 3));
   EXPECT_EQ(epoch.mean_step(), absl::Milliseconds(121));
-  EXPECT_EQ(epoch.compute, absl::ZeroDuration());  // Steps do not turn this clock.
+  EXPECT_EQ(epoch.compute, absl::ZeroDuration());  // A step's compute does not move this clock.
   EXPECT_EQ(epoch.bytes_received, 5 * 2001);
   EXPECT_EQ(report->first_step_wait, absl::Milliseconds(300));
   EXPECT_THAT(report->infeed_stall(), ElementsAre(absl::Milliseconds(50), absl::Milliseconds(150)));
@@ -113,8 +113,8 @@ TEST(TrainingLoopTest, BooksEpochsWaitsAndBytes) {
   EXPECT_EQ(report->bytes_received(), 10 * 2001);
 }
 
-// The state is as after a change of the global batch: the epoch has had two steps, which count as
-// one step.
+// The state is as after a change of the global batch. The epoch has had two steps of the old size,
+// which count as one step of the new size.
 TEST(TrainingLoopTest, AnEpochGoesOnAtItsNextStepHoweverManyItHasHad) {
   absl::Duration now;
   Trainer trainer = MakeTrainer();
@@ -145,7 +145,7 @@ TEST(TrainingLoopTest, AnEpochGoesOnAtItsNextStepHoweverManyItHasHad) {
   EXPECT_EQ(report->epochs[0].steps, 4);
   EXPECT_EQ(report->epochs[1].steps, 3);
 
-  // Nothing is left of the epoch but its validation.
+  // All steps of the epoch are done. Only its validation is left.
   options.epochs = 1;
   options.resume_from.step_in_epoch = 3;
   options.open_validation = [&]() -> absl::StatusOr<PopInfeed> { return validation.pop(); };
