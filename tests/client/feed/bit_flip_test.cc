@@ -1,6 +1,6 @@
-// A real server and a real client. In each feed one bit of one message is flipped between them. The
-// tests do this with every bit of every message. The trainer must get the right bytes, and the
-// client must count the damage.
+// A real server and a real client. In each feed, one bit of one message is flipped on the way. Each
+// bit of every message has a feed of its own. The trainer must get the right bytes, and the client
+// must count the damage.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -81,10 +81,10 @@ class BitFlipTest : public testing::Test {
     }
   }
 
-  // Runs a feed for each bit of the `message`th message in `direction`, and flips this bit. Under a
-  // sanitizer only each 7th bit is flipped, so that each place in a byte has its turn. Feeds mostly
-  // wait, so four run at a time. Returns the number of bits, under a sanitizer rounded up to a
-  // multiple of 7.
+  // For each bit of the `message`th message in `direction`, runs a feed in which this bit is
+  // flipped. Under a sanitizer only every 7th bit is flipped. As bytes have 8 bits, this still
+  // flips each of the 8 places in a byte. Feeds mostly wait, so four run at a time. Returns the
+  // number of bits, rounded up to a multiple of 7 under a sanitizer.
   int64_t FlipEachBit(const std::string& finish, Direction direction, int64_t message,
                       int64_t FeedClientStats::*counter) {
     const Taken whole = Take(finish, server_->address());

@@ -1,5 +1,5 @@
-// The results of a feed, and options for a client that retries at once after a failure and never
-// gives up too early, however slow the machine is.
+// The results of a feed. Also options for a client that retries at once after a failure, and that
+// never gives up too early, however slow the machine is.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CLIENT_FEED_DRAINED_FEED_H_

@@ -22,8 +22,8 @@
 namespace systole {
 namespace {
 
-// Returns the tensors of `feed`. If it names none, they are `valid`, `label` and `x`. `label` has
-// the examples in its last dimension, and `x` in its first.
+// Returns the tensors of `feed`. If `feed` names no tensors, they are `valid`, `label` and `x`.
+// `label` has the examples in its last dimension, and `x` in its first.
 std::vector<SliceTensor> TensorsOf(const FakeFeed& feed) {
   if (!feed.tensors.empty()) return feed.tensors;
   return {{.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {feed.per_core_batch}}},

@@ -112,7 +112,8 @@ TEST(FeedClientFinishTest, WhatHasNoFormTravelsAsItIs) {
   EXPECT_EQ(client->stats().payload_bytes, client->stats().delivered_bytes);
 }
 
-// A step that was under way in one form when a server was lost is fetched again in the other form.
+// If a server is lost while it sends a step in one form, the client fetches the step again in the
+// other form.
 TEST(FeedClientFinishTest, AServerLostInEitherFormChangesNothing) {
   for (const bool far_dies : {false, true}) {
     for (const int64_t broken : {1, 6, 7, 11}) {
@@ -153,7 +154,7 @@ TEST(FeedClientFinishTest, ACompactChunkDamagedOnTheWayIsFetchedAgain) {
   EXPECT_EQ(client->stats().damaged_chunks, 1);
 }
 
-// With another rule, the same uint8 would become other values.
+// With another scale, the same uint8 would become other values.
 TEST(FeedClientFinishTest, AServerThatDescribesAnotherFormIsRefused) {
   const FakeFeed feed = {.pixels = true};
   FakeFeed other = feed;

@@ -187,8 +187,8 @@ TEST(FeedClientLossTest, WithManyServersTheFeedEndsAtTheFirstBadStep) {
 }
 
 TEST(FeedClientLossTest, AServerKilledInMidStreamIsReplacedByTheOther) {
-  // Most steps of the lost server have yet to be sent. They are far more than socket buffers and
-  // gRPC's windows hold, so they cannot have arrived when the server dies.
+  // Most steps of the lost server have not arrived when it dies, because socket buffers and
+  // gRPC's windows hold far less than these steps.
   const FakeFeed feed = {
       .example_bytes = 1 << 16, .epochs = 1, .steps_per_epoch = 100, .chunk_bytes = 1 << 16};
   const FakeServer stays(feed);
@@ -326,7 +326,7 @@ TEST(FeedClientLossTest, AFeedThatIsOverdueWhenTheTrainerAsksEndsAtOnce) {
 TEST(FeedClientLossTest, AServerThatNeverFinishesAStepIsGivenUp) {
   FeedClientOptions options = Quick({});
   options.retry_for = absl::Seconds(2);
-  // Chunks alone are no progress. Each stream gets only to the middle of step 2.
+  // Only a whole step counts as progress. Each stream ends in the middle of step 2.
   const DrainedFeed drained = DrainSpoiled(
       [](int, int, FakeChunk& piece) {
         if (piece.header.step == 2 && piece.header.core == 1) {
@@ -338,7 +338,7 @@ TEST(FeedClientLossTest, AServerThatNeverFinishesAStepIsGivenUp) {
   EXPECT_THAT(drained.end, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gone again")));
 }
 
-// server_roster_test shows how long a draining server is left alone, on a clock turned by hand.
+// server_roster_test shows how long a draining server is left alone. It sets the time by hand.
 TEST(FeedClientLossTest, StepsOfADrainingServerComeFromAnother) {
   std::atomic<int> refused = 0;
   FakeFeed feed = {.epochs = 1, .steps_per_epoch = 100};

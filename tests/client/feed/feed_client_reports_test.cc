@@ -24,7 +24,7 @@ FeedClientOptions Reporting(std::vector<std::string> servers,
                             absl::Duration every = absl::Milliseconds(1)) {
   FeedClientOptions options = Quick(std::move(servers));
   options.report_every = every;
-  options.prefetch_bytes = 0;  // Room for two steps. A stream is open until the trainer takes them.
+  options.prefetch_bytes = 0;  // Room for two steps, so the trainer can hold a stream open.
   return options;
 }
 

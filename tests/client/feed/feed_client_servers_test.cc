@@ -62,8 +62,8 @@ TEST(FeedClientServersTest, ALateStepComesFromAnotherServer) {
   const FakeServer a(feed), b(hung);
   FeedClientOptions options = Quick({a.address(), b.address()});
   options.hedge_fraction = 0.1;
-  // A busy machine may notice a late step so late that the client at once moves all steps of this
-  // server to the other one. Then no hedge wins, and the feed runs again.
+  // On a busy machine the client may notice a late step very late, and then move all steps of the
+  // late server to the other one at once. Then no hedge wins, and the feed runs again.
   for (int64_t won = 0; won == 0;) {
     const auto client = MustCreate(feed, options);
     ASSERT_NE(client, nullptr);
@@ -191,7 +191,7 @@ class CountedMemory {
 TEST(FeedClientServersTest, SixtyFourServersTakeNoMoreMemoryThanFour) {
   constexpr int64_t kWindow = 3;
   for (const size_t listed : {4, 64}) {
-    // A server takes 10 ms for a step, so more servers help.
+    // A server takes 10 ms for a step, so more servers make the feed faster.
     std::atomic<int64_t> answers = 0;
     const FakeFeed feed = {.epochs = 0,
                            .spoil =
@@ -239,9 +239,9 @@ TEST(FeedClientServersTest, SixtyFourServersTakeNoMoreMemoryThanFour) {
     size_t used = 0;
     for (const auto& server : servers) used += server->requests().empty() ? 0 : 1;
     EXPECT_GE(used, 4u);
-    EXPECT_LE(used, 17u);  // The first client used one of them.
-    // The client asks each server before it uses it. These servers do not say how busy they are, so
-    // the client asks none of them again, and no other server in its place.
+    EXPECT_LE(used, 17u);  // 16 by this client, and one by the first client.
+    // The client asks each server before it uses it. These servers do not say how busy they are. So
+    // the client neither asks one of them again, nor tries another server in its place.
     EXPECT_LE(answers, 2 + 2 * 16);
     // The steps in the window, two that come twice, and the one that the trainer has.
     EXPECT_LE(memory.most(), kWindow + 2 + 1) << listed << " servers";

@@ -43,7 +43,7 @@ TEST(FeedClientTest, SharesTheStepsAmongServers) {
   const auto client = MustCreate(feed, Quick({a.address(), b.address()}));
   ASSERT_NE(client, nullptr);
   ExpectAllSteps(Drain(*client), 0, 31);
-  // On a busy machine a server may be slow, and then the other one is asked for its steps, too.
+  // If a server is slow, as on a busy machine, the client also asks the other server for its steps.
   const FeedClientStats stats = client->stats();
   const bool one_each = stats.hedges_won + stats.hedges_lost + stats.relieved_steps == 0;
   for (const FakeServer* server : {&a, &b}) {

@@ -49,7 +49,7 @@ std::unique_ptr<Server> StartServer(const TempFolder& folder, const std::string&
 
 // Pixel outputs: one for each possible combination of layout, type, number of channels and last
 // transforms. They are finished by factors, by one table for all channels or by a table for each
-// channel. Outputs of all other kinds are there, too. A spec has 64 outputs at most, so `part`
+// channel. The text also has outputs of all other kinds. A spec has 64 outputs at most, so `part`
 // chooses half of each kind of pixel output.
 std::string Outputs(int part) {
   const std::string unit = "transforms { cast { dtype: FLOAT32 scale: true } } ";

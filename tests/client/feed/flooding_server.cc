@@ -130,7 +130,7 @@ int64_t FloodingServer::Answer(int fd) const {
   int64_t sent = 0;
   for (const std::string* bytes = &flood_.begin; sent < flood_bytes_; bytes = &flood_.again) {
     for (size_t begin = 0; begin < bytes->size();) {
-      // The client's acknowledgements of settings and pings are read too, because a client that
+      // The loop also reads the client's acknowledgements of settings and pings. A client that
       // cannot send them reads no further.
       pollfd ready = {.fd = fd, .events = POLLIN | POLLOUT, .revents = 0};
       ::poll(&ready, 1, -1);

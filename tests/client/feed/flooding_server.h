@@ -30,9 +30,10 @@ struct AnswerFlood {
 // Floods that HTTP/2's flow control does not stop, with frames of every kind.
 std::vector<AnswerFlood> AllAnswerFloods();
 
-// Answers the first call of each connection with a flood of at most `flood_bytes`. It sends 100
-// MB/s at most, so the result does not depend on how late the client, on a busy machine, counts the
-// bytes. The server runs in the test's process, on a free port of 127.0.0.1.
+// Answers the first call of each connection with a flood of at most `flood_bytes`. On a busy
+// machine a client counts the bytes late. The server sends 100 MB/s at most, so that this delay
+// does not change a test's result. The server runs in the test's process, on a free port of
+// 127.0.0.1.
 //
 // Thread-safe.
 class FloodingServer {

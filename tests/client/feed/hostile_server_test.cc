@@ -257,7 +257,7 @@ TEST(HostileServerTest, AFloodOfFramesIsCutOffWhateverTheyAre) {
 }
 
 TEST(HostileServerTest, AContentVersionThatFitsNoTokenIsRefused) {
-  // A token with such a version could not be encoded.
+  // A token with one of these versions could not be encoded.
   for (const std::string& version : {std::string(), std::string(201, 'v'), std::string("a\nb")}) {
     EXPECT_THAT(TakeFeed({.content_version = version}, {.patient = true}),
                 StatusIs(absl::StatusCode::kInternal, HasSubstr("identity.content_version is '")));

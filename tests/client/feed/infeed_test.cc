@@ -65,7 +65,7 @@ TEST(InfeedQueueTest, ASliceSaysWhenItArrived) {
   ASSERT_THAT(queue.Push(Numbered(0)), IsOk());
   now = absl::Seconds(7);
   ASSERT_THAT(queue.Push(Numbered(1)), IsOk());
-  now = absl::Seconds(100);  // The time when it is taken does not matter.
+  now = absl::Seconds(100);  // The time when a slice is taken does not matter.
   for (const int seconds : {5, 7}) {
     const absl::StatusOr<std::optional<CoreStep>> step = queue.Pop();
     ASSERT_THAT(step, IsOk());

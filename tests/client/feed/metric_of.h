@@ -21,7 +21,8 @@ inline Exposition Exposed(const std::vector<MetricFamily>& families) {
   return read.ok() ? *read : Exposition();
 }
 
-// `series` is a series' name without the feeds' prefix, with labels in the form of the text.
+// `series` is a series' name and labels as in the metrics' text format, but without the prefix that
+// all names of a feed's metrics have.
 inline double MetricOf(const std::vector<MetricFamily>& families, absl::string_view series) {
   const Exposition read = Exposed(families);
   const auto found = read.series.find(absl::StrCat(kFeedMetricPrefix, series));

@@ -94,7 +94,7 @@ TEST(FeedWatchTest, TheNextServerIsNamedAndALaneThatMovesAgainWaitsForNothing) {
   CondVar changed;
   bool go = false;
   // The lost server has the even steps, which move to this server. This server holds them back
-  // until the test has looked.
+  // until the test has seen the client wait for them.
   FakeFeed feed = LargeSteps();
   feed.spoil = [&](int, int, FakeChunk& piece) {
     if (piece.header.step % 2 == 1) return;  // This server's own steps.

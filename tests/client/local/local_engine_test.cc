@@ -79,7 +79,7 @@ Digests Drain(Feed& feed) {
   return digests;
 }
 
-// The digests of the same feed on an engine of its own.
+// The digests of the same feed, read from an engine that has no other feed.
 Digests DigestsAlone(int seed) { return Drain(*MakeFeed(nullptr, seed)); }
 
 int64_t ThreadsOfThisProcess() {
@@ -191,7 +191,7 @@ TEST(LocalEngineTest, AFeedThatIsGoneHasLetGoOfItsCache) {
     std::shared_ptr<ValueCache> cache = *ValueCache::Create({.memory_bytes = 1 << 20});
     const std::weak_ptr<ValueCache> held = cache;
     auto feed = MakeFeed(engine, 2, {.cache = std::move(cache)});
-    std::optional<Step> kept;  // A step does not hold the cache.
+    std::optional<Step> kept;  // Keeping a step does not keep the cache.
     if (i % 2 == 0) kept = *feed->Next();
     feed->WaitForNext(absl::ZeroDuration());  // Makes threads work for the feed.
     feed.reset();

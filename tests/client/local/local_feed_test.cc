@@ -491,7 +491,7 @@ TEST(LocalFeedTest, ATrainerThatWaitsForACostlyOutputIsToldWhich) {
   EXPECT_EQ(waits.verdict.limit, FeedLimit::kDecode);
   EXPECT_EQ(OutputName(waits.verdict, feed->layout()), "picture");
   EXPECT_EQ(CostliestOperation(waits.verdict, feed->layout(), spec), "resize");
-  EXPECT_EQ(waits.verdict.operation, 1);  // The first of the two.
+  EXPECT_EQ(waits.verdict.operation, 1);  // The first of the two resizes is the costliest.
   EXPECT_GT(waits.verdict.share, 0.5);
 }
 

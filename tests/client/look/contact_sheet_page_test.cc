@@ -20,8 +20,8 @@ using ::testing::HasSubstr;
 
 constexpr int kHeight = 3000;
 
-// A page with names in which a line cannot break, a wide image, a long list, padding and a masked
-// record.
+// A page with long names that have no place for a line break, a wide image, a long list, padding
+// and a masked record.
 std::string SamplePage(const std::string& name = std::string(100, 'n')) {
   v1::FeedSpec spec = ParseSpec(R"pb(
     epochs: 1

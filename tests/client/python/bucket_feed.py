@@ -46,7 +46,7 @@ def command(pattern: str, spec: Path, block_cache: Path | str = "") -> list[obje
 
 
 def run(command: list[object], **variables: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command with these variables, and without this machine's own ones for buckets."""
+    """Runs a command with these variables, and without this machine's variables for buckets."""
     environment = {
         name: value
         for name, value in os.environ.items()

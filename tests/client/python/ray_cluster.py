@@ -18,7 +18,8 @@ os.environ["PYTHONPATH"] = str(Path(__file__).parent)
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 # With Ray's own niceness, its workers would wait for everything else that runs on this machine.
 os.environ["RAY_worker_niceness"] = "0"
-# How often in a row, 3 s apart, a living node may miss a health check on a busy machine.
+# How many health checks in a row, 3 s apart, a node may miss before Ray takes it for dead. On a
+# busy machine a living node misses some.
 os.environ["RAY_health_check_failure_threshold"] = "10"
 
 import ray

@@ -25,7 +25,7 @@ def nodes(whole_cluster: Nodes) -> Iterator[Nodes]:
 
 @pytest.fixture
 def mark(tmp_path: Path) -> str:
-    """A folder for indexes. The command lines of the test's servers have it."""
+    """A folder for indexes. The command lines of the test's servers name it."""
     folder = tmp_path / "indexes"
     folder.mkdir()
     return str(folder)

@@ -14,7 +14,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../.."
 readonly environment=$PWD/build/python/wheel-test-env
 
-# SYSTOLE_WERROR=ON is the option of install.sh, too. So the wheel can use what is in build/package.
+# install.sh builds with SYSTOLE_WERROR=ON, too. So this build can use what is compiled in
+# build/package.
 wheel=$(SKBUILD_CMAKE_DEFINE=SYSTOLE_WERROR=ON client/python/build_wheel.sh build/wheel)
 python3 -B "$here/check_wheel.py" "$wheel" </dev/null
 

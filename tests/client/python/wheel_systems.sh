@@ -7,9 +7,9 @@
 # Each PYTHON is an interpreter. One of them must be Debian 12's (/usr/bin/python3), one 3.12 or newer.
 #
 # The other Debians are root folders in build/roots, made once by debootstrap. Their glibc is 2.31 and 2.41.
-# Debian 13 has Python 3.13, which installs the wheel by pip. Debian 11 has Python 3.9, which is too old. It
-# gets a copy of Debian 12's Python, changed as the libraries of the wheel are (older_python.py). On
-# Debian 11, LD_BIND_NOW makes the loader find every function that any of the libraries calls.
+# Debian 13 has Python 3.13, which installs the wheel by pip. Debian 11 has Python 3.9, which is too old. So
+# Debian 12's Python is copied there, and changed as the wheel's libraries are (older_python.py). With
+# LD_BIND_NOW the loader looks up every function that a library calls, not only those that are reached.
 #
 # Needs root, Debian 12, debootstrap, and PyPI.
 set -euo pipefail
@@ -40,7 +40,7 @@ make_root() {
   touch "$roots/$1/complete"
 }
 
-# in_root SUITE VARIABLE=VALUE.. COMMAND..: runs a command there, with an empty /tmp.
+# in_root SUITE VARIABLE=VALUE.. COMMAND..: runs a command in build/roots/SUITE, with an empty /tmp.
 in_root() {
   # shellcheck disable=SC2016  # The inner shell expands the variables.
   unshare --mount --pid --fork bash -euc '

@@ -59,9 +59,9 @@ TEST(PassCostTest, AnEpilogueHasNoBytesOfItsOwn) {
   }
 }
 
-// 4 positions, 2 heads, 6 channels: there are 4 * 2 / 6 scores for each of 48 results. The results
-// take 6 rows. The forward pass has a cast and 6 operations a score. The backward pass has the
-// casts of three gradients and 4 operations a score.
+// 2 examples of 4 positions with 6 channels are 48 results, which take 6 rows. For each result
+// there are 4 * 2 / 6 scores (4 positions, 2 heads, 6 channels). The forward pass has a cast and 6
+// operations a score. The backward pass has the casts of three gradients and 4 operations a score.
 TEST(PassCostTest, AnAttentionHasItsSoftmaxInTheEpilogue) {
   const PassCosts costs =
       FirstPass("layers { attention { heads: 2 } }", /*training=*/true, /*input=*/"4, 18");

@@ -372,7 +372,7 @@ std::vector<Measured> Measure(const std::vector<Frame>& frames, ColorScheme sche
   return all;
 }
 
-// Gives the report names and addresses in which a line cannot break.
+// Gives the report long names and addresses that have no place for a line break.
 RunReport WithLongNames(RunReport report) {
   report.facts.push_back({"long", "Servers", std::string(300, 'a')});
   report.notes.push_back(std::string(300, 'n'));

@@ -34,7 +34,7 @@ class World {
   std::map<int, absl::Duration> late;  // The delay of each late core.
   int64_t skips_at = -1, ends_early_at = -1, fails_at = -1;
   int64_t cancelled_at = -1;
-  absl::Duration cancelled_after;  // How long the last wait takes.
+  absl::Duration cancelled_after;  // How long the cancelled pop waits.
 
   absl::StatusOr<std::optional<SliceArrival>> Pop(int core) {
     const int64_t step = next_[static_cast<size_t>(core)]++;

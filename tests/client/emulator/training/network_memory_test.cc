@@ -106,7 +106,8 @@ TEST(NetworkMemoryTest, BytesAreThoseOfManySmallLayers) {
   ExpectBytesAreHeld(ModelOf("[2]", layers));
 }
 
-// oneDNN gets copies of arrays, which Bytes() counts. Beside them, oneDNN allocates little memory.
+// For numerics `fast`, blocks of patches are copied for oneDNN, and Bytes() counts these copies.
+// oneDNN itself allocates little memory.
 TEST(NetworkMemoryTest, BytesCoverNumericsFastForAWideLayer) {
   const Model model = ModelOf("[6, 6, 2000]", "layers { conv2d { filters: 4 } }");
   const NetworkOptions options = {
