@@ -138,7 +138,7 @@ TEST(CheckpointFileTest, TheStepInTheEpochIsWrittenIfTheBatchHasChanged) {
   EXPECT_TRUE(is_written(checkpoint));
   EXPECT_EQ(Read(BytesOf(checkpoint))->loop.step_in_epoch, 1);
   checkpoint = FullCheckpoint();
-  checkpoint.trainer.steps = 9;  // The batch changed in an earlier epoch.
+  checkpoint.trainer.steps = 9;  // The batch changed in the epoch before.
   EXPECT_TRUE(is_written(checkpoint));
   const absl::StatusOr<Checkpoint> read = Read(BytesOf(checkpoint));
   ASSERT_THAT(read, IsOk());
