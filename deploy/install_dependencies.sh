@@ -24,14 +24,14 @@ python=(python3-dev python3-venv)
 tests=(
   "${python[@]}"
   libgtest-dev libgmock-dev libbenchmark-dev
-  iproute2  # Makes the links that link_bench sends through.
+  iproute2  # Makes the network links that link_bench sends through.
   python3  # Tables and plots of the benchmarks; the standard library is enough.
   chromium  # Opens report pages in a test.
   shellcheck  # Reads the scripts of deploy/slurm.
 )
 checks=(
   clang clang-format clang-tidy libclang-rt-14-dev lld git
-  doxygen  # Makes the reference of the installed headers, and says what is wrong in their comments.
+  doxygen  # Makes the reference of the installed headers, and reports errors in their comments.
 )
 torch=(python3-torch)
 aarch64=(
@@ -81,7 +81,7 @@ if [[ $(id -u) -ne 0 ]]; then
   as_root=(sudo)
 fi
 apt() {
-  # Waits for a lock that the machine's own first updates hold.
+  # On a new machine, automatic updates may hold apt's lock. This command waits for it for 300 s.
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" \
     </dev/null
 }

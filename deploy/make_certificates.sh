@@ -26,8 +26,9 @@ mkdir -p "$dir"
 
 new_key() { openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1"; }
 
-# issue NAME SAN USE: makes NAME.key, and NAME.pem signed by the authority; SAN and USE are the
-# certificate's extensions. Files are renamed into place, so that a server never reads half a file.
+# issue NAME SAN USE: makes NAME.key, and NAME.pem signed by the authority. SAN and USE are the
+# certificate's extensions. Each file is written under another name and then renamed, so that a
+# server never reads half a file.
 issue() {
   local name=$1 san=$2 use=$3
   new_key "$dir/$name.key.new"

@@ -2,7 +2,8 @@
 # Makes the pictures of the documentation, deploy/images/*.png.
 #
 #   deploy/make_images.sh [REPORT.html]   REPORT.html is the page of a training run. Default: the
-#                                         page of deploy/demo.sh. If there is none, demo.sh runs
+#                                         page of deploy/demo.sh. If there is no such page, this
+#                                         script runs demo.sh
 #
 # training-report.png is the upper part of that page. statusz.png is the page of a server while a
 # feed of the demo's data runs. peers.png shows the table in bench/README.md. This script needs
@@ -22,7 +23,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # shoot ADDRESS WIDTH HEIGHT NAME: takes a picture of the upper left part of a page. The browser does
-# not use the user's settings. Its sandbox is off: root may not use it, and the pages are our own.
+# not use the user's settings. The browser's sandbox is off, because root may not use it. The pages
+# are our own, so this is safe.
 shoot() {
   HOME=$scratch chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
     --no-first-run --hide-scrollbars --force-color-profile=srgb --user-data-dir="$scratch/profile" \
@@ -35,8 +37,8 @@ shoot() {
 mkdir -p deploy/images
 shoot "file://$report" 1200 1165 training-report
 
-# A server of the demo's data, and a feed that runs. The server makes pictures of examples only
-# after somebody has opened the page. So this script opens the page twice.
+# Starts a server of the demo's data, and a feed. The server makes pictures of examples only after
+# somebody has opened the page. So this script opens the page twice.
 readonly build=build/programs data=build/demo/data
 "$build/systole-server" --listen 127.0.0.1:0 --port-file "$scratch/port" \
   --admin 127.0.0.1:0 --admin-port-file "$scratch/admin-port" \

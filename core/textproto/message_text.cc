@@ -24,7 +24,7 @@
 namespace systole {
 namespace {
 
-// A hostile text could have an error at every byte.
+// The most errors in one message. A hostile text could have an error at every byte.
 constexpr size_t kMaxErrors = 20;
 
 // Every message type that a message of `type` can contain; `type` itself comes first. Our messages
@@ -47,7 +47,7 @@ void AddFieldNames(const google::protobuf::Descriptor& type, std::vector<std::st
 }
 
 // Says which messages of `types` have the field. The outermost message is the first of `types`.
-// Empty if no message has the field.
+// Returns an empty text if no message has the field.
 std::string WhereItBelongs(const std::string& field,
                            absl::Span<const google::protobuf::Descriptor* const> types) {
   std::vector<std::string> inside;
@@ -67,7 +67,7 @@ std::string WhereItBelongs(const std::string& field,
              : absl::StrCat("; '", field, "' belongs inside ", absl::StrJoin(inside, " or "));
 }
 
-// The part of `message` between `before` and `after`; nullopt if it does not have both.
+// The part of `message` between `before` and `after`; nullopt if `message` lacks one of the two.
 std::optional<std::string> Between(absl::string_view message, absl::string_view before,
                                    absl::string_view after) {
   const size_t begin = message.find(before);
@@ -78,9 +78,9 @@ std::optional<std::string> Between(absl::string_view message, absl::string_view 
   return std::string(message.substr(0, end));
 }
 
-// A text that says what to do, for the end of an error message of protobuf. This function looks at
-// the words of the message, because protobuf gives nothing else. If the words change, only the help
-// is lost.
+// A text that suggests fields or values. It is put at the end of `message`, an error message of
+// protobuf. This function looks at the words of `message`, because protobuf reports an error by
+// words alone. If protobuf changes the words, only this text is lost.
 std::string Help(absl::string_view message, const google::protobuf::Descriptor* root) {
   const std::vector<const google::protobuf::Descriptor*> types = TypesIn(root);
   // Errors of textproto name the type; those of JSON do not.
@@ -121,12 +121,13 @@ std::string Help(absl::string_view message, const google::protobuf::Descriptor* 
       }
       std::vector<std::string> names;
       for (int i = 0; i < values->value_count(); ++i) {
-        // X_UNSPECIFIED stands for a field that is left out, so it is not offered.
+        // X_UNSPECIFIED means that the field is left out, so X_UNSPECIFIED is not suggested.
         const std::string& name = values->value(i)->name();
         if (!absl::EndsWith(name, "_UNSPECIFIED")) names.push_back(name);
       }
       const std::string wanted = absl::StrCat("; want ", absl::StrJoin(names, ", "));
-      // Several fields may have this name, of the same type or of different types.
+      // Several fields may have this name. If their types are the same, the suggestion is added
+      // once.
       if (!absl::StrContains(help, wanted)) absl::StrAppend(&help, wanted);
     }
   }
@@ -227,7 +228,7 @@ absl::Status LoadMessage(const std::string& path, google::protobuf::Message& mes
     const absl::Status status =
         absl::ErrnoToStatus(errno, absl::StrCat("cannot read '", ForeignText(path), "'"));
     if (absl::IsNotFound(status) || absl::IsPermissionDenied(status)) return status;
-    return absl::InvalidArgumentError(status.message());  // A folder, for example. It is not text.
+    return absl::InvalidArgumentError(status.message());  // `path` is a folder, for example.
   }
   return absl::EndsWith(path, ".json") ? ParseJson(text, path, message)
                                        : ParseTextproto(text, path, message);

@@ -95,7 +95,7 @@ bool IsTraceState(absl::string_view text) {
   if (text.size() > kMaxTraceStateBytes) return false;
   std::vector<absl::string_view> keys;
   for (absl::string_view member : absl::StrSplit(text, ',')) {
-    // Blanks may stand around a member, and members may be empty.
+    // Blanks are allowed before and after a member, and a member may be empty.
     while (!member.empty() && IsBlank(member.front())) member.remove_prefix(1);
     while (!member.empty() && IsBlank(member.back())) member.remove_suffix(1);
     if (member.empty()) continue;

@@ -1,7 +1,7 @@
 // Says to which trace a call belongs, in the form of W3C Trace Context:
 //   traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 //   tracestate:  vendor=value,other=value
-// Peers write both, so each parser takes any bytes.
+// Other programs write both texts, so each parser accepts any bytes as its input.
 //
 // Thread-safe: no state. Values are thread-compatible.
 #ifndef SYSTOLE_CORE_TRACE_TRACE_CONTEXT_H_
@@ -49,14 +49,14 @@ std::string HexOf(uint64_t span);
 
 // Parses the value of a traceparent. Nullopt for any text that W3C's rules refuse: a wrong length
 // or separator, upper-case digits, version ff, an id of zeros. If the version is higher than 00,
-// reads only the part that version 00 has, too.
+// reads only the fields that version 00 also has.
 std::optional<TraceContext> ParseTraceParent(absl::string_view text);
 
 // The traceparent of `context`, in version 00.
 std::string TraceParentOf(const TraceContext& context);
 
-// Whether `text` is a tracestate: 1 to 32 members KEY=VALUE of different keys, separated by
-// commas, at most kMaxTraceStateBytes in all.
+// Whether `text` is a tracestate: 1 to 32 members KEY=VALUE, separated by commas. No two members
+// have the same key, and `text` has at most kMaxTraceStateBytes.
 bool IsTraceState(absl::string_view text);
 
 }  // namespace systole

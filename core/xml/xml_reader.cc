@@ -14,7 +14,7 @@
 namespace systole {
 namespace {
 
-// Expat counts bytes in an int.
+// Expat takes the number of bytes as an int, so a long text is given to it in pieces.
 constexpr size_t kPieceBytes = size_t{1} << 20;
 
 struct Reading {
@@ -103,7 +103,7 @@ absl::Status ErrorOf(const Reading& reading) {
   if (!reading.status.ok()) return reading.status;
   const XML_Error code = XML_GetErrorCode(reading.parser);
   if (code == XML_ERROR_NO_MEMORY) return absl::ResourceExhaustedError("no memory for the XML");
-  // The words are Expat's for this number. They have no text of the document.
+  // XML_ErrorString() has fixed words for each error number, without text of the document.
   return absl::DataLossError(absl::StrCat("malformed XML at byte ", ByteIndexOf(reading.parser),
                                           " (", XML_ErrorString(code), ")"));
 }
@@ -111,7 +111,7 @@ absl::Status ErrorOf(const Reading& reading) {
 }  // namespace
 
 absl::Status ReadXml(absl::string_view xml, TakeXmlElement take, const XmlBounds& bounds) {
-  // The encoding that a document declares for itself does not count.
+  // Expat ignores the encoding that the document declares, because it is given one here.
   const std::unique_ptr<XML_ParserStruct, void (*)(XML_Parser)> parser(XML_ParserCreate("UTF-8"),
                                                                        &XML_ParserFree);
   if (parser == nullptr) return absl::ResourceExhaustedError("no memory for the XML");

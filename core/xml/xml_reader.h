@@ -12,25 +12,25 @@
 
 namespace systole {
 
-// The limits of a document. They are needed because a server decides what the document has.
+// The limits of a document. They are needed because a server may send any document.
 struct XmlBounds {
-  // Elements inside each other. Each costs a little memory until it ends.
+  // The most elements inside each other. Each element takes a little memory until its end.
   int max_depth = 16;
-  // Bytes of one element's own text, and of one element's name.
+  // The most bytes of one element's own text, and of one element's name.
   size_t max_text_bytes = 8192;
 };
 
 // Called at the end of each element. `path` has the names of the elements around this element, and
-// then its own, with '/' between them: "List/Item/Name". `text` is this element's own text, without
-// the text of elements inside it, in UTF-8. Both arguments are valid during the call. An error ends
-// the reading.
+// then this element's name, with '/' between them: "List/Item/Name". `text` is this element's own
+// text, without the text of elements inside it, in UTF-8. Both arguments are valid during the call.
+// An error ends the reading.
 using TakeXmlElement =
     absl::FunctionRef<absl::Status(absl::string_view path, absl::string_view text)>;
 
 // Reads a whole document. Names are taken without the prefixes of their namespaces. Attributes,
-// comments and processing instructions are skipped. There are no entities except the five of XML
-// itself, because a document with a document type is refused: entities could grow to any size, or
-// name files.
+// comments and processing instructions are skipped. A document with a document type is refused,
+// because it could define entities that grow to any size or that name files. So the only entities
+// are the five of XML itself.
 //   DataLoss            the text is not XML, is cut short, or has a document type.
 //   ResourceExhausted   the document has more than `bounds` allow, or there is no memory.
 //   The first error of `take`.

@@ -7,9 +7,9 @@
 #   deploy/aarch64/make_root.sh --python FOLDER   only Python, and what it and NumPy need, to try the wheel
 #   deploy/aarch64/make_root.sh --oldest FOLDER   Debian 11's libraries that the wheel does not bring
 #
-# No program in the folder is run while the folder is made. So the folder has no users and no
-# configuration, and cannot be booted. dpkg-query --root=FOLDER says which package a file is from.
-# Needs what deploy/install_dependencies.sh --aarch64 installs, and 500 MB.
+# The packages' installation scripts are not run. So the folder has no users and no configuration, and cannot be booted.
+# dpkg-query --root=FOLDER says which package a file is from. Needs what deploy/install_dependencies.sh --aarch64
+# installs, and 500 MB.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -24,7 +24,7 @@ case "$#-${1:-}" in
   2---oldest)
     suite=bullseye
     packages=(libc6 libgcc-s1 libstdc++6 zlib1g libexpat1)
-    mirror=(http://deb.debian.org/debian)  # Updates of bullseye are no longer beside those of bookworm.
+    mirror=(http://deb.debian.org/debian)  # This mirror has no updates of bullseye.
     shift
     ;;
   [01]-*)
@@ -47,7 +47,7 @@ rm -rf "$folder" "$folder.made-of"
 mkdir -p "$(dirname "$folder")"
 mode=unshare
 [[ $EUID -ne 0 ]] || mode=root
-# mmdebstrap logs what it does. The log is of use only if mmdebstrap fails.
+# mmdebstrap logs what it does. The log is printed only if mmdebstrap fails.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # mmdebstrap unpacks, but writes no package database.
@@ -67,9 +67,8 @@ mmdebstrap --mode="$mode" --architectures=arm64 --variant=extract \
   echo "$0: cannot make $folder (mmdebstrap's words are above)" >&2
   exit 1
 }
-# Makes absolute links relative. The linker would follow an absolute link out of the folder, and
-# miss the shared library. If the library is also there as a static archive, the linker would take
-# the archive, which becomes part of each program.
+# Makes absolute links relative. The linker would follow an absolute link out of the folder, and not find the shared
+# library. If the folder also has the library as a static archive, the linker would put the archive into each program.
 while IFS=$'\t' read -r link target; do
   ln --symbolic --force --no-dereference --relative "$folder$target" "$link"
 done < <(find "$folder/usr/lib" -type l -lname '/*' -printf '%p\t%l\n')

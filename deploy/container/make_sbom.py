@@ -2,8 +2,8 @@
 """Lists what an image is made of, as CycloneDX 1.6 in JSON (an SBOM).
 
 The components are the Debian packages of a root file system, the Python packages in its /opt, and
-Systole itself. The list depends on these components alone: the same image gives the same list.
-"""
+Systole itself. The list depends only on these components, so it is the same each time it is made
+for an image. """
 
 import argparse
 import email.parser
@@ -14,7 +14,8 @@ import re
 import urllib.parse
 import uuid
 
-# Names of licenses in Debian's copyright files, and what SPDX calls them. Others keep their name.
+# Names of licenses in Debian's copyright files, and SPDX's names for them. Other licenses keep
+# their Debian name.
 _SPDX = {
     **{name: name for name in ("Apache-2.0", "BSL-1.0", "curl", "ISC", "MIT", "MPL-2.0", "Zlib")},
     **{name: name for name in ("BSD-2-Clause", "BSD-3-Clause", "BSD-4-Clause")},
@@ -32,7 +33,8 @@ def _license(name):
 
 
 def _debian_licenses(copyright_file):
-    """The licenses that a machine-readable copyright file names. Other files give none."""
+    """The licenses that a machine-readable copyright file names. Empty if the file is missing or in
+    another form."""
     if not copyright_file.exists():
         return []
     text = copyright_file.read_text(errors="replace")

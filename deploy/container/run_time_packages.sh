@@ -33,7 +33,7 @@ if grep 'not found' <<<"$linked" >&2; then
   echo "$0: a library is missing; install it" >&2
   exit 3
 fi
-# A line is "NAME => PATH (ADDRESS)", or "PATH (ADDRESS)" for the linker itself.
+# A line is "NAME => PATH (ADDRESS)", or "PATH (ADDRESS)" for the dynamic linker itself.
 sed -En 's/^\t(.* => )?(\/[^ ]+) \(0x[0-9a-f]+\)$/\2/p' <<<"$linked" | sort -u |
   while read -r library; do
     package=$(package_of "$(realpath "$library")") || exit

@@ -3,9 +3,9 @@
 #
 #   serve.sh JOB   JOB: the job's folder, with certificates in JOB/tls
 #
-# JOB/addresses/NODE.address has the address while the server serves. A server that ends is started again
-# after a pause: 1 s, doubled up to 60 s. The script gives up if the first start fails, or after ten
-# failures in a row. Once a server has served for a minute, the count of failures begins anew.
+# JOB/addresses/NODE.address has the address while the server serves. If a server ends, the script starts it again after
+# a pause of 1 s. Each further failure doubles the pause, up to 60 s. The script gives up if the first start fails, or
+# after ten failures in a row. Once a server has served for a minute, failures are counted from 0 again.
 set -euo pipefail
 
 readonly job=$1 node=$SLURMD_NODENAME
@@ -35,13 +35,13 @@ options=(
   --tls-certificate "$job/tls/server.pem" --tls-key "$job/tls/server.key" --tls-client-ca "$job/tls/ca.pem"
 )
 [[ -z ${SYSTOLE_CONFIG:-} ]] || options+=(--config "$SYSTOLE_CONFIG")
-# Words, such as: photos=/data/photos-*.tfrecord labels=/data/labels-*.tfrecord
+# Datasets separated by spaces, such as: photos=/data/photos-*.tfrecord labels=/data/labels-*.tfrecord
 read -ra datasets <<<"${SYSTOLE_DATASETS:-}"
 for dataset in ${datasets[@]+"${datasets[@]}"}; do options+=(--dataset "$dataset"); done
 read -ra more <<<"${SYSTOLE_SERVER_OPTIONS:-}"
 options+=(${more[@]+"${more[@]}"})
 
-# Starts the server, and waits for its end. Returns its status.
+# Starts the server, waits until it ends, and returns its exit status.
 serve() {
   local status=0
   rm -f "$own/port"
@@ -49,7 +49,7 @@ serve() {
   server=$!
   while kill -0 "$server" 2>/dev/null; do
     if [[ -e $own/port ]]; then
-      # The other nodes know this node by its name, and the server's certificate has this name.
+      # The address has the node's name, which the other nodes can look up and which is in the server's certificate.
       echo "$node:$(<"$own/port")" >"$address.new"
       mv "$address.new" "$address"
       served=yes
@@ -76,7 +76,7 @@ while true; do
     exit 1
   fi
   echo "serve.sh: the server on $node has ended with status $status; another starts in $pause s" >&2
-  # In the background, so that a signal ends the wait at once.
+  # `sleep` runs in the background, so that a signal ends the wait at once.
   sleep "$pause" &
   wait $! || true
   pause=$((pause < 30 ? pause * 2 : 60))

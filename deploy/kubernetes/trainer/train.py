@@ -1,4 +1,5 @@
-"""A trainer's loop that resumes where it was interrupted. Replace the sum by your training step."""
+"""A trainer's loop that resumes where it was interrupted. Replace the sum of `valid` by your
+training step."""
 
 from __future__ import annotations
 
