@@ -2,7 +2,7 @@
 # The whole path on one machine: draws flowers, packs them into TFRecord shards, serves them, and
 # trains a small network on eight emulated cores. The last line is `validation accuracy 0.NNN`.
 #
-#   deploy/demo.sh [DIR] DIR gets the data and the server's log (default: build/demo)
+#   deploy/demo.sh [DIR]   DIR gets the data and the server's log (default: build/demo)
 #
 # First installs missing Debian packages, except those that only tests need. Uses sudo for this
 # unless you are root. A second run reuses the build and the packed data; delete DIR to draw anew.

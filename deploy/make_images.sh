@@ -23,8 +23,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # shoot ADDRESS WIDTH HEIGHT NAME: takes a picture of the upper left part of a page. The browser does
-# not use the user's settings. The browser's sandbox is off, because root may not use it. The pages
-# are our own, so this is safe.
+# not use the user's settings. The browser's sandbox is off, because root may not use a sandbox.
+# This is safe, because the pages are our own.
 shoot() {
   HOME=$scratch chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
     --no-first-run --hide-scrollbars --force-color-profile=srgb --user-data-dir="$scratch/profile" \

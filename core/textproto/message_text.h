@@ -33,9 +33,9 @@ absl::Status ParseForeignJson(absl::string_view text, absl::string_view source,
 
 // Reads the file `path` as textproto, or as JSON if its name ends in ".json".
 //   NotFound           there is no such file.
-//   PermissionDenied this process may not read the file. InvalidArgument `path` is not a file, or
-//   its text is wrong. ResourceExhausted the file is larger than kMaxTextBytes. No person writes
-//   such a file.
+//   PermissionDenied   this process may not read the file.
+//   InvalidArgument    `path` is not a file, or its text is wrong.
+//   ResourceExhausted  the file is larger than kMaxTextBytes. No person writes such a file.
 absl::Status LoadMessage(const std::string& path, google::protobuf::Message& message);
 
 inline constexpr int64_t kMaxTextBytes = int64_t{16} << 20;

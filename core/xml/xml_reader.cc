@@ -103,7 +103,7 @@ absl::Status ErrorOf(const Reading& reading) {
   if (!reading.status.ok()) return reading.status;
   const XML_Error code = XML_GetErrorCode(reading.parser);
   if (code == XML_ERROR_NO_MEMORY) return absl::ResourceExhaustedError("no memory for the XML");
-  // XML_ErrorString() has fixed words for each error number, without text of the document.
+  // Expat has a fixed text for each error number, which contains nothing of the document.
   return absl::DataLossError(absl::StrCat("malformed XML at byte ", ByteIndexOf(reading.parser),
                                           " (", XML_ErrorString(code), ")"));
 }

@@ -3,7 +3,8 @@
 
 The components are the Debian packages of a root file system, the Python packages in its /opt, and
 Systole itself. The list depends only on these components, so it is the same each time it is made
-for an image. """
+for an image.
+"""
 
 import argparse
 import email.parser

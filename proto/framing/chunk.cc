@@ -48,8 +48,9 @@ constexpr uint32_t kHeaderCrc32c = Tag(v1::Chunk::kHeaderCrc32CFieldNumber, kFix
 constexpr uint32_t kData = Tag(v1::Chunk::kDataFieldNumber, kLengthDelimited);
 
 // At most 148 bytes are used: 11 for each of 8 varints, 45 for the stages, 5 for each of 2 CRCs,
-// and 6 for the tag and size of `data`. The stages take 2 bytes for tag and size, 7 for each of 3
-// times (of an hour at most), and up to 11 each for the output and its operation.
+// and 6 for the tag and size of `data`. The 45 bytes of the stages are 2 bytes for tag and size, 7
+// for each of 3 times (an hour at most), and up to 11 for each of two indices, the output's and the
+// operation's.
 constexpr size_t kMaxHeaderBytes = 160;
 
 class HeaderWriter {
@@ -139,7 +140,7 @@ bool SkipField(CodedInputStream& in, uint32_t wire_type) {
     case kFixed32:
       return in.Skip(4);
     default:
-      return false;  // Groups were never part of proto3.
+      return false;  // Groups are refused, because proto3 has none.
   }
 }
 
@@ -150,8 +151,8 @@ bool ReadStageTime(CodedInputStream& in, absl::Duration& time) {
   return true;
 }
 
-// Reads a number that is 1 more than an index, and sets `index`. A number below 1 means that there
-// is no index, and gives -1.
+// Reads a number, and sets `index` to this number less 1. If the number is below 1, there is no
+// index, and `index` becomes -1.
 bool ReadIndex(CodedInputStream& in, int& index) {
   int32_t number = 0;
   if (!ReadVarint(in, number)) return false;
@@ -159,8 +160,8 @@ bool ReadIndex(CodedInputStream& in, int& index) {
   return true;
 }
 
-// Reads a StageTimes message. As in protobuf, a second message of this field changes only the
-// fields that it has.
+// Reads a StageTimes message. If the chunk has a second StageTimes, it changes only the fields that
+// it has, as in protobuf.
 bool ReadStages(CodedInputStream& in, StageTimes& stages) {
   int length = 0;
   if (!ReadLength(in, length)) return false;
@@ -216,7 +217,7 @@ grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t
     return grpc::ByteBuffer(&slice, 1);
   }
   writer.VarintAlways(kData, data.size());
-  // gRPC's slice takes a mutable pointer but only reads.
+  // grpc::Slice takes a mutable pointer, but does not write to the memory.
   const grpc::Slice slices[] = {
       writer.ToSlice(), grpc::Slice(const_cast<uint8_t*>(data.data()), data.size(), DropOwner,
                                     new std::shared_ptr<const void>(std::move(owner)))};
@@ -228,13 +229,13 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
   if (!message.Dump(&chunk.slices_).ok()) {
     return absl::InvalidArgumentError("a chunk came without bytes");
   }
-  // The reader takes a mutable buffer but only reads.
+  // ProtoBufferReader takes a mutable buffer, but does not change the buffer.
   grpc::ProtoBufferReader reader(const_cast<grpc::ByteBuffer*>(&message));
   CodedInputStream in(&reader);
   const auto message_bytes = static_cast<int64_t>(message.Length());
   ChunkHeader& header = chunk.header_;
-  // The number of bytes before header_crc32c. Unset as soon as anything but one `data` follows
-  // header_crc32c.
+  // The number of bytes before header_crc32c. Has a value only if nothing follows header_crc32c, or
+  // only one `data`.
   std::optional<int64_t>& guarded_bytes = chunk.guarded_bytes_;
   bool has_data = false;
   while (in.CurrentPosition() < message_bytes) {

@@ -6,7 +6,7 @@
 //   \________________ one small slice __________________/   \ batch memory /
 //
 // Every bit is guarded: the header by header_crc32c, the payload by crc32c. The bytes between them
-// have only one valid form.
+// (the field header_crc32c, and the tag and length of `data`) have only one valid form.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_PROTO_FRAMING_CHUNK_H_
@@ -27,9 +27,10 @@
 
 namespace systole {
 
-// Payload bytes of one chunk. Measurements over loopback show that 0.5 to 1 MiB is fastest. Larger
-// chunks leave the cache between the kernel's copy and ours. Smaller chunks cost more for each
-// message.
+// Payload bytes of one chunk. Measurements over loopback show that 0.5 to 1 MiB is fastest. A
+// larger chunk does not fit into the processor's cache, and is no longer there when our code copies
+// it after the kernel. With smaller chunks there are more messages, and each message has a fixed
+// cost.
 inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
 // Largest message a client accepts. No server sends more than a chunk and its header.
@@ -52,17 +53,17 @@ struct ChunkHeader {
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };
 
-// Makes the message of `header` and `data`, with the header's CRC. The message refers to `data`.
-// `owner` must keep `data` alive. The message holds `owner` until the kernel has the last byte. Any
-// of gRPC's threads may drop `owner`.
+// Makes the message of `header` and `data`, with the header's CRC. The message refers to `data`
+// without a copy, so `owner` must keep `data` alive. The message holds `owner` until the kernel has
+// the last byte. The thread that then drops `owner` may be any thread of gRPC.
 grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t> data,
                              std::shared_ptr<const void> owner);
 
 // A chunk received from a peer. Shares the message's memory.
 class ReceivedChunk {
  public:
-  // Reads the header. Fields may come in any order. Unknown fields are skipped, and of a repeated
-  // field the last one counts.
+  // Reads the header. Fields may come in any order. Unknown fields are skipped. If a field comes
+  // several times, its last value counts.
   //   InvalidArgument  `message` is not a Chunk.
   static absl::StatusOr<ReceivedChunk> Parse(const grpc::ByteBuffer& message);
 
@@ -75,8 +76,8 @@ class ReceivedChunk {
   // Bytes of `data`.
   int64_t data_bytes() const { return data_bytes_; }
 
-  // Hands `data` to `take` piece by piece, in order. Adds each piece to the CRC right afterwards,
-  // while the piece is in the cache.
+  // Calls `take` with each piece of `data`, in order. Computes the CRC of each piece directly after
+  // this call, while the piece is in the cache.
   //   DataLoss  the CRC differs from the header's. This is known only after the last piece.
   absl::Status ForEachPiece(absl::FunctionRef<void(absl::Span<const uint8_t>)> take) const;
 
@@ -89,11 +90,11 @@ class ReceivedChunk {
  private:
   ChunkHeader header_;
   std::vector<grpc::Slice> slices_;
-  // The place of `data` in the concatenation of slices_.
+  // Where `data` begins, in bytes from the beginning of the first slice of slices_.
   int64_t data_begin_ = 0;
   int64_t data_bytes_ = 0;
-  // Number of bytes before header_crc32c, if that field is in its place: last, or right before
-  // `data`.
+  // The number of bytes before header_crc32c. Nullopt if header_crc32c is neither the last field
+  // nor directly before `data` as the last field.
   std::optional<int64_t> guarded_bytes_;
   uint32_t header_crc32c_ = 0;
 };

@@ -1,5 +1,5 @@
-// Redirects gRPC's own log lines. By default, gRPC writes them to stderr before our error for the
-// same event, and does not escape a peer's header values.
+// Redirects gRPC's own log lines. By default, gRPC writes these lines to stderr, in addition to our
+// own error for the same event, and does not escape a peer's header values.
 //
 // Thread-safe.
 #ifndef SYSTOLE_PROTO_FRAMING_GRPC_LOG_H_
@@ -9,13 +9,14 @@
 
 namespace systole {
 
-// Called with one message of gRPC, on any thread. The message may hold any text.
+// Called with one log message of gRPC, on any thread. The message may hold any text.
 using GrpcLogSink = void (*)(absl::string_view message);
 
-// From now on gRPC's messages go to `sink`, which must not call gRPC.
+// From now on gRPC's log messages go to `sink`, which must not call gRPC.
 void RedirectGrpcLog(GrpcLogSink sink);
 
-// From now on gRPC's messages are dropped, unless the environment asks for them by GRPC_VERBOSITY.
+// From now on gRPC's log messages are dropped, except if the environment variable GRPC_VERBOSITY is
+// set.
 void SilenceGrpcLog();
 
 }  // namespace systole

@@ -20,8 +20,8 @@ namespace systole {
 inline constexpr char kMessageChecksumKey[] = "systole-crc32c";
 
 // The largest request that a server takes. Requests carry specs, which are small: a larger request
-// is an attack or a mistake. A parsed request takes many times as much memory as its bytes. A
-// server keeps the specs of 64 plans and of all streams.
+// is an attack or a mistake. A parsed request takes many times as much memory as its bytes. The
+// bound limits the server's memory: it keeps the parsed specs of 64 plans and of all streams.
 inline constexpr int kMaxRequestBytes = 64 << 10;
 // The largest spec in a request. The request's other fields take less than 1 KiB.
 inline constexpr int kMaxSpecBytes = kMaxRequestBytes - (1 << 10);
@@ -31,12 +31,12 @@ using CallMetadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 
 struct GuardedMessage {
   grpc::ByteBuffer bytes;
-  std::string checksum;  // The metadata's value.
+  std::string checksum;  // The value of kMessageChecksumKey in the metadata.
 };
 
 GuardedMessage EncodeGuarded(const google::protobuf::MessageLite& message);
 
-// The metadata's value for a message of these bytes.
+// The value of kMessageChecksumKey for a message of these bytes.
 std::string MessageChecksum(absl::string_view bytes);
 
 // Parses `bytes` into `message`. If `metadata` has no checksum, the bytes are not checked.

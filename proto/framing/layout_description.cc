@@ -12,7 +12,8 @@
 namespace systole {
 namespace {
 
-// The wire uses the same numbers as DType, so that a digest means the same on both ends.
+// A DType has the same number as in messages, so digests, which contain this number, are the same
+// in server and client.
 static_assert(static_cast<int>(v1::UINT8) == static_cast<int>(DType::kUint8));
 static_assert(static_cast<int>(v1::INT32) == static_cast<int>(DType::kInt32));
 static_assert(static_cast<int>(v1::INT64) == static_cast<int>(DType::kInt64));

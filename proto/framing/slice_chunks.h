@@ -1,5 +1,5 @@
-// Cuts one core's slice of a step into chunks, in the order of the protocol. Tensors come as in the
-// layout, and offsets ascend.
+// Cuts one core's slice of a step into chunks, in the order of the protocol. Tensors come in the
+// order of the layout, and offsets ascend.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_PROTO_FRAMING_SLICE_CHUNKS_H_
@@ -39,7 +39,8 @@ class SliceChunks {
     return layout_ == nullptr || tensor_ == static_cast<int>(layout_->tensors().size());
   }
 
-  // The next chunk, with its CRC. Sets `payload_bytes` to the bytes of its data. REQUIRES: !done().
+  // The next chunk, with its CRC. Sets `payload_bytes` to the number of bytes of its data.
+  // REQUIRES: !done().
   grpc::ByteBuffer Next(int64_t& payload_bytes);
 
  private:
@@ -50,7 +51,7 @@ class SliceChunks {
   std::shared_ptr<const void> owner_;
   int32_t not_shared_ = 0;
   std::optional<StageTimes> stages_;
-  // The next byte to send.
+  // The place of the next byte to send: a tensor, and an offset in this tensor.
   int tensor_ = 0;
   int64_t offset_ = 0;
 };

@@ -12,8 +12,8 @@ namespace systole {
 // Messages longer than kMaxStatusMessageBytes are cut, because they travel in a header of limited
 // size.
 grpc::Status ToGrpcStatus(const absl::Status& status);
-// A peer's message is escaped and cut (core/text/foreign_text.h), so that it is safe to print. A
-// status without a message gets its code's name.
+// The peer's message is escaped and cut (core/text/foreign_text.h), so that it is safe to print. If
+// the message is empty, it becomes the name of the code.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
 inline constexpr int kMaxStatusMessageBytes = 2048;

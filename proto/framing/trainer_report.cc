@@ -7,7 +7,7 @@
 namespace systole {
 namespace {
 
-// The wire's numbers of limits are those of FeedLimit.
+// A FeedLimit has the same number as in messages.
 static_assert(static_cast<int>(FeedLimit::kUnknown) == v1::TrainerReport::UNKNOWN);
 static_assert(static_cast<int>(FeedLimit::kStorage) == v1::TrainerReport::STORAGE);
 static_assert(static_cast<int>(FeedLimit::kDecode) == v1::TrainerReport::DECODE);
@@ -25,7 +25,7 @@ TrainerReport ReportOf(const v1::TrainerReport& message) {
   if (!std::isnan(message.steps_per_second())) {
     report.steps_per_second = std::clamp(message.steps_per_second(), 0.0, kMaxStepsPerSecond);
   }
-  // This release does not know limits of later releases.
+  // A later release may send a limit that this release does not know.
   if (v1::TrainerReport::Limit_IsValid(message.limit())) {
     report.limit = static_cast<FeedLimit>(message.limit());
   }

@@ -27,10 +27,10 @@ struct TrainerReport {
 // The most steps per second that a report may have.
 inline constexpr double kMaxStepsPerSecond = 1e6;
 
-// The report in `message`. Values that the peer sent are cut to the bounds above. A NaN counts as
-// not known.
+// The report in `message`. Values that the peer sent are limited to the bounds above. If the part
+// of the time is NaN, `waits` is nullopt. If the number of steps is NaN, steps_per_second is 0.
 TrainerReport ReportOf(const v1::TrainerReport& message);
-// Sets all fields except the client's number.
+// Sets all fields except `client`. Leaves `message` as it is if `waits` is nullopt.
 void SetReport(const TrainerReport& report, v1::TrainerReport& message);
 
 }  // namespace systole

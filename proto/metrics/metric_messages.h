@@ -13,14 +13,15 @@
 
 namespace systole {
 
-// The most values that an answer may have. The limit exists because code that looks for one value
-// searches all values.
+// The most values that an answer may have. The limit keeps lookups short: code that looks for one
+// value searches all values.
 inline constexpr int kMaxMetricValues = 4096;
 
 void AddMetrics(const std::vector<MetricReading>& readings, v1::ServerStatusResponse& answer);
 
 // The readings in the answer of the server at `address`. Every `help` is empty.
-//   ResourceExhausted  more than kMaxMetricValues values; names the server.
+//   ResourceExhausted  the answer has more than kMaxMetricValues values. The message names the
+//                      server.
 absl::StatusOr<std::vector<MetricReading>> MetricsOf(const v1::ServerStatusResponse& answer,
                                                      absl::string_view address);
 

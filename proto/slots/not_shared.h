@@ -8,8 +8,8 @@
 
 namespace systole {
 
-// Says what prevents sharing and, if there is one, the remedy. `reason` may be a number that only a
-// later version knows.
+// Says what prevents sharing, and what to do about it if something can be done. `reason` may be a
+// number that only a later version knows.
 std::string NotSharedText(int reason);
 
 }  // namespace systole

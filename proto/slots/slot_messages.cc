@@ -36,7 +36,7 @@ absl::StatusOr<std::string> NewSlotSession() {
   do {
     got = ::getrandom(session.data(), session.size(), 0);
   } while (got < 0 && errno == EINTR);
-  // For so few bytes, getrandom() gives all of them or none.
+  // For up to 256 bytes, getrandom() gives all bytes or none.
   if (got != static_cast<ssize_t>(session.size())) {
     return absl::UnavailableError("getrandom gives no bytes for a session's id");
   }

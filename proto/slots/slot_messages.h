@@ -15,21 +15,23 @@ namespace systole {
 
 inline constexpr int kSlotVersion = 1;
 inline constexpr size_t kSlotSessionBytes = 16;
-// The longest packet, in bytes. One offer retires at most kMaxRetiredInOffer slots, so that it fits
-// into a packet.
+// The longest packet, in bytes. One SlotOffer retires at most kMaxRetiredInOffer slots, so that the
+// message fits into a packet.
 inline constexpr int64_t kMaxSlotMessageBytes = 4096;
 inline constexpr size_t kMaxRetiredInOffer = 256;
 // The largest number of slots that a client maps at a time. Without this bound a server that keeps
-// offering slots would fill the client's table of mappings (some 65,000).
+// offering slots would fill the table of mappings that the kernel keeps for the client (some 65,000
+// entries).
 inline constexpr int kMaxMappedSlots = 4096;
-// The largest number of slots that a server has at a time. Any slot may be offered to any client,
-// so kMaxSlots keeps a client below kMaxMappedSlots. The difference is for slots that the server
-// has retired, but that the client still maps because the message has not arrived yet.
+// The largest number of slots that a server has at a time. A client may map all slots of the
+// server, so kMaxSlots must be below kMaxMappedSlots. The difference is for slots that the server
+// has retired, but that the client still maps because the SlotOffer that retires them has not
+// arrived.
 inline constexpr int kMaxSlots = 3072;
 
 // A new session's id, from the kernel's random source. The id is a secret, because a process that
-// knows it can ask for a stream whose slices go to the connection of this session. (Random numbers
-// that decide a feed's bytes come from core/random.)
+// knows the id can request a stream whose slices go to the connection of this session. (Random
+// numbers that decide a feed's bytes come from core/random.)
 //   Unavailable  the kernel gives no random bytes.
 absl::StatusOr<std::string> NewSlotSession();
 
@@ -41,7 +43,7 @@ std::string EncodeSlotReturn(uint64_t slot);
 absl::StatusOr<uint64_t> ParseSlotReturn(absl::string_view message);
 
 struct SlotOffer {
-  // 0: no slot is offered. Then `bytes` is 0, and at least one slot is retired.
+  // 0: no slot is offered. In this case `bytes` is 0, and at least one slot is retired.
   uint64_t slot = 0;
   int64_t bytes = 0;
   std::vector<uint64_t> retired;

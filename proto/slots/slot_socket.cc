@@ -23,8 +23,8 @@ constexpr absl::string_view kSuffix = ".slots";
 // How many clients may wait in the socket's queue until the server accepts them.
 constexpr int kBacklog = 128;
 
-// A packet may carry one descriptor. There is room for more, so that a packet with too many is
-// noticed.
+// A packet may carry one descriptor. There is room for more descriptors, so that a packet with too
+// many is noticed.
 constexpr size_t kMaxPassed = 4;
 
 absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
@@ -95,8 +95,8 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   }
   const OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.ok()) return absl::ErrnoToStatus(errno, "socket");
-  // Only ECONNREFUSED says that no process listens. connect() also fails if the queue is full, or
-  // if the socket is for packets. In these cases a process listens.
+  // Only ECONNREFUSED means that no process listens. connect() also fails if the socket's queue is
+  // full, or if the socket has the type SOCK_SEQPACKET. In both cases a process listens.
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
       errno != ECONNREFUSED) {
     return absl::UnavailableError(
@@ -170,7 +170,8 @@ absl::StatusOr<std::optional<SlotSocket::Packet>> SlotSocket::Receive() const {
     got = ::recvmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::optional<Packet>();
-  // A packet without bytes looks like the connection's end. Neither side sends such a packet.
+  // 0 means the end of the connection. A packet without bytes would also give 0, but neither side
+  // sends an empty packet.
   if (got <= 0) return absl::UnavailableError("the other end of the slot socket is gone");
   int passed = 0;
   for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
@@ -208,7 +209,8 @@ absl::StatusOr<SlotListener> SlotListener::Listen(const std::string& path) {
   if (!fd.ok()) return absl::ErrnoToStatus(errno, "socket");
   SYSTOLE_RETURN_IF_ERROR(RemoveStaleSocket(path));
   struct stat info = {};
-  // The file gets the mode of the socket, so no other user can connect, not even for a moment.
+  // bind() makes the file with the mode that the socket has now, so at no time can another user
+  // connect.
   if (::fchmod(fd.get(), S_IRUSR | S_IWUSR) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       ::lstat(path.c_str(), &info) != 0 || ::listen(fd.get(), kBacklog) != 0) {

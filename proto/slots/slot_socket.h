@@ -35,14 +35,14 @@ absl::Status RemoveStaleSocket(const std::string& path);
 absl::StatusOr<std::string> SlotSocketPath(absl::string_view address);
 
 // Whether a process of the user `own` shares memory with a process of the user `peer`. True if
-// `peer` is the same user, or root, who can read the memory anyway.
+// `peer` is the same user, or root. (Root can read all memory in any case.)
 bool MayShareMemory(uid_t own, uid_t peer);
 
 // One end of a connection.
 class SlotSocket {
  public:
   // Connects to the server that listens on `path`.
-  //   Unavailable       no process listens there, or too many clients wait already.
+  //   Unavailable       no process listens on `path`, or too many clients wait already.
   //   PermissionDenied  the server, or its socket, belongs to another user.
   static absl::StatusOr<SlotSocket> Connect(const std::string& path);
   // Takes over a connected, non-blocking socket (O_NONBLOCK).
@@ -51,8 +51,8 @@ class SlotSocket {
   // Sends `message` as one packet. If `pass` is not negative, the peer gets a duplicate of the
   // descriptor `pass` with the packet.
   //   Unavailable        the peer is gone.
-  //   ResourceExhausted  no room for the packet: the peer does not read, or too many descriptors
-  //                      are under way.
+  //   ResourceExhausted  there is no room for the packet, because the peer does not read, or
+  //                      because too many descriptors were sent and not received.
   absl::Status Send(absl::string_view message, int pass = -1) const;
 
   struct Packet {
@@ -62,7 +62,8 @@ class SlotSocket {
   // The next packet, or nullopt if none has come yet.
   //   Unavailable        the peer is gone and all its packets were received.
   //   InvalidArgument    the packet is too long or carries several descriptors.
-  //   ResourceExhausted  the packet carries a descriptor for which this process has no room.
+  //   ResourceExhausted  the packet carries a descriptor, but this process has as many open files
+  //                      as it may have.
   absl::StatusOr<std::optional<Packet>> Receive() const;
 
   // Makes every Send() of the peer fail from now on.
@@ -85,8 +86,9 @@ class SlotListener {
   // Removes the socket file, unless another file has taken its name.
   ~SlotListener();
 
-  // The next connection of a client that may share memory; nullopt if none waits. Hangs up on other
-  // clients. ResourceExhausted or another code if the system refuses.
+  // The next connection of a client that may share memory; nullopt if none waits. Closes the
+  // connections of other clients. ResourceExhausted or another code if the system refuses to accept
+  // a connection.
   absl::StatusOr<std::optional<SlotSocket>> Accept() const;
 
   // Readable when a connection waits.
