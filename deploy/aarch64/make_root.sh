@@ -64,7 +64,7 @@ mmdebstrap --mode="$mode" --architectures=arm64 --variant=extract \
   --extract-hook="$write_database" \
   "$suite" "$folder" "${mirror[@]}" </dev/null >"$log" 2>&1 || {
   cat "$log" >&2
-  echo "$0: cannot make $folder (mmdebstrap's words are above)" >&2
+  echo "$0: cannot make $folder (see mmdebstrap's messages above)" >&2
   exit 1
 }
 # Makes absolute links relative. The linker would follow an absolute link out of the folder, and not find the shared

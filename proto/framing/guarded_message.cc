@@ -26,8 +26,7 @@ absl::Status DecodeGuarded(const grpc::ByteBuffer& bytes, const CallMetadata& me
   // Damage to a frame can end a call before its message comes.
   if (!bytes.Dump(&slices).ok())
     return absl::DataLossError(
-        "the message did not arrive: the call ended before, because a frame was damaged on the "
-        "way");
+        "no message arrived: a frame was damaged on the way, and this ended the call");
   std::string whole;
   whole.reserve(bytes.Length());
   for (const grpc::Slice& slice : slices) whole.append(slice.begin(), slice.end());
@@ -36,8 +35,9 @@ absl::Status DecodeGuarded(const grpc::ByteBuffer& bytes, const CallMetadata& me
   for (auto it = begin; it != end; ++it) {
     const absl::string_view sent(it->second.data(), it->second.size());
     if (sent != seen) {
-      return absl::DataLossError(absl::StrCat("it was damaged on the way: its CRC-32C is ", seen,
-                                              ", its sender's is '", ForeignName(sent), "'"));
+      return absl::DataLossError(absl::StrCat("the message was damaged on the way: its CRC-32C is ",
+                                              seen, ", but its sender computed '",
+                                              ForeignName(sent), "'"));
     }
   }
   if (!message.ParseFromString(whole)) {

@@ -28,9 +28,9 @@ absl::StatusOr<std::vector<MetricReading>> MetricsOf(const v1::ServerStatusRespo
   for (const v1::Metric& metric : answer.metrics()) {
     values += std::max(1, metric.values_size());
     if (values > kMaxMetricValues) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("server ", address, " sent more than ", kMaxMetricValues,
-                       " metric values, which no Systole server does; check what listens there"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "server ", address, " sent more than ", kMaxMetricValues,
+          " metric values, but no Systole server sends so many; check what listens there"));
     }
     MetricReading& reading = readings.emplace_back(MetricReading{
         .name = metric.name(),

@@ -92,8 +92,8 @@ absl::StatusOr<SlotOffer> ParseSlotOffer(absl::string_view message) {
       return absl::InvalidArgumentError("SlotOffer.slot is 0 and nothing is retired");
     }
     if (parsed.bytes() != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("SlotOffer.bytes is ", parsed.bytes(), ", want 0 without a slot"));
+      return absl::InvalidArgumentError(absl::StrCat("SlotOffer.bytes is ", parsed.bytes(),
+                                                     ", want 0, because no slot is offered"));
     }
   } else if (parsed.bytes() < 1) {
     return absl::InvalidArgumentError(

@@ -152,7 +152,7 @@ absl::Status SlotSocket::Send(absl::string_view message, int pass) const {
     return absl::UnavailableError("the other end of the slot socket is gone");
   }
   return absl::ResourceExhaustedError(absl::StrCat(
-      "the slot socket takes no packet: ", absl::ErrnoToStatus(errno, "sendmsg").message()));
+      "cannot send on the slot socket: ", absl::ErrnoToStatus(errno, "sendmsg").message()));
 }
 
 absl::StatusOr<std::optional<SlotSocket::Packet>> SlotSocket::Receive() const {
