@@ -90,7 +90,7 @@ TEST(WeightStepsTest, AChangeBeginsWithItsStepAndEachMemberGoesOn) {
     for (int64_t step = 0; step <= 2 * per_epoch + 1; ++step) {
       SCOPED_TRACE(absl::StrCat(feed.tail, ", members of ", absl::StrJoin(feed.sizes, ", "),
                                 ", batch ", feed.global_batch, ", step ", step));
-      // The last member alone for one step, then the first one.
+      // At `step` only the last member has turns, and after `step` only the first one.
       const Order order =
           OrderOf(feed, Only(members - 1, members, step) + Only(0, members, step + 1));
       ASSERT_EQ(order.steps_per_epoch(), per_epoch);
@@ -118,8 +118,8 @@ TEST(WeightStepsTest, AChangeBeginsWithItsStepAndEachMemberGoesOn) {
   }
 }
 
-// A token of a feed with a change fits the feed without the change, up to and including the token
-// of the change's step.
+// Before every step up to the change's own step, a feed with a change has the same fingerprint as
+// the feed without the change. Before every later step the fingerprints differ.
 TEST(WeightStepsTest, ThePastBeforeAStepKnowsNothingOfAChangeAtIt) {
   for (const SmallFeed& feed : SmallFeeds()) {
     const size_t members = feed.sizes.size();
@@ -156,8 +156,9 @@ v1::FeedSpec WeightsOf(const std::string& text) {
   return spec;
 }
 
-// Schedules are drawn as steps. A schedule is then written in three ways: all changes by step, all
-// changes by their first example, and each change by a drawn one of the two.
+// The steps of a schedule's changes are drawn. The schedule is then written in three ways: each
+// change by its step; each change by its first example; and a mix, in which a draw decides for each
+// change whether it is written by its step or by its first example.
 TEST(WeightStepsTest, AScheduleByExamplesIsTheOrderOfTheSameScheduleBySteps) {
   CounterRng rng(/*seed=*/21, 0, 0, 0);
   for (const SmallFeed& feed : SmallFeeds()) {
@@ -194,8 +195,8 @@ TEST(WeightStepsTest, AScheduleByExamplesIsTheOrderOfTheSameScheduleBySteps) {
   }
 }
 
-// With every batch and tail, a change comes at its example. WriteChangesBySteps() keeps
-// `from_example` if that example does not begin a step.
+// Whatever the batch and the tail are, a change comes at the example that `from_example` says.
+// WriteChangesBySteps() keeps `from_example` if this example is not the first one of a step.
 TEST(WeightStepsTest, AChangeInTheMiddleOfAStepComesAtTheSameExampleUnderEveryBatch) {
   CounterRng rng(/*seed=*/22, 0, 0, 0);
   for (int round = 0; round < 40; ++round) {
@@ -235,7 +236,7 @@ TEST(WeightStepsTest, AChangeInTheMiddleOfAStepComesAtTheSameExampleUnderEveryBa
   }
 }
 
-// WriteChangesBySteps() must not move a change to the end of a feed from a place beyond it.
+// If a change lies beyond the end of a feed, WriteChangesBySteps() must not move it to the end.
 TEST(WeightStepsTest, AChangeBeyondTheEndStaysThere) {
   const Order endless = OrderOf({{5, 2}, 2, "DROP"}, "");
   OrderSpec spec = endless.spec();

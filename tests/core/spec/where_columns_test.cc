@@ -66,7 +66,7 @@ TEST(WhereColumnsTest, WhereSeveralDatasetsOfAZipMayHaveTheFeatureTheCommandName
   // The same dataset twice is one dataset.
   EXPECT_EQ(command("zip { dataset: 'a' prefix: 'x/' } zip { dataset: 'a' prefix: 'x/' }", "x/y"),
             "`systole index --columns y --rebuild` over the shards of dataset 'a'");
-  // 'photos' may have a feature whose own name begins with a prefix.
+  // 'photos' has no prefix, but it may have a feature whose own name is "d/label".
   EXPECT_EQ(command("zip { dataset: 'photos' } zip { dataset: 'depths' prefix: 'd/' }", "d/label"),
             "`systole index --columns label --rebuild` over the shards of dataset 'depths', or "
             "`systole index --columns d/label --rebuild` over the shards of dataset 'photos', "

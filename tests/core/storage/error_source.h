@@ -35,7 +35,7 @@ class ErrorSource final : public ByteSource {
   void FailAll(absl::Status status) { fail_all_status_ = std::move(status); }
   // Makes Size() fail.
   void FailSize(absl::Status status) { size_status_ = std::move(status); }
-  // Makes Size() return this many bytes, more than there are.
+  // Makes Size() return `bytes`, which may be more than the source has.
   void ClaimSize(uint64_t bytes) { claimed_size_ = bytes; }
   // Reads get no bytes at or after `offset`, but Size() stays the same. A file that is cut after it
   // was opened behaves like this.
@@ -70,7 +70,7 @@ class ErrorSource final : public ByteSource {
 
   int64_t num_reads() const { return num_reads_; }
   uint64_t bytes_read() const { return bytes_read_; }
-  // The most bytes that one read asked for.
+  // The number of bytes that the longest read asked for.
   uint64_t longest_read() const { return longest_read_; }
   // Calls of CheckUnchanged().
   int64_t num_checks() const { return num_checks_; }

@@ -112,8 +112,8 @@ TEST(ReadWholeTest, ALocalFileIsOneRead) {
   EXPECT_EQ(source.num_reads(), 1);
 }
 
-// A read needs memory for all bytes that it asks for. So the longest read shows how much memory a
-// claimed size takes.
+// A read needs memory for all bytes that it asks for. So the longest read shows how much memory
+// ReadWhole() takes.
 TEST(ReadWholeTest, ASizeThatAServerClaimsTakesNoMemory) {
   ErrorSource source(std::string(5 * kMiB, 'x'), "https://user:secret@host/dir/a.idx?sig=secret");
   source.MoveAway();

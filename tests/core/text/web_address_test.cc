@@ -77,8 +77,8 @@ TEST(WebAddressTest, TheBaseNameIsTheLastPartOfThePathOrTheHost) {
   EXPECT_EQ(AddressBaseName("https://"), "");
   const absl::string_view hidden = "https://user:secret?x@host/a";
   EXPECT_EQ(AddressBaseName(hidden), "");
-  // Even an empty name must be a view into the address: callers take the text before the view as
-  // the folder.
+  // Even an empty name must be a view into the address, because callers use the text before the
+  // view as the folder.
   EXPECT_GE(AddressBaseName(hidden).data(), hidden.data());
   EXPECT_LE(AddressBaseName(hidden).data(), hidden.data() + hidden.size());
 }

@@ -85,7 +85,7 @@ TEST(XmlReaderTest, DepthTextAndNamesAreBounded) {
   EXPECT_THAT(Read("<a><b><c><d/></c></b></a>", bounds), refused("3 elements inside each other"));
   EXPECT_THAT(Read("<a>123<b/>456</a>", bounds), refused("a text of more than 5 bytes"));
   EXPECT_THAT(Read("<a><b123456/></a>", bounds), refused("a name of more than 5 bytes"));
-  // A million elements that never end are refused at the first one too many.
+  // Of a million elements inside each other, the first one beyond the bound is refused.
   std::string deep;
   for (int i = 0; i < 1'000'000; ++i) deep += "<a>";
   EXPECT_THAT(Read(deep), refused("16 elements"));

@@ -92,7 +92,7 @@ TEST(BucketListTest, OnlyWhatMayMatchIsListed) {
   EXPECT_EQ(asks("d*/a-*"), "?" + fixed + "d");
   EXPECT_EQ(asks("d/"), "?delimiter=%2F&" + fixed + "d%2F");
   EXPECT_EQ(asks(""), "?delimiter=%2F&" + fixed);
-  EXPECT_EQ(asks("d/a-1"), "/d/a-1");  // The object itself.
+  EXPECT_EQ(asks("d/a-1"), "/d/a-1");  // Asks for the object, not for a list.
   const int lists = bucket.lists();
   EXPECT_EQ(asks("d"), "?delimiter=%2F&" + fixed + "d%2F");  // "d" is no object.
   EXPECT_EQ(bucket.lists(), lists + 1);
@@ -122,7 +122,7 @@ TEST(BucketListTest, ANameOrAFolderIsFoundBehindEmptyPages) {
 TEST(BucketListTest, AListThatTakesTooLongIsDeadlineExceededWithTheRemedy) {
   StubBucket bucket(Signed(1));
   for (int i = 0; i < 5; ++i) bucket.Put(absl::StrCat("d/", i), "");
-  // Each reading of the clock is one second later than the reading before.
+  // Each time the clock is read, it shows one second more.
   const auto now = std::make_shared<std::atomic<int>>(0);
   WebStoreOptions web = EagerWebOptions();
   web.now = [now] { return absl::Seconds(++*now); };
@@ -254,8 +254,8 @@ TEST(BucketListTest, RangesOfKeysAreListedInBothKindsOfBuckets) {
   }
 }
 
-// An emulator of Cloud Storage does not support start-after. The list takes a few more requests,
-// and has the same names.
+// An emulator of Cloud Storage does not support start-after. Listing its bucket takes a few more
+// requests, and gives the same names.
 TEST(BucketListTest, AServerThatDoesNotKnowStartAfterIsListedPageByPage) {
   for (const bool refuses : {false, true}) {
     StubBucket bucket({.page_keys = 20});

@@ -153,8 +153,7 @@ TEST(BucketStoreTest, AnEmptyObjectThatIsReplacedWhileItIsLookedAtIsTheNewOne) {
   });
   EXPECT_THAT(GcsStoreOf(bucket, {}).Open(name),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("NoSuchKey")));
-  // The reads see an empty object, and each HEAD sees 4 bytes. After some attempts this is an
-  // error.
+  // The reads see an empty object, and each HEAD sees 4 bytes. After some attempts Open() fails.
   bucket.Put("a", "abcd");
   bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
     if (request.method == "HEAD") return std::nullopt;

@@ -42,8 +42,8 @@ StubAnswer Cut(StubBucket& bucket, const StubRequest& request) {
   return answer;
 }
 
-// Answers the first, third, fifth .. request with one of `answers`, or with the usual answer cut
-// short.
+// Disturbs the first, third, fifth .. request: the answer is one of `answers`, or the usual answer
+// cut short.
 FaultyHttpServer::Fault EverySecond(StubBucket& bucket, std::vector<StubAnswer> answers) {
   const auto count = std::make_shared<std::atomic<size_t>>(0);
   return [=, &bucket](const StubRequest& request) -> std::optional<StubAnswer> {

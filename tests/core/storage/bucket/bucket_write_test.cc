@@ -176,8 +176,8 @@ TEST(BucketWriteTest, AnObjectThatWouldHaveTooManyPartsIsRefusedBeforeAPartIsFil
 TEST(BucketWriteTest, MoreBytesHaveMoreTimeToBeSent) {
   StubBucket bucket(Signed());
   WebStoreOptions hurried = EagerWebOptions();
-  hurried.timeout = absl::Milliseconds(1);        // Hardly one request is made in this time.
-  const std::string bytes(size_t{8} << 20, 'x');  // For these the store allows two minutes more.
+  hurried.timeout = absl::Milliseconds(1);        // Too short for most requests.
+  const std::string bytes(size_t{8} << 20, 'x');  // 8 MiB get two minutes more.
   const BucketStore store = S3StoreOf(bucket, {kStubCredentials}, hurried);
   EXPECT_THAT(Write(store, bucket.Name("a"), bytes), IsOk());
   EXPECT_EQ(bucket.Get("a"), bytes);
@@ -270,7 +270,7 @@ TEST(BucketWriteTest, AFailureThatStaysIsAnErrorAfterABoundedNumberOfTriesAndEnd
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr(bucket.Name("a")), HasSubstr("500 InternalError"),
                              HasSubstr("fewer writers"), Not(HasSubstr("SECRET")))));
-  EXPECT_EQ(Count(bucket, IsPart), 4);  // As many as WebStoreOptions::retry.
+  EXPECT_EQ(Count(bucket, IsPart), 4);  // EagerWebOptions() allows four attempts.
   EXPECT_EQ(Count(bucket, IsAbort), 1);
   EXPECT_EQ(bucket.uploads(), 0);
   EXPECT_EQ(bucket.Get("a"), std::nullopt);
@@ -307,7 +307,8 @@ TEST(BucketWriteTest, ALostAnswerToTheEndIsNoErrorIfTheObjectIsThere) {
   StubBucket bucket(Signed());
   bucket.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
     if (!IsEnd(request)) return std::nullopt;
-    StubAnswer lost = bucket.Usual(request);  // The next answer is NoSuchUpload.
+    // The usual answer to the first request is lost. To the second request it is NoSuchUpload.
+    StubAnswer lost = bucket.Usual(request);
     if (absl::StrContains(lost.bytes, "NoSuchUpload")) return lost;
     return StubAnswer{.bytes = "", .closes = true};
   });

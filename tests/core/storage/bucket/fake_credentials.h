@@ -1,5 +1,5 @@
-// Credentials for tests. A source has a list of values. When the server has refused a value, the
-// source gives the next one.
+// Sources of credentials for tests. A source has a list of values. When the server has refused a
+// value, the source gives the next value.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_BUCKET_FAKE_CREDENTIALS_H_
 #define SYSTOLE_TESTS_CORE_STORAGE_BUCKET_FAKE_CREDENTIALS_H_
 
@@ -58,7 +58,7 @@ class FakeCredentials final : public Source {
     MutexLock lock(mu_);
     late_values_ = std::move(values);
   }
-  // Called in Get().
+  // Get() calls `on_get`.
   void OnGet(std::function<void()> on_get) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     on_get_ = std::move(on_get);

@@ -43,7 +43,7 @@ TEST(GcsDialectTest, RequestsHaveTheTokenAndAskForTheStoredBytes) {
   EXPECT_EQ(request.redirects, Redirects::kReturn);
   const HttpRequest list = Prepared(*dialect, "gs://data?list-type=2");
   EXPECT_EQ(list.url, "https://storage.googleapis.com/data?list-type=2");
-  EXPECT_EQ(FindHeader(list.headers, "accept-encoding"), "identity");  // Not an object.
+  EXPECT_EQ(FindHeader(list.headers, "accept-encoding"), "identity");  // Only objects may be gzip.
   EXPECT_EQ(FindHeader(Prepared(*Dialect({}, {}), "gs://data/a").headers, "authorization"), "");
 }
 
@@ -105,7 +105,7 @@ TEST(GcsDialectTest, HmacKeysOfTheEnvironmentSignRequestsInPlaceOfATokenButNotFo
     EXPECT_EQ(request.sign->scheme, SigningScheme::kGoogle);
     EXPECT_EQ(FindHeader(request.headers, "authorization"), "");
   }
-  // There are no other keys, so after the refusal another attempt would be the same.
+  // There are no other keys, so another attempt after the refusal would be in vain.
   const HttpRequest request = Prepared(*dialect, "gs://data/a");
   const HttpResponse refusal = {.status = 403,
                                 .body = "<Error><Code>SignatureDoesNotMatch</Code></Error>"};

@@ -97,7 +97,7 @@ struct FakeServer {
 
 using Listed = absl::StatusOr<std::optional<std::vector<std::string>>>;
 
-// The entries of the list after its first page, without the bucket.
+// The list's entries after its first page, as keys: without "s3://bucket/".
 Listed ListRest(FakeServer& server, const ListPage& first, const BucketListOptions& options = {}) {
   const BucketListing listing = {.prefix = {.scheme = "s3", .bucket = "bucket", .key = kPrefix},
                                  .into_folders = server.into_folders,
@@ -185,7 +185,7 @@ TEST(GuessSplitsTest, NumbersBeforeACounterAndLettersChangeNext) {
   EXPECT_THAT(GuessSplits("", "", "", 0, 100), IsEmpty());
 }
 
-// Whether the page at the place is the first of a range that was guessed.
+// Whether the page at `place` is the first one of a range whose start was guessed.
 bool IsGuess(const ListPlace& place) { return place.token.empty() && !place.after.empty(); }
 
 TEST(RangedListTest, ShardsAndWhatLiesBesideThemAreListed) {
@@ -229,7 +229,7 @@ class Gate {
   bool is_open_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// Keys as people and programs number them.
+// Keys with numbers, in six ways in which people and programs write them.
 std::vector<std::set<std::string>> ManyKinds(int count) {
   std::vector<std::set<std::string>> kinds(6);
   for (int i = 0; i < count; ++i) {
@@ -246,7 +246,8 @@ std::vector<std::set<std::string>> ManyKinds(int count) {
 TEST(RangedListTest, SeveralPagesAreAskedForAtATime) {
   for (const std::set<std::string>& keys : ManyKinds(10'000)) {
     FakeServer server(keys, /*page_keys=*/50);
-    // The first page makes two ranges. More ranges are made only after a page of one of these.
+    // After the first page, the list is cut into two ranges. More ranges are made only when a page
+    // of one of these two has come.
     Gate gate(2);
     server.before = [&](const ListPlace&) {
       if (server.pages > 0) gate.Pass();
@@ -314,7 +315,8 @@ TEST(RangedListTest, AServerThatRefusesToBeginAfterAKeyIsReadPageByPage) {
   }
 }
 
-// Each range after the first one lacks its first key, or has a key that the page before lacked.
+// On the first page of each guessed range, the server leaves out the first key, or adds a key in
+// front that the page before did not have.
 TEST(RangedListTest, AServerThatLeavesOutKeysIsReadPageByPage) {
   for (const bool leaves_out : {true, false}) {
     FakeServer server(Counted(1000));
@@ -383,7 +385,7 @@ TEST(RangedListTest, AnOutageEndsTheList) {
 
 TEST(RangedListTest, AllRangesTogetherAreBounded) {
   FakeServer server(Counted(1000));
-  const size_t rest = 990;  // Without the first page.
+  const size_t rest = 990;  // The names that are not on the first page.
   const uint64_t bytes = rest * std::string("s3://bucket/d/train-00000.tar").size();
   EXPECT_THAT(List(server, {.max_names = rest, .max_name_bytes = bytes}),
               IsOkAndHolds(Optional(server.Entries())));

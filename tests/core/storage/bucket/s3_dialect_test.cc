@@ -123,9 +123,9 @@ TEST(S3DialectTest, ABucketElsewhereIsAskedThereFromThenOn) {
     EXPECT_EQ(next.url, "https://data.s3.eu-west-1.amazonaws.com/b");
     EXPECT_EQ(next.sign->region, "eu-west-1");
     EXPECT_EQ(Prepared(*dialect, "s3://other/b").sign->region, "us-east-1");
-    // If the request already used the new region, the same answer gives no reason to send it again.
-    // Otherwise requests would go in circles. A request that was sent with the old region is sent
-    // again, even if its answer is late.
+    // A request that already used the new region is not sent again, because it would get the same
+    // answer for ever. A request that was sent with the old region is sent again, even if its
+    // answer is late.
     EXPECT_FALSE(dialect->LearnsFrom("s3://data/b", next, Redirect(status, "eu-west-1")));
     EXPECT_TRUE(dialect->LearnsFrom("s3://data/a", sent, Redirect(status, "eu-west-1")));
   }
@@ -268,8 +268,8 @@ TEST(S3DialectTest, WithoutCredentialsARefusalSaysSo) {
   EXPECT_THAT(dialect->RefusalOf("it", Refusal(403, "AccessDenied")),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        AllOf(HasSubstr("had no credentials"), HasSubstr("AWS_PROFILE"))));
-  // versitygw answers with InvalidArgument. The other answers are those of servers that hide from
-  // strangers what they have.
+  // Answers to requests without credentials. versitygw answers with InvalidArgument. The other
+  // answers come from servers that do not tell strangers which objects exist.
   const struct {
     int status;
     const char* code;

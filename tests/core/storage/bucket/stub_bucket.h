@@ -1,6 +1,6 @@
-// A bucket behind a StubHttpServer: objects, uploads at once and in parts, lists in pages,
-// signatures or tokens, and refusals in XML, as S3 and Cloud Storage do it. A test may answer some
-// requests in another way.
+// A bucket behind a StubHttpServer. As S3 and Cloud Storage, it has objects, uploads at once and in
+// parts, lists in pages, signatures or tokens, and refusals in XML. A test may answer some requests
+// in another way.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_H_
 #define SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_H_
 
@@ -30,7 +30,7 @@ struct StubBucketOptions {
   std::optional<AwsSigning> sign = {};
   // The token that requests must have. Empty: requests without a token may read.
   std::string token = {};
-  // The most keys of a page of a list, even if a request asks for more.
+  // A page of a list has at most this many keys, even if a request asks for more.
   size_t page_keys = 1000;
   // The least size of a part, except for the last part.
   size_t min_part_bytes = 1;
@@ -48,7 +48,7 @@ class StubBucket {
   std::string Name(const std::string& key) const;
   // The object's bytes. Nullopt: there is none.
   std::optional<std::string> Get(const std::string& key) const ABSL_LOCKS_EXCLUDED(mu_);
-  // Uploads in parts that have begun and not ended.
+  // The number of uploads in parts that have begun and not ended.
   int uploads() const ABSL_LOCKS_EXCLUDED(mu_);
   void SetFault(FaultyHttpServer::Fault fault) { server_.SetFault(std::move(fault)); }
   // From now on only these credentials let a request in. Requests with earlier credentials get
@@ -61,7 +61,7 @@ class StubBucket {
 
   StubHttpServer& server() { return server_.server(); }
   std::string endpoint() const { return server_.server().Url(""); }
-  // Requests for lists, and for objects, so far.
+  // The numbers of requests so far: for lists, and for objects.
   int lists() const;
   int reads() const;
 
@@ -77,7 +77,7 @@ class StubBucket {
     std::map<int, std::string> parts;  // The key is the part's number.
   };
 
-  // Why the request is refused; nullopt if it is not.
+  // The refusal of the request; nullopt if the request is accepted.
   std::optional<StubAnswer> Refuses(const StubRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   StubAnswer ServeObject(const StubRequest& request, const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

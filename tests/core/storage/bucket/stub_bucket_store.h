@@ -26,7 +26,8 @@ inline const AwsCredentials kStubCredentials = {
 inline const AwsCredentials kStubHmacKeys = {.access_key_id = "GOOG1EKEYID",
                                              .secret_access_key = "SECRETOFTEST"};
 
-// Options for a store that asks the server at each check, and waits little between attempts.
+// Options for a store that sends a request to the server at each check, and waits only a little
+// between attempts.
 inline WebStoreOptions EagerWebOptions() {
   constexpr absl::Duration kLong = absl::FromChrono(kLongestWait);
   return {.client = {.connect_timeout = kLong, .stall_timeout = kLong},
@@ -38,7 +39,7 @@ inline WebStoreOptions EagerWebOptions() {
           .trust = absl::ZeroDuration()};
 }
 
-// Each set of credentials is used until it is refused.
+// The store uses each of `credentials` until the server refuses it.
 inline BucketStore S3StoreOf(const StubBucket& bucket,
                              std::vector<AwsCredentials> credentials = {kStubCredentials},
                              WebStoreOptions web = EagerWebOptions(), BucketListOptions list = {},
@@ -52,7 +53,7 @@ inline BucketStore S3StoreOf(const StubBucket& bucket,
   });
 }
 
-// The same tokens are for reading and for writing.
+// The store uses `tokens` for reading and for writing.
 inline BucketStore GcsStoreOf(const StubBucket& bucket, std::vector<std::string> tokens,
                               BucketSinkOptions sink = {}, GcsOptions options = {}) {
   options.endpoint = bucket.endpoint();

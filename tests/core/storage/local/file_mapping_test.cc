@@ -98,7 +98,7 @@ TEST(FileMappingTest, PrefetchMapsNothingAndReadsNothing) {
   const MappedRead mapped(&mapping);
   prefetch();
   ASSERT_EQ(::truncate((folder / "a").c_str(), 0), 0);
-  prefetch();  // The pages are gone, but none was read.
+  prefetch();  // The pages are gone, but no read has touched one of them.
   EXPECT_FALSE(mapped.failed());
   EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));
   prefetch();
@@ -123,7 +123,7 @@ TEST(FileMappingTest, FileCutWhileItIsReadIsZerosAndMarked) {
   EXPECT_EQ(FirstOfEachPage(mapped.bytes()), "abc");
   file.Cut(kPage);
   EXPECT_FALSE(mapped.failed());
-  EXPECT_EQ(*static_cast<const volatile char*>(mapped.bytes().data()), 'a');  // This page is left.
+  EXPECT_EQ(*static_cast<const volatile char*>(mapped.bytes().data()), 'a');  // This page stays.
   EXPECT_EQ(*static_cast<const volatile char*>(mapped.bytes().data() + 3 * kPage - 1), '\0');
   EXPECT_TRUE(mapped.failed());
   EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));  // Now all pages are zeros.
@@ -165,8 +165,8 @@ TEST(FileMappingTest, EveryThreadThatReadsACutFileIsToldSo) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
-        // Reads until the cut shows. No thread may see a zero in a mapping that is not marked as
-        // failed.
+        // Reads until a page is zero because the file was cut. Whenever a thread sees a zero, the
+        // mapping must be marked as failed.
         for (bool zero = false; !zero;) {
           const MappedRead mapped(&mapping);
           if (mapped.bytes().empty()) return;
@@ -262,7 +262,7 @@ TEST_F(FileMappingDeathTest, HandlerThatWasThereGetsWhatIsNotOurs) {
 }
 
 TEST_F(FileMappingDeathTest, ForkedChildIsGuardedToo) {
-  // Runs in the death test's process. This process forks a child, and ends with the child's exit
+  // Runs in the death test's process: forks a child, and ends the process with the child's exit
   // code.
   const auto fork_and_cut = [] {
     const AnonymousFile file(ThreePages());

@@ -146,7 +146,8 @@ TEST(FileSinkTest, PiecesAroundTheBufferSizeArriveInOrder) {
   EXPECT_EQ(ReadWholeFile(folder / "out"), wanted);
 }
 
-// Pieces of each size at each place of a page, some of which may bypass the page cache.
+// Appends pieces of several sizes, which begin at several places of a page in memory. Some of these
+// pieces may bypass the page cache.
 TEST(FileSinkTest, ADirectSinkWritesTheSameBytes) {
   const TempFolder folder;
   std::string wanted;

@@ -29,8 +29,8 @@ std::unique_ptr<FileSource> MustOpen(const std::string& path) {
   return *std::move(source);
 }
 
-// Matches FailedPrecondition whose message has `how` in it. The message goes to clients, so it has
-// the file's base name and not the folder.
+// Matches FailedPrecondition with `how` in its message. The message goes to clients, so it has the
+// file's base name but not the folder.
 auto IsChanged(const std::string& how, const TempFolder& folder) {
   return StatusIs(absl::StatusCode::kFailedPrecondition,
                   AllOf(HasSubstr("shard \"a.tfrecord\" " + how), HasSubstr("a new LocalFeed"),
@@ -196,7 +196,8 @@ TEST(FileSourceTest, FileRewrittenInPlaceWithEqualSizeIsNoticed) {
   const TempFolder folder;
   const std::unique_ptr<FileSource> source = MustOpen(folder.Write("a.tfrecord", "abc"));
   folder.Write("a.tfrecord", "xyz");
-  ShiftMtime(folder / "a.tfrecord", 1);  // The file system's clock is coarse.
+  // The file system's clock is coarse, so both writes may have got the same time.
+  ShiftMtime(folder / "a.tfrecord", 1);
   EXPECT_THAT(source->CheckUnchanged(), IsChanged("was rewritten", folder));
 }
 

@@ -20,7 +20,7 @@ TEST(LocalStoreTest, NamesOfOneFileHaveOneFullName) {
   EXPECT_EQ(store.FullName("/"), "/");
 }
 
-// The parent of a link's target need not be the parent of the link.
+// "LINK/.." means the parent of the link's target, which need not be the parent of the link.
 TEST(LocalStoreTest, TheFullNameOfALinksParentIsItsTargetsParent) {
   const LocalStore store;
   const TempFolder folder;
@@ -32,7 +32,8 @@ TEST(LocalStoreTest, TheFullNameOfALinksParentIsItsTargetsParent) {
   EXPECT_EQ(store.FullName(folder / "shards/link/../a"), deep + "/a");
   EXPECT_EQ(store.FullName(folder / "shards/link/./../../a"),
             std::filesystem::path(deep).parent_path().string() + "/a");
-  // A link that is only passed through is kept, so that messages have the name that was given.
+  // If ".." does not come right after a link, the name keeps the link, so that messages have the
+  // given name.
   EXPECT_EQ(store.FullName(folder / "shards/link/a"), folder / "shards/link/a");
   EXPECT_EQ(store.FullName(folder / "shards/link/x/../a"), folder / "shards/link/a");
   EXPECT_EQ(store.FullName(folder / "shards/dangling/../a"), folder / "shards/a");

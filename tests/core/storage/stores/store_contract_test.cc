@@ -1,5 +1,5 @@
-// Tests the behaviour that all stores with lists in the table share. All of these stores can be
-// written, too. For a new store, FreshFolder() says where tests may write.
+// Tests what all stores of the table that can list names have in common. All of these stores can
+// be written, too. For a new store, FreshFolder() must say where tests may write.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -29,7 +29,7 @@ using ::testing::UnorderedElementsAre;
 
 class StoreContractTest : public testing::TestWithParam<StoreRow> {
  protected:
-  // Buckets are at servers of this test.
+  // The buckets are stubs in this process. The environment has their addresses and keys.
   static void SetUpTestSuite() {
     buckets_ = new Buckets();
     ::setenv("AWS_ENDPOINT_URL_S3", buckets_->s3.endpoint().c_str(), 1);
@@ -67,7 +67,7 @@ class StoreContractTest : public testing::TestWithParam<StoreRow> {
     StubBucket gs{{.is_gcs = true, .page_keys = 2}};
   };
 
-  // Null: the store is not one of buckets.
+  // Null if the store has no buckets.
   StubBucket* Bucket() const {
     if (GetParam().scheme == "s3") return &buckets_->s3;
     return GetParam().scheme == "gs" ? &buckets_->gs : nullptr;
@@ -217,7 +217,7 @@ TEST_P(StoreContractTest, AnotherFileHasAnotherFullName) {
   EXPECT_NE(store().FullName(at_ + "a"), store().FullName(at_ + "b"));
 }
 
-// The web has no lists. tests/core/storage/web has a server for it.
+// All stores except the web's, which cannot list names. tests/core/storage/web tests that store.
 std::vector<StoreRow> StoresWithLists() {
   std::vector<StoreRow> rows(StoreTable().begin(), StoreTable().end());
   std::erase_if(rows, [](const StoreRow& row) { return absl::StartsWith(row.scheme, "http"); });

@@ -63,7 +63,7 @@ TEST(WebAnswerTest, AHeadThatDoesNotTellLeadsToAGet) {
 TEST(WebAnswerTest, ASizeBeyondAllShardsIsRefused) {
   EXPECT_THAT(ObjectOfHead(kName, Answer(200, {{"content-length", "9223372036854775807"}})),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("9223372036854775807")));
-  // 8 TiB, and a byte more.
+  // 8 TiB are accepted. One byte more is refused.
   EXPECT_THAT(ObjectOfHead(kName, Answer(200, {{"content-length", "8796093022208"}})), IsOk());
   EXPECT_THAT(ObjectOfHead(kName, Answer(200, {{"content-length", "8796093022209"}})),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("8796093022209")));
@@ -102,7 +102,7 @@ TEST(WebAnswerTest, TheFirstByteTellsTheSize) {
   EXPECT_THAT(size(Answer(200, {}, 1)), IsOkAndHolds(1u));
   EXPECT_THAT(size(Answer(403, {})),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("status 403")));
-  // A 416 need not say that the object is empty. An earlier answer of the server has said it.
+  // A 416 without a size is accepted only if an earlier answer has said that the object is empty.
   const HttpResponse empty = Answer(200, {{"content-length", "0"}});
   EXPECT_THAT(size(Answer(416, {}), empty), IsOkAndHolds(0u));
   EXPECT_THAT(size(Answer(416, {})), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("416")));
@@ -141,7 +141,7 @@ TEST(WebAnswerTest, AnotherRangeIsDataLossWithBoth) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("status 416")));
   EXPECT_THAT(Checked(Answer(200, {}, 100)),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("the bytes 10-19")));
-  // Without an ETag, an answer must give the size, to show that the object is the same.
+  // If the object has no ETag, only its size in the answer shows that it is still the same.
   EXPECT_THAT(Checked(Answer(206, {{"content-range", "bytes 10-19/*"}}, 10), {.size_bytes = 100}),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes 10-19/*")));
 }

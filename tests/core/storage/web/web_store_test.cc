@@ -33,7 +33,8 @@ using ::testing::StartsWith;
 
 constexpr absl::Duration kLong = absl::FromChrono(kLongestWait);
 
-// Options of a store that asks the server at each check, and waits little between attempts.
+// Options of a store that sends a request to the server at each check, and waits only a little
+// between attempts.
 WebStoreOptions Eager(HttpClientOptions client = {}) {
   client.connect_timeout = kLong;
   client.stall_timeout = kLong;
@@ -105,7 +106,7 @@ TEST(WebStoreTest, ALongReadIsCutIntoPiecesOfEightMiB) {
   const auto source = MustOpen(store, objects.Put("/a", bytes));
   std::string out(bytes.size(), '\0');
   ASSERT_THAT(source->ReadAt(0, absl::MakeSpan(out)), IsOkAndHolds(bytes.size()));
-  EXPECT_TRUE(out == bytes);  // A failure would print both.
+  EXPECT_TRUE(out == bytes);  // EXPECT_EQ would print 32 MiB if it failed.
   std::vector<std::string> ranges;
   for (const StubRequest& request : objects.server().requests()) {
     if (request.method != "GET") continue;
@@ -254,7 +255,7 @@ TEST(WebStoreTest, PassingFaultsOfTheServerAreOutlasted) {
         answer.bytes.resize(answer.bytes.size() - 400);
         answer.closes = true;
         return answer;
-      case 3:  // An end that HTTP does not notice: no length, and the connection is closed.
+      case 3:  // A cut that HTTP cannot notice, because the answer has no length.
         return StubAnswer{.bytes = Head(206, {{"Content-Range", "bytes 0-999/1000"}}) + "short",
                           .closes = true};
       case 4:
@@ -319,7 +320,7 @@ TEST(WebStoreTest, ErrorsOfReadsNameNoServerThatARedirectLeadsTo) {
                   AllOf(StartsWith("a: "), Not(HasSubstr("127.0.0.1")), Not(HasSubstr("/dir")),
                         Not(HasSubstr("example")), Not(HasSubstr(kImpossibleHost))));
     }
-    // An operator sees where the redirect leads, and from which address.
+    // The message of Open() is for an operator, so it begins with the whole address.
     EXPECT_THAT(std::string(store.Open(name).status().message()), StartsWith(name));
   }
 }
@@ -435,14 +436,14 @@ TEST(WebStoreTest, NamesOfOneObjectHaveOneFullName) {
 const std::string* asked_at_exit = nullptr;
 
 TEST(WebStoreDeathTest, TheStoreOfTheProcessHasEndedBeforeOlderHandlersOfTheExitRun) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // The child must have no store before.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // The child must begin without a store.
   StubObjects objects;
   const std::string name = objects.Put("/a", "abc");
   asked_at_exit = &name;
   EXPECT_EXIT(
       {
         // This handler is registered before the store is made, so it runs after the store's end.
-        // OpenSSL may register its handler as early.
+        // OpenSSL's exit handler may be registered just as early, and so run just as late.
         std::atexit([] {
           const absl::Status ended = WebStore::OfProcess().Stat(*asked_at_exit + "b").status();
           ::_exit(absl::IsCancelled(ended) ? 7 : 8);

@@ -56,7 +56,7 @@ class Scene {
     return options;
   }
 
-  std::atomic<int64_t> now_ms_ = 5 * 3600 * 1000;  // The server's threads move the clock, too.
+  std::atomic<int64_t> now_ms_ = 5 * 3600 * 1000;  // The server's threads change it, too.
   StubObjects objects_;
   WebStore store_;
 };
@@ -121,8 +121,8 @@ TEST(WebTrustTest, WhatAReadHasFoundReplacedIsOpenedAsItIsNow) {
 }
 
 TEST(WebTrustTest, AReadCountsAsACheckOnlyIfEachOfItsAnswersHasTheEtag) {
-  // The part of the object whose answer lacks the ETag. A read of the whole object takes two
-  // answers.
+  // If a request's Range header begins with `part`, its answer lacks the ETag. A read of the whole
+  // object takes two requests, for two ranges.
   for (const char* part : {"none", "bytes=0-", "bytes=8388608-"}) {
     SCOPED_TRACE(part);
     Scene scene;
