@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Builds Systole for aarch64 and shows, under QEMU, that it makes the bytes that x86-64 makes.
 #
-#   tests/deploy/aarch64.sh BUILD_DIR   a build on x86-64, such as build/release. Its programs, and its tests
-#                                       of tests/system, check the programs of aarch64
+#   tests/deploy/aarch64.sh BUILD_DIR   a build on x86-64, such as build/release. The programs of aarch64 are
+#                                       compared with its programs, and checked by its tests of tests/system
 #
-# Takes the cross compiler, QEMU and packages of arm64 from Debian's mirror, once. The wheel needs PyPI. Roots
-# and builds lie under build/, everything else in a temporary folder, which is gone when the script ends. Exit
-# code: 0 if every check passed.
+# Takes the cross compiler, QEMU and packages of arm64 from Debian's mirror, once. The wheel needs PyPI. Root
+# file systems and builds lie under build/. Everything else lies in a temporary folder, which is gone when the
+# script ends. Exit code: 0 if every check passed.
 #
 #   1. tests of the rooms in which values are computed, with NEON and with the portable loops
 #   2. the digests of every shipped spec, with the programs of aarch64 as server, as client and as both
-#   3. `make-flowers` and `pack` write the same files; two servers, one of each kind, serve one feed; and
-#      `train` prints the same losses
+#   3. `make-flowers` and `pack` write the same files on both processors; a server of aarch64 and one of
+#      x86-64 serve one feed together; and `train` prints the same losses on both
 #   4. the wheel trains and gives the digests of x86-64, on Debian 12 and Debian 11 with only Python and the
 #      libraries that Python and NumPy need
 set -euo pipefail
@@ -44,8 +44,8 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 say() { printf '\n--- %s (at %d s)\n' "$*" "$SECONDS"; }
 
-# The folders of the tests in which bytes, numbers and their order are made. The other tests wait for sockets,
-# files and clocks, and what the kernel does for them differs under QEMU.
+# The folders whose tests check bytes, numbers and their order. The other tests depend on sockets, files and
+# clocks, which behave differently under QEMU.
 readonly folders=(
   core/batch core/checksum core/compression core/engine core/example core/image core/numeric core/operations
   core/order core/plan core/random core/record core/spec core/tensor client/emulator/array
@@ -62,21 +62,21 @@ cmake --build "$arm" -j "$jobs" --target systole systole-server "${folders_all[@
 
 # The tests in these folders compare NEON with the portable loops. Two tests are left out. example_maker_test
 # limits its memory (RLIMIT_AS), which QEMU does not support. emulator_learning_test would take a quarter of
-# an hour. Instead of it, the training below compares results.
+# an hour; the comparison of trainings below takes its place.
 say "tests of values"
 for folder in "${folders[@]}"; do
   ctest --test-dir "$arm/tests/$folder" -j "$jobs" --output-on-failure --no-tests=error \
     -E '^(example_maker|emulator_learning)_test$'
 done
 
-# A program that this machine can start.
+# Scripts that run the programs under QEMU, so that this machine can start them.
 for program in systole systole-server; do
   printf '#!/bin/sh\nexec %q %q "$@"\n' "$PWD/deploy/aarch64/run" "$arm/$program" >"$work/$program"
   chmod +x "$work/$program"
 done
 
-# golden_digests SYSTOLE SERVER: the digests of every shipped spec are those of tests/golden/digests.
-# The test itself is a program of x86-64.
+# golden_digests SYSTOLE SERVER: checks that the digests of every shipped spec are those of
+# tests/golden/digests. The test itself is a program of x86-64.
 golden_digests() {
   SYSTOLE_PROGRAM=$1 SYSTOLE_SERVER_PROGRAM=$2 "$x86/tests/tests_system" --tests_of=tests/system/golden_digest_test.cc
 }
@@ -88,7 +88,7 @@ chmod +x "$work/scalar-server"
 golden_digests "$x86/systole" "$work/scalar-server"
 say "golden digests: server of x86-64, client of aarch64"
 golden_digests "$work/systole" "$x86/systole-server"
-# The server and LocalFeed are compared: one of aarch64, the other of x86-64.
+# The test compares a server with LocalFeed. LocalFeed is in the test, a program of x86-64.
 say "every operation: server of aarch64, LocalFeed of x86-64"
 SYSTOLE_SERVER_PROGRAM=$work/systole-server "$x86/tests/tests_system" --tests_of=tests/system/operations_test.cc
 
@@ -122,7 +122,7 @@ serve "$x86/systole-server" "$work/port-x86"
 serve "$work/systole-server" "$work/port-arm"
 address_x86=127.0.0.1:$(<"$work/port-x86") address_arm=127.0.0.1:$(<"$work/port-arm")
 
-# Servers share a feed only if they say that they make the same bytes.
+# A client lets servers share a feed only if their content version shows that they make the same bytes.
 say "one feed from a server of each kind"
 digests() { "$x86/systole" feed --spec deploy/specs/flowers.textproto --steps 12 --digest --server "$1"; }
 digests "$address_x86,$address_arm" >"$work/digests-both"
@@ -130,7 +130,7 @@ digests "$address_x86" | cmp - "$work/digests-both"
 echo "$(wc -l <"$work/digests-both") digests are the same"
 
 say "the same training"
-# train SYSTOLE NAME: prints the lines of `systole train` without rates and times.
+# train SYSTOLE NAME: prints the lines of `systole train` that begin with a number, without rates and times.
 train() {
   "$1" train --server "$address_x86" --spec deploy/specs/flowers.textproto \
     --eval-spec deploy/specs/flowers-eval.textproto --model flowers-cnn --epochs 1 \
@@ -146,10 +146,11 @@ cmp "$work/training-x86" "$work/training-arm"
 cmp "$work/initial-x86" "$work/initial-arm"
 
 say "the wheel"
-# The preset above also sets SYSTOLE_WERROR=ON. So ccache already has most of the wheel's objects.
+# SYSTOLE_WERROR=ON is also in the preset above. With equal settings, ccache already has most of the wheel's
+# objects.
 wheel=$(SKBUILD_CMAKE_DEFINE=SYSTOLE_WERROR=ON client/python/build_wheel.sh --aarch64)
 python3 -B tests/client/python/check_wheel.py --aarch64 "$SYSTOLE_AARCH64_ROOT" "$wheel" </dev/null
-# Installs the wheel as pip would on aarch64, with NumPy's wheels for it.
+# Installs the wheel as pip would on aarch64, with NumPy's wheel for aarch64.
 site=$work/site
 /usr/bin/python3 -m venv "$work/env"
 "$work/env/bin/python" -m pip --disable-pip-version-check install --quiet --target "$site" --python-version 3.11 \
@@ -163,8 +164,8 @@ write_program() {
   chmod +x "$1"
 }
 # try_wheel NAME ROOT PYTHON SPEC..: trains with the wheel and the libraries in ROOT, and compares the digests
-# of these specs. PYTHON is an interpreter in ROOT. LD_BIND_NOW makes the loader find every function that any
-# of the libraries calls.
+# of these specs. PYTHON is an interpreter in ROOT. With LD_BIND_NOW the loader looks up every function that
+# the libraries call, so that a missing function shows.
 try_wheel() {
   local root=$PWD/$2 folder=$work/$1 spec
   mkdir -p "$folder/bin" "$folder/data"
@@ -194,7 +195,7 @@ say "the wheel on Debian 12"
 deploy/aarch64/make_root.sh --python build/aarch64-python-root
 try_wheel debian12 build/aarch64-python-root usr/bin/python3 \
   flowers flowers-eval record-ids mixture resnet50 resnet50-eval resnet50-mix resnet50-tpu
-# tests/client/python/wheel_systems.sh does the same for x86-64.
+# tests/client/python/wheel_systems.sh makes the same check for x86-64.
 say "the wheel on Debian 11, with a copy of Debian 12's Python"
 deploy/aarch64/make_root.sh --oldest build/aarch64-oldest-root
 client/python/wheel/compile_newer_glibc.sh tests/client/python/older_python.c "$work/libsystole-glibc.so" \

@@ -22,11 +22,12 @@ from manifests import (
     size,
 )
 
-# The oldest Kubernetes that has all that the manifests use (preStop's sleep), and a current one.
+# The oldest Kubernetes that has everything the manifests use, such as preStop's sleep, and a
+# current one.
 _KUBERNETES = ("1.30", "1.37")
 
-# Kinds that a cluster has only with an operator, for which PyPI has no schemas. Each kind has the
-# fields of its `spec` that we use. They are from the operator's documentation.
+# Kinds that only an operator adds to a cluster. PyPI has no schemas for them. The values are the
+# fields of each kind's `spec` that the manifests may use, from the operator's documentation.
 _CUSTOM = {
     ("cert-manager.io/v1", "Issuer"): {"selfSigned", "ca"},
     ("cert-manager.io/v1", "Certificate"): {
@@ -131,7 +132,7 @@ def _check_names(rendered):
 
 
 def _check_restricted(rendered):
-    """Every pod fits Kubernetes' `restricted` level, with a root that is read-only."""
+    """Every pod obeys Kubernetes' `restricted` level, and its root is read-only."""
     for workload in rendered.workloads():
         pod = pod_of(workload)
         where = f"{rendered.name}: {workload['metadata']['name']}"
@@ -153,7 +154,7 @@ def _check_restricted(rendered):
 
 
 def _check_ports(rendered):
-    """The ports of flags, containers, services, probes and policies are the same ones."""
+    """Flags, containers, services, probes and policies have the same ports."""
     server = rendered.server()
     flags = flags_of(server)
     ports = {p["name"]: p["containerPort"] for p in server["ports"]}
@@ -216,7 +217,7 @@ def _check_selectors(rendered, trainer):
 
 
 def _check_monitored(monitoring, trainer, rule):
-    """Monitors and rules have the label that Prometheus looks for; PodMonitor fits the trainers."""
+    """Monitors and rules have the label that Prometheus selects. PodMonitor finds the trainers."""
     monitors = [*monitoring.all("ServiceMonitor"), *monitoring.all("PodMonitor")]
     chosen = {
         tuple(o["metadata"]["labels"].items()) for o in [*monitors, rule.one("PrometheusRule")]
@@ -236,7 +237,7 @@ def _check_room(rendered):
     config = rendered.config("systole-config")["server.textproto"]
     where = rendered.name
     budget = size(config_field(config, "memory_budget") or "1GB")
-    memory = budget + 2 * (64 << 20)  # 64 MiB beside the limits, and 64 MiB when idle.
+    memory = budget + 2 * (64 << 20)  # 64 MiB when idle, and 64 MiB beside all limits.
     memory += size(config_field(config, "read_budget") or str(budget // 4))
     memory += size(config_field(config, "decompression_cache") or "256MB")
     memory += size(config_field(config, "cache_memory") or "0")
@@ -254,7 +255,7 @@ def _check_room(rendered):
     pause = server["lifecycle"]["preStop"]["sleep"]["seconds"]
     grace = pod["terminationGracePeriodSeconds"]
     _need(grace >= pause + drain + 5, f"{where}: grace {grace} s, pause {pause} s, drain {drain} s")
-    # A feed looks a name up every 5 s.
+    # A client looks the server's name up every 5 s.
     _need(pause >= 10, f"{where}: preStop waits {pause} s, want 10: clients see old addresses")
 
 
@@ -274,7 +275,7 @@ def _check_certificates(rendered):
 
 
 def _check_alerts(options, rendered):
-    """README.md's command makes a rule of deploy/prometheus/alerts.yml; its job is the service."""
+    """README.md's command makes a PrometheusRule of alerts.yml, and its job is the service."""
     page = pathlib.Path("deploy/kubernetes/README.md").read_text()
     (command,) = re.findall(r"```sh\n(\{\n[^`]*alerts\.yml\n\}) \| kubectl apply -f -\n```", page)
     made = subprocess.run(["bash", "-ec", command], capture_output=True, text=True, check=True)

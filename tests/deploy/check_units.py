@@ -17,7 +17,8 @@ from units import Unit
 _FOLDER = pathlib.Path("deploy/systemd")
 _SERVICE, _SOCKET = "systole-server.service", "systole-server.socket"
 
-# What `systemd-analyze security` may say at most, in tenths. 100 is a service without any limits.
+# The highest exposure that `systemd-analyze security` may report, in tenths. A service without any
+# limits has 100.
 _MOST_EXPOSED = 20
 
 
@@ -45,7 +46,7 @@ def _check_by_systemd(options):
 
 
 def _check_flags(options, service):
-    """Every flag is one of the server's, in the unit, the drop-ins and the page."""
+    """The unit, the drop-ins and the page name only flags that the server has."""
     known = set(re.findall(r"--[a-z-]+", run([options.build / "systole-server", "--help"])))
     drop_ins = [Unit(path) for path in (_FOLDER / f"{_SERVICE}.d").iterdir()]
     lines = [service.command(unit.environment().get("SYSTOLE_TLS_FLAGS", "")) for unit in drop_ins]
@@ -60,7 +61,7 @@ def _check_flags(options, service):
 
 
 def _check_places(service):
-    """The config's folders are the unit's; its ports are those of deploy/kubernetes."""
+    """The config has the folders of the unit and the ports of deploy/kubernetes."""
     text = (_FOLDER / "server.textproto").read_text()
     page = (_FOLDER / "README.md").read_text()
     need(

@@ -1,4 +1,4 @@
-"""What the checks that run programs have in common."""
+"""Functions for the checks that run programs."""
 
 import contextlib
 import subprocess

@@ -3,8 +3,8 @@
   confined.py ALLOWED PROGRAM ARGUMENT..    ALLOWED: names of system calls, separated by commas
 
 A call that the unit does not allow ends the program, so that no such call goes unseen. Memory
-cannot be made executable, as with MemoryDenyWriteExecute=. If PASSED_SOCKET names a descriptor, it
-becomes the first descriptor that a service manager passes (3).
+cannot be made executable, as with MemoryDenyWriteExecute=. If PASSED_SOCKET is the number of a
+descriptor, the program gets this descriptor as number 3, where a service manager passes its first.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def _deny_executable_memory():
 def _allow_only(names):
     allowed = pyseccomp.SyscallFilter(pyseccomp.KILL_PROCESS)
     for name in names:
-        # systemd also names calls of other processors, and calls that are too new for libseccomp.
+        # libseccomp may not know a name: systemd also names new calls, and other processors' calls.
         with contextlib.suppress(OSError):
             allowed.add_rule(pyseccomp.ALLOW, name)
     allowed.load()

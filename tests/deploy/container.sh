@@ -5,8 +5,8 @@
 #   tests/deploy/container.sh BUILD_DIR   such as build/release: where the client `systole` is
 #
 # Needs root, Debian's packages buildah, podman, crun and debootstrap, Debian's mirror, and PyPI. Images and
-# layers stay in build/container (6 GB), so a second run builds only what has changed. The compiler's cache
-# is ccache's own. Containers are gone when the script ends. Exit code: 0 if every check passed.
+# layers stay in build/container (6 GB), so a second run builds only what has changed. Compiled objects are in
+# the user's own ccache. Containers are gone when the script ends. Exit code: 0 if every check passed.
 set -euo pipefail
 
 if [[ $# -ne 1 || $1 == -* ]]; then
@@ -63,14 +63,14 @@ if ! "${podman[@]}" image exists "$base"; then
   tar --directory "$folder/base" --create . | "${podman[@]}" import --quiet - "$base" >/dev/null
   rm -rf "$folder/base"
 fi
-# Gives ccache in the image the user's own limit. Its default limit may be smaller, and then it would remove
-# objects from the user's cache.
+# ccache in the image uses the user's cache, so it needs the user's limit. With a smaller limit, ccache would
+# remove objects from the user's cache.
 cache=$(ccache --get-config cache_dir)
 mkdir -p "$cache"
 echo "max_size = $(ccache --get-config max_size)" >"$folder/ccache.conf"
 volumes=(--volume "$cache:/root/.cache/ccache" --volume "$folder/ccache.conf:/root/.config/ccache/ccache.conf:ro")
-# pip in the build trusts the authorities that pip outside trusts. A file that is mounted does not get into an
-# image.
+# pip in the build trusts the certificate authorities that pip outside trusts. Their file is mounted, so it
+# does not get into the image.
 cert=${PIP_CERT:-$(python3 -m pip config get global.cert 2>/dev/null || true)}
 if [[ -n $cert ]]; then
   printf '[global]\ncert = /etc/pip-ca.crt\n' >"$folder/pip.conf"
@@ -84,7 +84,7 @@ for target in server python; do
     "${volumes[@]}" . </dev/null >"$folder/$target.log"
 done
 
-# An environment that an interrupted run has left incomplete is made anew.
+# Makes the Python environment, also if an interrupted run has left an incomplete one.
 if [[ ! -e $folder/env/complete ]]; then
   python3 -m venv --clear "$folder/env"
   "$folder/env/bin/pip" install -q 'cyclonedx-python-lib[json-validation]==11.12.0' </dev/null

@@ -4,8 +4,8 @@
 #
 #   tests/deploy/kubernetes.sh BUILD_DIR   such as build/release: where systole and systole-server are
 #
-# Renders with kubectl if that has a Kustomize of version 5; otherwise builds Kustomize in build/kubernetes,
-# which needs Go 1.22 or newer. The schemas come from PyPI, once. Everything else lies in a temporary folder,
+# Renders with kubectl if kubectl contains Kustomize 5. Otherwise builds Kustomize in build/kubernetes, which
+# needs Go 1.22 or newer. The schemas come from PyPI, once. Everything else lies in a temporary folder,
 # which is gone when the script ends. Exit code: 0 if every check passed.
 set -euo pipefail
 
@@ -42,7 +42,7 @@ else
   fi
   readonly render=("$tools/kustomize" build)
 fi
-# An environment that an interrupted run has left incomplete is made anew.
+# Makes the Python environment, also if an interrupted run has left an incomplete one.
 if [[ ! -e $tools/env/complete ]]; then
   python3 -m venv --clear "$tools/env"
   "$tools/env/bin/pip" install -q kubernetes-validate==1.37.0 PyYAML==6.0.3 </dev/null

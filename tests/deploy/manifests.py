@@ -1,4 +1,4 @@
-"""What the checks of deploy/kubernetes have in common: how a rendered tree is read."""
+"""Reads a rendered tree, for the checks of deploy/kubernetes."""
 
 import re
 

@@ -3,8 +3,8 @@
 #
 #   tests/deploy/prometheus.sh BUILD_DIR   such as build/release: where systole and systole-server are
 #
-# If Prometheus is not installed, its package is unpacked under build/prometheus. An installation would
-# start a Prometheus on this machine. Everything else lies in a temporary folder. That folder, the
+# If Prometheus is not installed, its package is only unpacked, under build/prometheus, because installing
+# it would start a Prometheus on this machine. Everything else lies in a temporary folder. That folder, the
 # server and Prometheus are gone when the script ends, however it ends. Exit code: 0 if every check
 # passed.
 set -euo pipefail

@@ -16,11 +16,12 @@ from checks import need, run, wait_for
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
-# What no image may have.
+# Programs that no image may have.
 _COMPILERS = ("gcc", "g++", "cc", "c++", "cc1plus", "as", "ld", "cmake", "ninja", "make", "protoc")
 
-# Containers here share the machine's network and set no limits, because a test's machine may allow
-# neither. All else is as deploy/container/README.md says.
+# The test's machine may allow neither a network of the container's own nor control groups. So
+# containers share the machine's network and have no control group. Everything else is as in
+# deploy/container/README.md.
 _CONFINED = ["--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]
 _HERE = ["--network=host", "--cgroups=disabled", "--ulimit=nofile=8192", "--ulimit=nproc=8192"]
 
@@ -66,7 +67,7 @@ def _check_server_config(image):
 
 
 def _check_files(image, only=None):
-    """No compiler is there. With `only`: no setuid or setgid files, and exactly these programs."""
+    """The image has no compiler. With `only`: exactly these programs, no setuid or setgid file."""
     programs = set()
     for path in image.files():
         mode = path.lstat().st_mode
@@ -210,7 +211,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    # The containers' user must reach the folders in it.
+    # The containers' user must reach the folders in options.work.
     options.work.chmod(0o755)
     data = options.work / "data"
     systole = options.build / "systole"

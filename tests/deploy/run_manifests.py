@@ -1,8 +1,8 @@
 """Runs what rendered manifests say, without a cluster: commands, probes, and the ends of pods.
 
-A volume is a folder of its own, and a container's paths are put into these folders. If this script
-runs as root, it runs the programs as the manifests' user, with no capability. A check that does not
-hold ends the script with a line that says what is wrong.
+A folder stands for each volume, and replaces the volume's mount path in commands and configs. If
+this script runs as root, it runs the programs as the manifests' user, with no capability. A check
+that does not hold ends the script with a line that says what is wrong.
 """
 
 import argparse
@@ -70,8 +70,8 @@ class Pod:
                 path.chmod(0o2770)
 
     def _with_paths(self, text, container=None):
-        """The text with the folder of each volume in place of the path where it is mounted in the
-        container, or in any container of the pod.
+        """Replaces the mount path of each volume in `text` by the volume's folder. Without
+        `container`: the mount paths of all containers of the pod.
         """
         containers = [container] if container else self.pod["containers"]
         mounts = {m["mountPath"]: m["name"] for c in containers for m in c["volumeMounts"]}
@@ -117,7 +117,7 @@ def _serving(pod, server, programs):
 
 
 def _end(process, pod, rendered):
-    """The pod ends as kubelet ends it, in the part of the grace period that preStop leaves."""
+    """Ends the pod as kubelet does. The pod has the part of the grace period after preStop."""
     pause = rendered.server()["lifecycle"]["preStop"]["sleep"]["seconds"]
     process.send_signal(signal.SIGTERM)
     code = process.wait(pod.pod["terminationGracePeriodSeconds"] - pause)
@@ -220,7 +220,7 @@ def _check_mtls(options, data):
         done = subprocess.run(plain, capture_output=True, text=True, check=False)
         _need(done.returncode == 4, f"a client without TLS: exit code {done.returncode}")
         _put_secret(pod.folder / "tls", options.work / "second", "second", group)
-        # The probe knows the new CA only, so the server must have the new files.
+        # The probe trusts only the new CA, so it passes only if the server uses the new files.
         _run(probe)
         _need("TLS files have changed; new" in log.read_text(), log.read_text())
         _end(process, pod, rendered)
@@ -280,8 +280,8 @@ def _check_index_job(options, data):
 
 
 def _check_config_of_base(options, data):
-    """With all components, the server knows every flag, and its paths are mounted. With the base
-    alone, the server starts and ends.
+    """With all components, the server knows every flag, and the flags' and the config's paths are
+    mounted. With the base alone, the server starts and ends.
     """
     rendered = Rendered(options.work / "all.yaml")
     server = rendered.server()

@@ -21,7 +21,7 @@ from checks import need, run, wait_for
 from units import Unit
 
 _FOLDER = pathlib.Path("deploy/systemd")
-# A user that DynamicUser= could draw.
+# A user id that DynamicUser= could draw.
 _USER = 61184
 
 
@@ -60,7 +60,7 @@ class Manager:
         self.write_config(config)
         self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._notify.bind(str(self.root / "notify"))
-        # As with systemd's own socket, everybody may write to it.
+        # Everybody may write to this socket, as to systemd's own.
         (self.root / "notify").chmod(0o777)
         self._notify.settimeout(300)
         self.log = self.root / "log"
@@ -115,7 +115,7 @@ class Manager:
         return dict(line.split("=", 1) for line in wait_for("a message", received).split("\n"))
 
     def until(self, process, key):
-        """The messages up to the first one that has `key`; this one comes last."""
+        """The server's next messages. The last one is the first message that has `key`."""
         said = [self.next(process)]
         while key not in said[-1]:
             said.append(self.next(process))
@@ -227,7 +227,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
     options = parser.parse_args()
-    # Programs that run as another user must reach the folders in it.
+    # Programs that run as another user must reach the folders in options.work.
     options.work.chmod(0o755)
     data = options.work / "data"
     systole = options.build / "systole"

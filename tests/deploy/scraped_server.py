@@ -60,7 +60,7 @@ def _free_port():
 
 
 def _names_of(text):
-    """The names of the metrics in a text of the exposition format, with histograms' series."""
+    """The names of the metrics in Prometheus' text format, and of each histogram's series."""
     names = set()
     for kind in re.finditer(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
         names.add(kind[1])
@@ -70,7 +70,7 @@ def _names_of(text):
 
 
 def _check_names(scraped, folder):
-    """Every metric of the alerts and of the dashboard is one that a server or a feed has."""
+    """A server or a feed has every metric that the alerts and the dashboard use."""
     known = _names_of(scraped)
     # A test compares this page with the metrics of feeds.
     feeds = pathlib.Path("client/step/README.md").read_text()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks deploy/slurm: shellcheck reads its scripts, and a job runs from its begin to its end on this machine,
+# Checks deploy/slurm: shellcheck reads its scripts, and jobs run from beginning to end on this machine,
 # with real programs. Stubs stand for Slurm's commands (slurm_stubs/).
 #
 #   tests/deploy/slurm.sh BUILD_DIR   such as build/release: where systole and systole-server are

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks deploy/systemd: systemd reads the units, and the server does what they say. No systemd runs: the
-# test is the service manager.
+# Checks deploy/systemd: systemd's tools read the units, and the server does what the units say. No systemd
+# runs; the test itself acts as the service manager.
 #
 #   tests/deploy/systemd.sh BUILD_DIR   such as build/release: where systole and systole-server are
 #
@@ -38,7 +38,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# An environment that an interrupted run has left incomplete is made anew.
+# Makes the Python environment, also if an interrupted run has left an incomplete one.
 if [[ ! -e $tools/env/complete ]]; then
   python3 -m venv --clear "$tools/env"
   "$tools/env/bin/pip" install -q pyseccomp==0.1.2 PyYAML==6.0.3 </dev/null
