@@ -4,12 +4,12 @@
 #
 # Compilers write absolute paths and addresses into a precompiled header. So the header differs from clone to
 # clone, and ccache must not keep it. With CCACHE_PCH_EXTSUM ccache compares digests in place of precompiled
-# headers. So ccache finds what another clone has compiled with the same text.
+# headers. So ccache can use what another clone has compiled with the same header text.
 set -eu
 "$@"
 header=
 before=
-for argument; do  # Makes the same command with another output.
+for argument; do  # Changes the command's output from HEADER to HEADER.text.
   shift
   case $before$argument in
   -o*.pch | -o*.gch)

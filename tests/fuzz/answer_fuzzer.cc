@@ -23,15 +23,15 @@ namespace {
 
 using namespace systole;
 
-constexpr size_t kWhole = 1 << 20;  // ForeignText() cuts nothing.
+constexpr size_t kWhole = 1 << 20;  // With this limit ForeignText() cuts nothing off.
 
 struct Feed {
   v1::FeedSpec spec;
   v1::ResolveFeedResponse honest;
 };
 
-// A feed of two cores with four places each. An example of `x` has three values. `honest` is the
-// part of the answer that has the number of records.
+// A feed of two cores with four places each. Its output `x` has three values for each example.
+// `honest` is the part of a good answer that says how many records there are.
 Feed MakeFeed(const std::string& spec, const std::string& honest, DType dtype = DType::kUint8) {
   using google::protobuf::TextFormat;
   Feed feed;

@@ -1,5 +1,6 @@
 // Reads any bytes as a recording: as they are, and as records with good checksums. An accepted
-// recording is written back equal. Its replay has all its steps, and the replay's times add up.
+// recording is written back equal. The replay of a recording has all its steps, and the times of
+// each core add up to the replay's time.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -95,7 +95,8 @@ bool HeaderIsIntact(absl::string_view bytes, const systole::v1::Chunk& chunk) {
   return systole::Crc32c(bytes.substr(0, fields.back().begin)) == chunk.header_crc32c();
 }
 
-// The same fields as protobuf writes them, with the right CRC.
+// The message `chunk` as protobuf writes it, without unknown fields, and with the right
+// header_crc32c.
 std::string WithIntactHeader(systole::v1::Chunk chunk) {
   chunk.DiscardUnknownFields();
   const std::string data = chunk.data();

@@ -1,5 +1,5 @@
-// Reads any bytes as the file of a column, and what is accepted is written back equal. The first
-// byte is the number of records.
+// Reads any bytes as the file of a column. An accepted file is written back equal. The first byte
+// is the number of records.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -42,8 +42,9 @@ SYSTOLE_FUZZER(column_file, const uint8_t* data, size_t size) {
   const ShardContent content = {.hash = 0x1234, .num_records = static_cast<uint8_t>(text[0])};
   text.remove_prefix(1);
   Check(content, std::string(text));
-  // Writes hashes that fit, so that the code behind the checks of hashes is reached. The second
-  // line ends where an empty line follows. The hash of the numbers replaces the text "HASH".
+  // Computes the right hashes, so that the code behind the checks of hashes is reached. The second
+  // line of the file ends before the first "\n\n"; the numbers follow. In the second line, the hash
+  // of the numbers replaces the text "HASH".
   const size_t end = text.find("\n\n");
   if (end == absl::string_view::npos) return 0;
   const std::string numbers(text.substr(end + 2));

@@ -1,5 +1,5 @@
-// Reads any bytes as the index of a folder of shards. An accepted text is sorted, has lines that
-// fit, and is written back equal.
+// Reads any bytes as the index of a folder of shards. In an accepted text, the lines are sorted and
+// each of them may stand in such an index. The text is written back equal.
 #include <cstddef>
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
-// Tests the scanner of HTTP/2 frames. Its counts do not depend on where the bytes are cut, and are
-// never more than the frames allow. The first byte gives the size of the pieces.
+// Tests the scanner of HTTP/2 frames. Its counts are within bounds, and do not change if the bytes
+// come in pieces. The first byte gives the size of the pieces.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -23,7 +23,7 @@ SYSTOLE_FUZZER(http_url, const uint8_t* data, size_t size) {
     SYSTOLE_CHECK(absl::StartsWith(url->target, "/"));
     SYSTOLE_CHECK(url->port > 0 && url->port <= 65535);
     const absl::StatusOr<HttpUrl> again = ParseHttpUrl(same);
-    if (same.size() > kMaxUrlBytes) continue;  // Text() has added a port and a '/'.
+    if (same.size() > kMaxUrlBytes) continue;  // Text() may add a port and a '/'.
     SYSTOLE_CHECK(again.ok() && again->Text() == same && again->Origin() == url->Origin());
     SYSTOLE_CHECK(!absl::StrContains(ShownUrl(same), "@") || absl::StrContains(url->target, "@"));
   }

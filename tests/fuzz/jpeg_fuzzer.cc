@@ -46,7 +46,8 @@ Rows ReadRows(JpegDecoder& decoder, const CropRect& crop) {
   return rows;
 }
 
-// `own` has decoded other images before, and `library` has not. Both must give the same.
+// Decodes `jpeg` with `own`, which has decoded other images before, and with `library`, which has
+// not. The results must be the same.
 void CompareWithLibrary(JpegDecoder& own, bool strict, absl::string_view jpeg, bool whole) {
   JpegDecoder library = *JpegDecoder::Create({.fail_on_warning = strict,
                                               .max_pixels = kMaxPixels,

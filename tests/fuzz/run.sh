@@ -17,8 +17,8 @@
 # (no -max_total_time, -reload=0) and does not mix compared values, such as pointers and times, into its
 # inputs (-use_cmp=0). Some tables of Abseil and protobuf are ordered by addresses, so addresses are
 # fixed, too (setarch -R, the same environment and arguments). Each line ends with a digest of the kept
-# inputs, which is the same each time. If the code changes, the inputs change too. Unchanged code either
-# always fails or never.
+# inputs, which is the same each time. If the code changes, the inputs change too. With unchanged code,
+# either every run of a fuzzer fails, or none.
 set -euo pipefail
 
 # The number of inputs that each fuzzer tries in about ten seconds on one core. --fixed tries half as
@@ -66,7 +66,7 @@ done
 cmake --preset asan >/dev/null </dev/null
 cmake --build build/asan -j "$jobs" --target "${names[@]/%/_fuzzer}" </dev/null
 
-# The path is relative, so that arguments are equally long wherever this tree lies.
+# The path is relative, so that the arguments of a fuzzer do not depend on where this tree lies.
 readonly found=build/asan/found
 readonly scratch=$found/new
 rm -rf "$scratch"
@@ -90,7 +90,7 @@ fuzz() {
   local name=$1 status=0 begin=$SECONDS
   local program=build/asan/fuzz/${name}_fuzzer
   mkdir "$scratch/$name"
-  # The order is the same on every file system.
+  # Sorted, because each file system lists files in another order.
   LC_ALL=C printf '%s\n' "tests/fuzz/corpus/$name"/* | LC_ALL=C sort | paste -sd, |
     tr -d '\n' >"$scratch/$name.list"
   # The fuzzer writes new inputs to the folder.
@@ -124,7 +124,7 @@ export found scratch asan launcher
 status=0
 for name in "${names[@]}"; do
   if [[ $fixed -eq 1 ]]; then
-    # No input takes twenty minutes, however slow the machine is.
+    # 1200 s: even on a slow machine, no input takes twenty minutes.
     options="-seed=1 -runs=$((${inputs[$name]} / 2)) -timeout=1200 -use_cmp=0"
   else
     options="-max_total_time=$share -timeout=20"

@@ -55,7 +55,7 @@ SYSTOLE_FUZZER(spec, const uint8_t* data, size_t size) {
   };
   std::string written, rewritten;
   if (!write(spec, written)) {
-    // JSON cannot be written if a string is not UTF-8. The parser accepts such strings.
+    // The JSON parser accepts strings that are not UTF-8, but they cannot be written as JSON.
     Require(json, "the spec cannot be written");
     return 0;
   }
@@ -63,7 +63,7 @@ SYSTOLE_FUZZER(spec, const uint8_t* data, size_t size) {
   Require(read(written, again), "what was written is not read");
   if (json && HasMinusZero(written)) {
     // protobuf's JSON parser takes the integer -0 for 0, and a 0 may be left out of the written
-    // spec. So the text may differ from the first one. It must stay the same from then on.
+    // spec. So the second text may differ from the first one. Later texts must equal the second.
     Require(write(again, written) && read(written, again), "-0 is not written and read again");
   }
   Require(write(again, rewritten), "the spec cannot be written again");

@@ -178,7 +178,7 @@ std::vector<LinkedRoom> ParseRooms(absl::string_view text) {
   return rooms;
 }
 
-// A path without its ending, which is the same for a source and its header.
+// A path without its ending. A source and its header have the same stem.
 std::string StemOf(absl::string_view path) { return std::string(path.substr(0, path.rfind('.'))); }
 
 int NumLines(absl::string_view text) {
@@ -225,7 +225,8 @@ std::vector<Include> ParseIncludes(absl::string_view text) {
     ++line;
     std::match_results<absl::string_view::const_iterator> match;
     if (!std::regex_search(code.begin(), code.end(), match, *kInclude)) continue;
-    // An include of a macro (third alternative) keeps the macro's name, which no rule knows.
+    // If a macro is included (the third alternative of kInclude), the path is the macro's name, to
+    // which no rule applies.
     const int kind = match[1].matched ? 1 : match[2].matched ? 2 : 3;
     includes.push_back({.line = line, .angle = kind == 1, .path = match[kind].str()});
   }
@@ -355,8 +356,8 @@ std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources) {
       if (needed != stem && needs.contains(needed)) needs[stem].insert(needed);
     }
   }
-  // Removes the files that need no remaining file, until there are no more such files. The rest is
-  // in circles or needs a circle.
+  // Removes files that include no remaining file, until there are no more such files. Each file that
+  // remains is part of a circle, or its includes lead to one.
   for (bool taken = true; taken;) {
     taken = false;
     for (auto it = needs.begin(); it != needs.end();) {

@@ -24,7 +24,7 @@ struct Tree {
   std::vector<std::string> top_level;  // Names, without dotfiles and `build`.
   std::vector<std::string> folders;    // From the top, without dotfolders and `build`.
   std::vector<SourceFile> sources;     // Every .h and .cc below the four code folders.
-  std::vector<SourceFile> builds;      // Every CMakeLists.txt below them.
+  std::vector<SourceFile> builds;      // Every CMakeLists.txt below these four folders.
   // Every .h, .cc, .py and .sh of the whole tree except `tests`.
   std::vector<SourceFile> programs;
 };
@@ -47,8 +47,8 @@ absl::StatusOr<Tree> ReadTree(const std::string& root);
 // Each check returns one line per violation, "path:line: what is wrong". A good tree has none.
 std::vector<std::string> CheckIncludes(const LayerRules& rules,
                                        const std::vector<SourceFile>& sources);
-// The DEPS of each systole_room() must be just the rooms whose headers it includes. Each room of
-// the table has a systole_room(), except programs and code that is generated from .proto files.
+// The DEPS of each systole_room() must be just the rooms whose headers the room includes. Each room
+// of the table has a systole_room(), except programs and code that is generated from .proto files.
 std::vector<std::string> CheckLinks(const LayerRules& rules, const Tree& tree);
 // No two files of the tree may need each other. A source and its header count as one file.
 std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources);

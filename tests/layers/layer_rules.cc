@@ -27,7 +27,7 @@ std::vector<Room> SystoleRooms() {
   const Names emulator = {"client/emulator/array",    "client/emulator/model",
                           "client/emulator/training", "client/emulator/shipped",
                           "client/emulator/chip",     "client/emulator/timing"};
-  // The rooms through which a trainer sees a feed.
+  // The rooms that a program uses to read a feed from servers.
   const Names feed = {"client/verdict", "client/step", "client/servers", "client/lanes",
                       "client/feed"};
   return {
@@ -37,7 +37,8 @@ std::vector<Room> SystoleRooms() {
       {"core/trace", 0, {}},
       {"core/page", 0, {}},        // The style of every page, the client's and the server's.
       {"core/descriptor", 0, {}},  // Descriptors of files, sockets and memory.
-      // Ends work that nobody wants any more. Loops of every stage use it. It starts no thread.
+      // A flag that tells a thread to give up its work. Loops in many rooms look at the flag. The
+      // room starts no thread.
       {"core/interrupt", 0, {}},
       {"proto/systole/v1", 0, {}},
       {"core/textproto", 1, status},  // Messages from text that a person wrote.
@@ -50,7 +51,7 @@ std::vector<Room> SystoleRooms() {
       {"core/checksum", 1, status},
       // Parses answers of buckets. It knows no HTTP.
       {"core/xml", 1, {}},
-      // Hashes of the secrets that let a client in, for the server and for `systole token`.
+      // Access tokens and their hashes, for the server and for `systole token`.
       {"core/access_token", 1, Join({status, {"core/descriptor"}})},
       {"core/numeric", 2, Join({status, {"core/tensor"}})},
       {"core/random", 1, status},
@@ -145,13 +146,15 @@ std::vector<Room> SystoleRooms() {
        Join({ground,
              messages,
              {"core/batch", "core/image/jpeg", "core/operations", "core/operations/ops"}})},
-      // Shards that are opened under a name: their content, and whether any are missing.
+      // Datasets: shards that are opened under one name, their content, and whether any are
+      // missing.
       {"core/dataset", 10,
        Join({files,
              messages,
              {"core/textproto", "core/record", "core/record/source", "core/record/zip",
               "core/column", "core/example", "core/image", "core/order"}})},
-      // Checks a feed spec against a dataset and translates it. No thread, no example.
+      // Checks a feed spec against a dataset, and translates the spec into a plan. The room starts
+      // no thread and makes no example.
       {"core/plan", 11,
        Join({ground,
              messages,
@@ -168,10 +171,10 @@ std::vector<Room> SystoleRooms() {
               "core/batch", "core/dataset", "core/plan"}})},
       // Memory that is shared with a peer. It needs no gRPC.
       {"proto/slots", 3, Join({ground, messages})},
-      // Metrics in the answer of ServerStatus, for both ends.
+      // Metrics in the answer of ServerStatus, for server and client.
       {"proto/metrics", 3, Join({status, messages, {"core/metrics"}})},
       {"proto/framing", 6, Join({ground, messages, {"core/batch"}})},
-      // The server's settings: one table of flags and of a config file's fields.
+      // The server's settings: a table of the flags and of the config file's fields.
       {"server/config", 2, Join({status, messages, {"core/process"}})},
       // The messages between a server and the manager of this machine's services. It uses no other
       // code of the server.
@@ -184,7 +187,7 @@ std::vector<Room> SystoleRooms() {
       // Memory that is lent to clients of this machine.
       {"server/slots", 7,
        Join({ground, messages, {"core/concurrency", "core/log", "proto/slots"}})},
-      // Spans, and the collector of traces that gets them. It knows no stream and no step.
+      // Sends spans to a collector of traces. It knows no stream and no step.
       {"server/otlp", 4,
        Join({status,
              {"core/interrupt", "core/random", "core/json", "core/concurrency", "core/log",
@@ -216,8 +219,8 @@ std::vector<Room> SystoleRooms() {
              messages,
              {"core/page", "core/json", "core/concurrency", "core/metrics", "core/batch",
               "core/picture", "core/plan", "core/engine", "proto/framing", "server/streams"}})},
-      // Pages over HTTP, for people, probes and monitors. It knows no feed: a source gives it
-      // numbers.
+      // Pages over HTTP, for people, probes and monitors. It knows no feed; other code gives it the
+      // numbers to show.
       {"server/admin", 15,
        Join({status,
              {"core/descriptor", "core/concurrency", "core/log", "core/metrics", "server/listener",
@@ -264,8 +267,8 @@ std::vector<Room> SystoleRooms() {
       // Decides which server is asked for which steps. A pure state machine without gRPC, threads
       // and clocks.
       {"client/schedule", 6, {"core/status", "core/random"}},
-      // Says why a trainer waits, by what happened to its steps in this time. It only adds up times
-      // that it is given, without threads and clocks.
+      // Says why a trainer waits, by what happened to its steps while it waited. The room only adds
+      // up times that other rooms have measured. It has no thread and no clock.
       {"client/verdict", 5, Join({ground, messages, {"core/batch", "core/spec"}})},
       // The steps of every feed, with a server or without. It knows no gRPC.
       {"client/step", 6,
@@ -292,7 +295,7 @@ std::vector<Room> SystoleRooms() {
              {"core/concurrency", "core/log", "core/metrics", "core/order", "core/batch",
               "core/spec", "proto/framing", "client/infeed", "client/step", "client/servers",
               "client/lanes"}})},
-      // The same steps without a server.
+      // Feeds without a server: the trainer's process makes the steps.
       {"client/local", 13,
        Join({ground,
              messages,

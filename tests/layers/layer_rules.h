@@ -13,12 +13,13 @@
 
 namespace systole::layers {
 
-// A folder with sources and what its files may include besides one another.
+// A folder with sources. Its files may include one another, and what `may_include` lists.
 struct Room {
   std::string folder;
   // A room's level is above the level of every room that it includes.
   int level = 0;
-  // Folders of rooms, or single headers where only a part of a room is meant.
+  // Each entry is the folder of a room, or a single header if no other header of its room may be
+  // included.
   std::vector<std::string> may_include;
 };
 
@@ -27,7 +28,7 @@ struct Library {
   std::string name;
   // A header belongs to the library if its path begins with one of these.
   std::vector<std::string> header_prefixes;
-  // Files or folders (ending in '/') that may include it. If empty, every file may.
+  // Files or folders (ending in '/') that may include the library. If empty, every file may.
   std::vector<std::string> allowed;
   // Folders (ending in '/') that are exceptions to `allowed`.
   std::vector<std::string> refused;
@@ -45,7 +46,7 @@ struct ReservedWord {
 };
 
 // A header that a build may compile once for all sources (systole_precompiled_headers in
-// CMakeLists.txt), and the names that sources use of it.
+// CMakeLists.txt), and the names in the header that sources use.
 struct PrecompiledHeader {
   std::string path;
   std::vector<std::string> names;

@@ -120,7 +120,7 @@ TEST(ChunkTest, StageTimesOutOfBoundsAreCutDown) {
       ReceivedChunk::Parse(SlicedMessage(chunk.SerializeAsString(), 3));
   ASSERT_THAT(received, IsOk());
   EXPECT_EQ(received->header().stages, (StageTimes{.make = absl::Hours(1)}));
-  // EncodeChunk() cuts stage times down, too.
+  // Not only Parse(), but also EncodeChunk() cuts stage times down.
   v1::Chunk written;
   ASSERT_TRUE(written.ParseFromString(BytesOf(EncodeChunk(
       {.stages = StageTimes{.read = absl::Hours(5), .make = -absl::Hours(5)}}, {}, nullptr))));
@@ -330,7 +330,7 @@ TEST(ChunkTest, AHeaderIsIntactOnlyIfItsChecksumStandsRightBeforeTheData) {
 }
 
 TEST(ChunkTest, AnotherSerialiserFindsTheHeadersChecksumByWritingTheHeaderAgain) {
-  // proto/README.md describes this way for a client that does not get the message's raw bytes.
+  // proto/README.md recommends this to clients that do not get the message's raw bytes.
   const std::vector<uint8_t> data = Data(100);
   v1::Chunk chunk;
   ASSERT_TRUE(chunk.ParseFromString(BytesOf(EncodeChunk(kHeader, data, nullptr))));

@@ -13,7 +13,7 @@ namespace systole {
 namespace {
 
 TEST(SliceChunksTest, CutsEveryByteOfEveryTensorInOrder) {
-  // The tensors have two and a half chunks, exactly one chunk, and `valid`.
+  // Tensor `a` has two and a half chunks, `b` exactly one, and `valid` a small one.
   const int64_t batch = 2;
   const absl::StatusOr<SliceLayout> layout =
       SliceLayout::Create({{.spec = {.name = "a", .shape = {batch, kChunkBytes + kChunkBytes / 4}}},

@@ -130,7 +130,7 @@ TEST(SlotSocketTest, APeerThatDoesNotReadIsResourceExhaustedNotAWait) {
   int sent = 0;
   for (; status.ok() && sent < 1'000'000; ++sent) status = ends.client.Send("x");
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("no packet")));
-  EXPECT_GT(sent, 100);  // More than the slots that can be under way.
+  EXPECT_GT(sent, 100);  // A peer that reads late has room for these.
 }
 
 // ---- What a hostile peer sends ----
@@ -278,7 +278,8 @@ TEST_F(OtherUserTest, IsHungUpOnThoughTheFileLetsItIn) {
       return 2;
     return absl::IsUnavailable(socket->Receive().status()) ? 0 : 3;
   });
-  // The only client may not share memory, so the listener must not accept it.
+  // The only client is another user's, with which memory is not shared. So the listener must not
+  // accept this client.
   EXPECT_TRUE(WaitUntil([&] {
     EXPECT_THAT(listener.Accept(), IsOkAndHolds(Eq(std::nullopt)));
     return client.HasEnded();
@@ -288,7 +289,8 @@ TEST_F(OtherUserTest, IsHungUpOnThoughTheFileLetsItIn) {
 
 TEST_F(OtherUserTest, IsToldWhoseSocketItCannotOpen) {
   const SlotListener listener = MustListen(folder_ / "s");
-  // If the child keeps its user, the file's own mode would let the child in. So the mode is 0.
+  // If the child keeps its user, it owns the file, and the usual mode would let it in. So the mode
+  // is 0.
   ASSERT_EQ(chmod((folder_ / "s").c_str(), 0), 0);
   OtherUserChild client([this] {
     const absl::Status status = SlotSocket::Connect(folder_ / "s").status();
@@ -304,7 +306,7 @@ TEST_F(OtherUserTest, IsNoServerToTalkTo) {
   OtherUserChild server([this] {
     const absl::StatusOr<SlotListener> listener = SlotListener::Listen(folder_ / "s");
     if (!listener.ok()) return 1;
-    // The new name shows the test that the socket listens.
+    // From the new name, the test sees that the socket listens.
     std::filesystem::rename(folder_ / "s", folder_ / "listening");
     pause();
     return 0;
