@@ -66,7 +66,7 @@ done
 cmake --preset asan >/dev/null </dev/null
 cmake --build build/asan -j "$jobs" --target "${names[@]/%/_fuzzer}" </dev/null
 
-# The path is relative, so that the arguments of a fuzzer do not depend on where this tree lies.
+# The path is relative, so that a fuzzer's arguments are the same wherever this tree lies.
 readonly found=build/asan/found
 readonly scratch=$found/new
 rm -rf "$scratch"

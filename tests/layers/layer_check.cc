@@ -356,8 +356,8 @@ std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources) {
       if (needed != stem && needs.contains(needed)) needs[stem].insert(needed);
     }
   }
-  // Removes files that include no remaining file, until there are no more such files. Each file that
-  // remains is part of a circle, or its includes lead to one.
+  // Removes files that include no remaining file, until there are no more such files. Each file
+  // that remains is part of a circle, or its includes lead to one.
   for (bool taken = true; taken;) {
     taken = false;
     for (auto it = needs.begin(); it != needs.end();) {
