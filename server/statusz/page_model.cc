@@ -26,7 +26,7 @@ constexpr absl::string_view kDatasetPrefix = "systole_server_dataset_";
 constexpr absl::string_view kUnknown = "–";
 
 // A table of the page. It shows the metrics whose name, without kServerPrefix, begins with one of
-// `prefixes`. The last table takes all others, so a new metric is on the page by itself.
+// `prefixes`. The last table shows all other metrics, so that no metric is missing on the page.
 struct MetricGroup {
   const char* id;
   const char* title;
@@ -103,7 +103,7 @@ const MetricFamily* Find(const ServerView& view, absl::string_view name) {
   return nullptr;
 }
 
-// The value of the sample of the family `name` whose label has the value `label_value`. Unknown if
+// The value of the sample of the family `name` whose label has the value `label_value`. kUnknown if
 // there is no such sample.
 PageCell CellOf(const ServerView& view, absl::string_view name, absl::string_view label_value) {
   const MetricFamily* const family = Find(view, name);
@@ -154,7 +154,7 @@ PageTable MetricTable(const ServerView& view, const MetricGroup& group,
   return table;
 }
 
-// What a list says about the rows that it leaves out.
+// The note below a list that leaves out `count` rows.
 std::string More(size_t count) { return count > 0 ? absl::StrCat("and ", count, " more") : ""; }
 
 // What limits a stream, as its client says: "decode (image)".
@@ -235,7 +235,7 @@ std::vector<PlotPoint> Rates(const std::vector<HistorySample>& history,
   std::vector<PlotPoint> points;
   for (size_t i = 1; i < history.size(); ++i) {
     const double seconds = absl::ToDoubleSeconds(history[i].at - history[i - 1].at);
-    // The last sample may be hardly newer than the one before.
+    // The last sample may be only a moment newer than the sample before it.
     if (seconds < 0.5) continue;
     points.push_back({absl::ToDoubleSeconds(history.back().at - history[i].at),
                       std::max(0.0, history[i].*number - history[i - 1].*number) / seconds});
@@ -252,7 +252,7 @@ std::vector<PlotPoint> Waits(const std::vector<HistorySample>& history) {
   return points;
 }
 
-// `top` is the value of the upper edge; 0: the largest value.
+// `top` is the value at the plot's upper edge. 0: the largest value of `points`.
 PagePlot PlotOf(const char* id, const char* title, const std::vector<PlotPoint>& points,
                 NumberUnit unit, absl::string_view suffix, double top) {
   PagePlot plot = {

@@ -1,5 +1,5 @@
-// The server's page, before it is HTML or an event. The model says what stands where, as text. The
-// page's first HTML and the events that change it come from the same model, so they say the same.
+// The content of the server's page. The model holds the text of each part of the page. Both the
+// page's HTML and the events that change the page are made from the model, so they show the same.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_STATUSZ_PAGE_MODEL_H_
@@ -42,15 +42,16 @@ struct PageFact {
   PageCell cell;
 };
 
-// A line over the last minutes, in a box of kPlotWidth x kPlotHeight.
+// A plot of one number over the last minutes. The plot is a curve in a box of kPlotWidth x
+// kPlotHeight.
 inline constexpr int kPlotWidth = 600;
 inline constexpr int kPlotHeight = 120;
 struct PagePlot {
   std::string id;
   std::string title;
   std::string path;   // For the `d` of an SVG path. Empty: nothing is known yet.
-  std::string most;   // What the upper edge stands for.
-  std::string words;  // The same as the line, in words.
+  std::string most;   // The value at the upper edge.
+  std::string words;  // What the curve shows, in words.
 };
 
 struct PageModel {

@@ -57,8 +57,8 @@ summary h2 { display: inline; }
 @media print { section { break-inside: avoid; } button { display: none; } }
 )css";
 
-// The script takes events, and changes the parts of the page that differ. It writes what is in an
-// event as text or as an attribute, never as markup.
+// The script receives events, and changes the parts of the page that differ from the event. It
+// writes the values of an event as text or as attributes, never as markup.
 inline constexpr char kStatusScript[] = R"js(
 (() => {
   const at = id => document.getElementById(id);

@@ -12,7 +12,7 @@
 namespace systole {
 namespace {
 
-// The places of `slice` that hold an example, `most` at most.
+// The first places of `slice` that hold an example: at most `most` places.
 std::vector<int64_t> FirstValidSlots(const CoreSlice& slice, int64_t most) {
   const TensorView valid = slice.layout().View(slice.layout().valid_index(), slice.data());
   std::vector<int64_t> slots;

@@ -1,7 +1,7 @@
 // A few pictures of what streams send, for people who look at the server's page. While nobody
-// looks, a slice costs one look at a flag. While somebody looks, every few seconds one slice
-// becomes small pictures. They are made of the tensors that are sent, so nothing is read or decoded
-// for them.
+// looks, the cost is one check of a flag for each slice. While somebody looks, small pictures of
+// one slice are made every few seconds. They are made from the tensors that are sent, so nothing is
+// read or decoded for them.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STATUSZ_SERVED_PICTURES_H_
@@ -31,15 +31,16 @@ inline constexpr absl::Duration kSheetInterval = absl::Seconds(5);
 inline constexpr absl::Duration kSheetLife = absl::Minutes(1);
 inline constexpr int kMaxSheetPictures = 8;
 inline constexpr int64_t kMaxSheetPictureEdge = 96;
-// The most pixels of examples that one sheet looks at: some milliseconds of the thread that sends.
+// One sheet is made from at most this many pixels of examples. This takes some milliseconds of the
+// thread that sends the slice.
 inline constexpr int64_t kMaxSheetPixels = int64_t{1} << 20;
 
 class ServedPictures {
  public:
   explicit ServedPictures(MonotonicClock clock) : clock_(std::move(clock)) {}
 
-  // The last sheet; null if there is none. If there is none, or it is kSheetInterval old, the next
-  // slice that a stream sends becomes a new sheet.
+  // The last sheet; null if there is none. The next slice that a stream sends becomes a new sheet
+  // if there is no sheet, or if the last sheet is at least kSheetInterval old.
   std::shared_ptr<const PictureSheet> Look() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns a function, which a stream of `plan` calls with each slice that it sends. This object

@@ -1,5 +1,5 @@
 // What a server's page shows: the server at one moment. The numbers are the families that
-// `/metrics` shows, so page and metrics cannot differ.
+// `/metrics` shows, so the page and the metrics cannot differ.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_SERVER_STATUSZ_SERVER_VIEW_H_

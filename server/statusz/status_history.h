@@ -28,18 +28,21 @@ class StatusHistory {
   void Add(absl::Duration now, const std::vector<MetricFamily>& families,
            std::vector<StreamSnapshot> streams) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Fills `history` and `streams_before` of `view`, whose `families` and `streams` are of `now`.
+  // Fills `history` and `streams_before` of `view`, whose `families` and `streams` were taken at
+  // `now`.
   void Fill(absl::Duration now, ServerView& view) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   mutable Mutex mu_;
   std::deque<HistorySample> samples_ ABSL_GUARDED_BY(mu_);
-  // The streams at the last sample, and at the one before it: rates are over one to two intervals.
+  // The streams at the last sample, and at the sample before it. The page's rates start at the
+  // earlier of these samples, so they are over one to two intervals.
   std::vector<StreamSnapshot> streams_ ABSL_GUARDED_BY(mu_);
   std::vector<StreamSnapshot> streams_before_ ABSL_GUARDED_BY(mu_);
 };
 
-// The part of their time that trainers wait, on average. Nullopt: no trainer reports it.
+// The fraction of their time that trainers wait: the mean over all trainers that report it.
+// Nullopt: no trainer reports it.
 std::optional<double> MeanWait(const std::vector<MetricFamily>& families);
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// The server's page as HTML, and its events. The page needs no other file. It works without
-// scripts, and then shows the moment at which it was made.
+// The server's page as HTML, and its events. The page needs no other file. Without scripts, the
+// page shows the server as it was when the page was made.
 //
 // All text of peers and of the config is escaped.
 //
@@ -20,9 +20,9 @@ std::string StatusPage(const ServerView& view);
 // and script, no foreign request, and no frame around the page.
 const std::string& StatusPagePolicy();
 
-// An event that brings the page up to `view`: "data: ..", in the format of server-sent events. The
-// event has the pictures, too, unless their number is `known_pictures`. The last event of a stream
-// tells the page not to connect again.
+// An event ("data: ..", in the format of server-sent events) that makes the page show `view`. The
+// event has the pictures, too, unless their sheet's number is `known_pictures`. The last event of a
+// stream tells the page not to connect again.
 std::string StatusEvent(const ServerView& view, int64_t known_pictures, bool is_last);
 
 }  // namespace systole

@@ -4,11 +4,11 @@
 // While a place is free, any peer gets it. When all places are taken, the peer that asks is
 // compared with the peer that has the most places. If the peer that asks has at least two places
 // fewer, it gets the newest place of the other peer, and the stream there ends. So
-//   * a newcomer is refused only if no peer has two places: a peer cannot keep others out.
+//   * a newcomer is refused only if no peer has two or more places: a peer cannot keep others out.
 //   * a peer that has fewer places than its share always gets another place. The share is
-//     max_streams divided by the number of peers, including this peer, and rounded down. The others
-//     have more than the share on average, so one of them has at least two places more than this
-//     peer.
+//     max_streams divided by the number of peers, including this peer, and rounded down. The other
+//     peers have more than the share on average. So one of them has more places than the share, and
+//     at least two places more than this peer.
 //   * places do not go to and fro: each exchange makes the sum of the squares of the peers' numbers
 //     of places smaller, as (k + 1)^2 + (l - 1)^2 < k^2 + l^2 if l >= k + 2. Here k and l are the
 //     numbers of places of the peer that asks and of the other peer.
@@ -45,11 +45,11 @@ struct RunningStream {
   // The datasets that the stream reads; a mixture has several.
   std::vector<std::string> datasets;
   std::shared_ptr<StreamHandle> handle;
-  // For people. Calls of other methods have no plan, and are not shown.
+  // The following fields are shown to people. A stream without a plan is not shown.
   std::string client = "";   // As the log names it.
   std::string dataset = "";  // All `datasets`, fit to print.
   std::shared_ptr<const FeedPlan> plan = nullptr;
-  // The number that the client has for its trainer. 0: it gave none.
+  // The number that the client gave its trainer. 0: the client gave no number.
   uint64_t trainer = 0;
 };
 
@@ -73,12 +73,12 @@ class RunningStreams {
   void StopUnless(absl::FunctionRef<absl::Status(const RunningStream&)> check)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whether the peer has a stream whose client has this number.
+  // Whether the peer has a stream whose client gave its trainer this number.
   bool Has(absl::string_view peer, uint64_t trainer) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The streams that have begun and are `wanted`, with what their clients say. Streams whose
-  // trainers wait most come first, and streams of which nothing is known come last. Among equals
-  // the oldest comes first. `wanted` must not use this object.
+  // The streams that have begun and for which `wanted` is true, with what their clients say.
+  // Streams whose trainers wait most come first, and streams of which nothing is known come last.
+  // Among equals the oldest comes first. `wanted` must not use this object.
   StreamSnapshots Snapshot(const TrainerWaits& waits,
                            absl::FunctionRef<bool(const RunningStream&)> wanted) const
       ABSL_LOCKS_EXCLUDED(mu_);

@@ -26,7 +26,7 @@ StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRang
       new StepWriter(std::move(stream), range, std::move(slots), std::move(handle), running,
                      counters, not_shared, std::move(log), std::move(trace), std::move(tap));
   // The metadata is sent on its own. Otherwise gRPC would keep the metadata back together with a
-  // small first chunk, and would report neither as sent until more is sent.
+  // small first chunk, and would report neither as sent before more data follows.
   writer->StartSendInitialMetadata();
   writer->AskForSlice();
   return writer;

@@ -1,4 +1,4 @@
-// Logs that a stream opened, and how it ended. Nothing in between.
+// Logs that a stream opened, and how it ended. Logs nothing in between.
 //
 // Single-thread.
 #ifndef SYSTOLE_SERVER_STREAMS_STREAM_LOG_H_
@@ -17,20 +17,20 @@
 
 namespace systole {
 
-// A client as lines of the log name it: its address, and its identity if it has one.
+// The name of a client in the log: the client's address, and its identity if it has one.
 std::string ShownClient(const LogFields& about);
 
 class StreamLog {
  public:
   // Logs that a stream of `plan` has opened. Uses the client, the identity and the trace of
-  // `about`. `events` must outlive this.
+  // `about`. `events` must outlive this object.
   StreamLog(EventLog& events, int64_t stream, LogFields about, const FeedPlan& plan,
             const StepRange& range, MonotonicClock clock = SteadyClock());
 
   void CountBytes(int64_t payload_bytes) { payload_bytes_ += payload_bytes; }
   void CountStep();
 
-  // Logs how the stream ended. `why` says it in words. Call once.
+  // Logs how the stream ended. `why` is the reason in words. Call once.
   void End(LogLevel level, absl::string_view why);
 
  private:

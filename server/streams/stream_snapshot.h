@@ -1,4 +1,5 @@
-// A running stream as it is now, for people. All texts are fit to print. RunningStreams makes it.
+// A running stream as it is now, for people. All texts are fit to print. RunningStreams makes the
+// snapshots.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_SERVER_STREAMS_STREAM_SNAPSHOT_H_

@@ -25,8 +25,8 @@ void TrainerWaits::MakeRoom(const std::string& peer) {
       own != peers_.end() && own->second.size() >= kMaxTrainersOfPeer) {
     ForgetOldest(own);
   } else if (size_ >= kMaxTrainers) {
-    // The peer that has most reports. Of several such peers, the peer whose oldest report came
-    // first.
+    // The peer with the most reports loses one. Of several such peers, it is the peer whose oldest
+    // report came first.
     ForgetOldest(std::max_element(peers_.begin(), peers_.end(), [](const auto& a, const auto& b) {
       if (a.second.size() != b.second.size()) return a.second.size() < b.second.size();
       return OldestOf(a.second)->second.at > OldestOf(b.second)->second.at;

@@ -1,9 +1,9 @@
 // Keeps the last report of each client about its trainer's waits, for a while.
 //
-// A report is only shown, and changes nothing that a server does. A client is known by its peer and
-// a number of its own, so no peer can speak for another's trainer. How many reports are kept does
-// not depend on what clients send. If there are too many, the peer with the most reports loses its
-// oldest report.
+// A report is only shown, and changes nothing that a server does. A client is identified by its
+// peer and by a number that the client chose. So no peer can report for the trainer of another
+// peer. The number of reports that are kept is bounded, whatever clients send. If there are too
+// many, the peer with the most reports loses its oldest report.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STREAMS_TRAINER_WAITS_H_
@@ -25,7 +25,7 @@
 
 namespace systole {
 
-// The most reports that are kept, and the most of them for one peer. A report takes about 200
+// The most reports that are kept: of all peers together, and of one peer. A report takes about 200
 // bytes.
 inline constexpr size_t kMaxTrainers = 1024;
 inline constexpr size_t kMaxTrainersOfPeer = 256;

@@ -35,8 +35,9 @@ void Append(const std::vector<SlowStep>& from, SlowSteps::MayList may_list,
 
 SlowSteps::OfDataset& SlowSteps::ListsOf(absl::string_view dataset, absl::Time time) {
   const int64_t number = absl::ToInt64Minutes(time - absl::UnixEpoch());
-  // Minutes are kept in the order they came in. A step may come after a step of the next minute,
-  // because its time was read before it waited for the lock, or because the clock was set.
+  // Minutes are kept in the order in which their first steps came. A step may come after a step of
+  // the next minute: its thread read the time before it waited for the lock, or the clock was set
+  // back.
   auto minute = std::find_if(minutes_.rbegin(), minutes_.rend(),
                              [&](const Minute& known) { return known.number == number; });
   if (minute == minutes_.rend()) {

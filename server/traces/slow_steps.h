@@ -59,15 +59,15 @@ class SlowSteps {
  public:
   // How many minutes are kept. Minutes in which no step was sent do not count.
   static constexpr size_t kMinutes = 10;
-  // How many datasets of a minute have lists of their own. All others share the lists of "other",
-  // because clients can name datasets in any mixture.
+  // How many datasets of a minute have lists of their own. All other datasets share the lists of
+  // "other". The number of lists must be bounded, because clients can name datasets in any mixture.
   static constexpr size_t kDatasets = 16;
   // How many steps are kept for each dataset and minute.
   static constexpr size_t kSlowestMade = 5;
   static constexpr size_t kSlowestSent = 3;
 
-  // Returns whether the step is now one of the slowest of its dataset in this minute. `dataset` is
-  // as ForeignName() makes it: of bounded length. `datasets` are served by this server.
+  // Returns whether the step is now one of the slowest of its dataset in this minute. `dataset` was
+  // made by ForeignName(), so its length is bounded. This server serves all of `datasets`.
   bool Add(absl::string_view dataset, const std::vector<std::string>& datasets,
            const TracedStep& step) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -22,7 +22,7 @@ namespace systole {
 struct TracedStream {
   std::string dataset;  // For a mixture its members, separated by commas. Foreign text.
   std::vector<std::string> datasets;
-  uint64_t feed = 0;  // The fingerprint of its spec.
+  uint64_t feed = 0;  // The fingerprint of the feed's spec.
   int64_t first_step = 0;
   int core_begin = 0;
   int core_end = 0;
@@ -30,7 +30,7 @@ struct TracedStream {
 
 class StreamTrace {
  public:
-  // `tracer` must outlive this.
+  // `tracer` must outlive this object.
   StreamTrace(Tracer& tracer, CallTrace call, TracedStream stream);
 
   // The stream got the slice of `core`, and begins to send it.
@@ -47,7 +47,7 @@ class StreamTrace {
   Tracer& tracer_;
   const CallTrace call_;
   const TracedStream stream_;  // Its dataset's name may be shown.
-  int64_t steps_ = 0;          // How many were sent.
+  int64_t steps_ = 0;          // How many steps were sent.
 
   // The fields below belong to the step that is being sent.
   bool has_slices_ = false;

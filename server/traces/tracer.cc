@@ -12,7 +12,7 @@
 namespace systole {
 namespace {
 
-// Marks random draws as those of server/traces.
+// The purpose of the random draws of server/traces, which differs from that of other draws.
 constexpr uint32_t kPurpose = 0x74726163;
 
 constexpr size_t kMaxErrorBytes = 256;
@@ -21,7 +21,8 @@ constexpr char kService[] = "systole.v1.Systole";
 
 uint64_t Seed() {
   uint64_t seed = 0;
-  // The kernel's random numbers, or else the time: ids of two servers must differ.
+  // The ids of two servers must differ, so the seed is random. If the kernel gives no random
+  // number, the seed is the time.
   if (::getrandom(&seed, sizeof(seed), 0) != static_cast<ssize_t>(sizeof(seed))) {
     seed = static_cast<uint64_t>(absl::ToInt64Nanoseconds(SteadyClock()()));
   }

@@ -3,8 +3,9 @@
 //
 // The client decides whether a call is traced (OpenTelemetry's "parent based"). A call with a
 // traceparent is traced if the traceparent says "sampled". A call without a traceparent is always
-// traced. In a traced stream, each slow step has a span. Of all other steps,
-// kStepSpansPerSecond a second have spans on average, and kStepSpansAtOnce at once after a pause.
+// traced. In a traced stream, each slow step has a span. Of the steps that are not slow, at most
+// kStepSpansPerSecond a second have spans on average, and at most kStepSpansAtOnce at once after a
+// pause.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_TRACES_TRACER_H_
@@ -35,7 +36,7 @@ namespace systole {
 struct CallTrace {
   TraceId trace = {};        // Not set: the call belongs to no trace.
   uint64_t span = 0;         // The call's own span. 0: no spans are made of this call.
-  uint64_t parent_span = 0;  // The caller's span. 0: it has none.
+  uint64_t parent_span = 0;  // The caller's span. 0: the caller has no span.
   bool is_stream = false;    // A stream began. False: the call has one answer or an error.
   std::string state = {};
   absl::Time begin = {};
@@ -53,9 +54,9 @@ struct TracerOptions {
 
 class Tracer {
  public:
-  // How many calls may begin to have spans: on average in a second, and at once after a pause. The
-  // calls of all clients count together. Refused calls have a second allowance of the same size, so
-  // that they cannot use up the allowance of streams.
+  // How many calls may get spans: on average in a second, and at once after a pause. The calls of
+  // all clients count together. Refused calls have a second allowance of the same size, so that
+  // they cannot use up the allowance of streams.
   static constexpr double kCallsPerSecond = 50;
   static constexpr double kCallsAtOnce = 200;
   // How many steps that are not slow have a span: on average in a second, and at once after a
@@ -67,8 +68,8 @@ class Tracer {
 
   // The trace of a call that begins now. `parent` is what its client sent.
   CallTrace Begin(const std::optional<TraceContext>& parent) ABSL_LOCKS_EXCLUDED(mu_);
-  // Makes the call's span. `method` is one of our own service, such as "StreamSteps". Does nothing
-  // for a call without spans.
+  // Makes the call's span. `method` is a method of Systole's service, such as "StreamSteps". Does
+  // nothing for a call without spans.
   void End(const CallTrace& call, const char* method, const absl::Status& status,
            std::vector<SpanAttribute> attributes) ABSL_LOCKS_EXCLUDED(mu_);
 
