@@ -54,7 +54,7 @@ TEST(ObjectServerTest, AFileThatIsNotThereIsNotFound) {
 TEST(ObjectServerTest, ManyRequestsAtATimeAreCounted) {
   const TempFolder folder;
   const std::string path = folder.Write("a", Numbers(100'000));
-  // Slow enough that answers take turns.
+  // The rate is so low that the answers take turns.
   const ObjectServer server(folder.path(),
                             {.latency = milliseconds(1), .bytes_per_second = 100'000'000});
   std::vector<FetchRange> ranges;
@@ -65,7 +65,7 @@ TEST(ObjectServerTest, ManyRequestsAtATimeAreCounted) {
   }
   BareFetch fetch(/*connections=*/16);
   fetch.Fetch(ranges);
-  // The server counts what the kernel has taken, perhaps after the client has it.
+  // The server counts bytes after the kernel has taken them. The client may have them before that.
   EXPECT_TRUE(WaitUntil([&] { return server.bytes_sent() == bytes; }));
   EXPECT_EQ(server.requests(), 40);
 }

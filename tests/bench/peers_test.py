@@ -180,8 +180,8 @@ class SanityTest(unittest.TestCase):
 
 
 class WayTest(unittest.TestCase):
-    """If the way that a side names fails, its client silently takes another one. run.check_way()
-    refuses such samples."""
+    """Each side names the way by which its batches come, such as shared memory. If this way fails,
+    the client silently takes another way. run.check_way() refuses samples of another way."""
 
     def test_what_came_as_the_side_says_is_taken(self):
         shared = sides.Side("s", None, sides.SERVED, unix=True)

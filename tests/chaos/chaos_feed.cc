@@ -21,7 +21,7 @@
 namespace systole {
 namespace {
 
-// The first `count` lines of `text`, or all of it if it has fewer.
+// The first `count` lines of `text`, or the whole text if it has fewer lines.
 std::string FirstLines(const std::string& text, int count) {
   size_t end = 0;
   for (; count > 0 && end < text.size(); --count) end = text.find('\n', end) + 1;

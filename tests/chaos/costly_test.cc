@@ -1,6 +1,6 @@
-// Legal requests that cost a server the most that one request may cost. Other feeds still get the
-// right bytes and their share of the threads. A cancelled feed leaves the threads at once, and the
-// server ends when it is told to.
+// Allowed requests that cost a server nearly as much as one request may cost. Other feeds still get
+// the right bytes and their share of the threads. A cancelled feed leaves the threads at once, and
+// the server ends when it is told to.
 #include <filesystem>
 #include <memory>
 #include <string>

@@ -216,8 +216,8 @@ void FaultProxy::Pump(Link* link, bool from_server) {
     if (from_server) CountPassed(fate.pass);
     if (fate.cut) open = false;
   }
-  // When one end closes, both are closed: gRPC has no connections that are open in one direction
-  // only.
+  // When the client or the server closes, the proxy closes both sides: gRPC has no connections that
+  // are open in one direction only.
   Leave(link);
 }
 

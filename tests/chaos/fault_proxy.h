@@ -84,7 +84,7 @@ class FaultProxy {
     int64_t flip_bit = -1;  // The bit of those bytes that is flipped; -1: none.
   };
 
-  // Waits for bytes and takes them. Returns how many, 0 at the end.
+  // Waits for bytes and takes them. Returns how many bytes it took; 0 if no more will come.
   int64_t Receive(int from, bool from_server, std::vector<char>& piece) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits until some of `bytes` may pass. Takes these from the granted bytes, and returns how many.
   int64_t TakeGranted(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);

@@ -59,8 +59,8 @@ TEST_P(FeedsTest, ServersAreKilledConnectionsAreCutAndBatchAndCoresChange) {
                             {.global_batch = 24, .num_cores = 3}};
     const FeedCut& cut = cuts[life % 3];
     spec_path_ = folder_.Write("kind.textproto", GetParam().SpecText(rows_, cut));
-    // About three steps ahead, because the trainer reads only 24 MiB in each life in the quick
-    // part.
+    // The client reads about three steps ahead. More would be too much: in the quick part the
+    // trainer reads only 24 MiB in each life.
     std::vector<std::string> more = {"--prefetch-bytes", "4194304"};
     if (!token.empty()) more.insert(more.end(), {"--resume", token});
     Process feed(FeedArgs(static_cast<int>(examples / cut.global_batch), more),

@@ -21,9 +21,9 @@ namespace {
 
 constexpr char kRoot[] = "/sys/fs/cgroup";
 
-// Returns the cgroup of this process in the hierarchy that limits memory, and the limit's name
-// there. Under cgroup v2 returns the root instead, because a group that has processes may have no
-// groups below it.
+// Returns the folder in which the new cgroup is made, and the name of the file that sets a group's
+// memory limit. The folder is the cgroup of this process in the hierarchy for memory. Under cgroup
+// v2 it is the root instead, because a group that has processes may have no groups below it.
 std::pair<std::string, std::string> Hierarchy() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {

@@ -42,7 +42,7 @@ struct Crowds {
 
 TEST_F(OverloadTest, CrowdsOfConnectionsToAServerWithFewDescriptors) {
   AddServer({}, {.open_files = 128});
-  // 128 descriptors are enough for more honest readers than these 8.
+  // The server's 128 descriptors are enough for these 8 honest readers, and for more.
   ExpectFairShare(/*honest=*/8, [&] {
     return std::make_unique<IdleCrowd>(PortOf(address(0)), /*idle=*/1000, /*each_second=*/200);
   });

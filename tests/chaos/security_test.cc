@@ -203,7 +203,7 @@ TEST_F(SecurityTest, CertificatesAreReplacedAgainAndAgainWhileAFeedRuns) {
   AddSecureServer();
   proxy(0).Set({.bytes_per_second = 40 << 20});
   const int steps = Times(100, 500);
-  // The feed connects before its authority is replaced, and runs to the end of the test.
+  // The feed connects before the server's authority is replaced, and runs to the end of the test.
   std::string printed;
   const auto feed = FeedInMidStream(steps, printed, Credentials("first"));
   // Each time the authority is a new one. A client that trusts only the new authority succeeds only

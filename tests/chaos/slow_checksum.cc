@@ -1,6 +1,5 @@
-// A library preloaded into a client. It makes the client's processor slow at one thing that the
-// client does with each byte that arrives. The check of a byte costs two microseconds more of
-// processor time.
+// A library preloaded into a client. It imitates a slow processor by making the client's checksum
+// of the arriving bytes slow. The checksum of a byte costs two microseconds more of processor time.
 #include <dlfcn.h>
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // throttle must not change a byte.
 //
 // A throttle adds a quarter of a second to a step. The slow processor takes an eighth of a second
-// of processor time instead, which lasts longer on a busy machine. All else that a step needs takes
-// some milliseconds. So the answer does not depend on how busy the machine is.
+// of processor time instead, which lasts longer on a busy machine. Everything else that a step
+// needs takes some milliseconds. So the answer does not depend on how busy the machine is.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -67,8 +67,8 @@ class VerdictTest : public ChaosTest {
     return finished.out;
   }
   void ExpectLimit(const std::string& limit, const ProcessOptions& options = {}) {
-    // Without hedging. With it, another server could bring a late step, and the feed would know
-    // only in part what the late server did.
+    // Hedging is off. Otherwise another server could send a late step, and the feed would know only
+    // in part what the late server did.
     EXPECT_THAT(Feed({"--spec", spec_path_, "--json", "--hedge-fraction", "0"}, options).out,
                 HasSubstr(absl::StrCat("\"limit\":\"", limit, "\"")));
     Process feed(FeedArgs(/*steps=*/2, {}), options);

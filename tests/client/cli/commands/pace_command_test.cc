@@ -258,7 +258,7 @@ TEST_F(PaceCommandTest, TheReportInAFileIsTheOneOnTheConsole) {
                                        "--report", html, "--report-json", json});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   // The steps start at 0, 2 and 3 ms. Step 1 waits 1 ms for core 1's slice. The first step does not
-  // count. The other two compute for 1 ms each, and take 3 ms with the wait.
+  // count. The other two steps compute for 1 ms each, and with the wait they take 3 ms in all.
   EXPECT_THAT(run.out, AllOf(HasSubstr("\"infeed_stall_seconds\":[0,0.001],"),
                              HasSubstr("\"barrier_seconds\":[0.001,0],"),
                              HasSubstr("\"history\":{\"first_step\":1,\"steps\":2,")));
@@ -429,8 +429,8 @@ TEST(RunLoadLevelTest, TrainersHaveFeedsOfTheirOwnAndAllAreMeasured) {
                                    .slice_bytes = 500},
                          .duration = absl::Milliseconds(20)};
   options.spec.set_seed(40);
-  // On a busy machine no step may come in a short window. The test then repeats with a longer
-  // window.
+  // On a busy machine, it may happen that no step comes in a short window. Then the test repeats
+  // with a longer window.
   for (int64_t steps = 0; steps == 0; options.duration *= 2) {
     absl::Duration last;
     const absl::StatusOr<LoadLevel> level =

@@ -313,7 +313,7 @@ TEST(IndexerTest, AnIndexThatCannotBeKeptIsAnError) {
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("hash not kept")));
 }
 
-// An index of another program has no hash file. It is checked, and gets one.
+// An index that another program wrote has no hash file. The index is checked, and gets a hash file.
 TEST(IndexerTest, AValidIndexWithoutAHashGetsOneAndADamagedOneIsMadeAnew) {
   const TempFolder folder;
   const std::string shard = folder.Write("a", ShardOf(3));

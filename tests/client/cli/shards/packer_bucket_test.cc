@@ -1,4 +1,5 @@
-// Pack() with a bucket that refuses, hangs or is used by others, too.
+// Pack() with a bucket that refuses requests, does not answer, or is used by another run at the
+// same time.
 #include <algorithm>
 #include <atomic>
 #include <optional>

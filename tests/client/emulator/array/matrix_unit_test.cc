@@ -126,7 +126,7 @@ TEST(MatrixUnitTest, EveryInstructionSetEqualsTheDefinition) {
   }
 }
 
-// There are more rows than in one block, and the widths are around the tile's.
+// There are more rows than in one block, and the widths are around the width of a tile.
 TEST(MatrixUnitTest, BlockAndTileEdgesEqualTheDefinition) {
   std::mt19937 random(4);
   for (const int64_t m : {191, 192, 193, 400}) {
