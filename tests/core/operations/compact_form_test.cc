@@ -25,8 +25,8 @@ namespace {
 using testing::ElementsAre;
 using testing::Optional;
 
-// The compact form of a program whose feature has bytes. If the first transform is decode_jpeg,
-// `shape` is ignored.
+// The compact form of a program whose feature has bytes. `shape` is the stored shape, and is
+// ignored if the first transform is decode_jpeg.
 std::optional<CompactForm> FormOf(const std::string& transforms, DType dtype = DType::kFloat32,
                                   std::vector<int64_t> shape = {2, 2, 3}, size_t kept_steps = 0) {
   v1::Output output;
@@ -105,7 +105,8 @@ TEST(CompactFormTest, TheClientDoesAsMuchOfTheEndAsItCan) {
       Transforms({kRaw, kRound, "normalize { scale: 0.5 }", kRound, "normalize { mean: 2 }"}));
   ASSERT_TRUE(form.has_value());
   EXPECT_EQ(form->first, 1u);
-  // If the values are floats, the client does only the steps after a rounding.
+  // A client begins from uint8 values. After a resize to floats, it can begin only after the
+  // rounding.
   const auto resized =
       FormOf(Transforms({"decode_jpeg {}", "resize { height: 2 width: 2 }",
                          "gamma { gamma_min: 2 gamma_max: 2 }", kRound, "normalize { mean: 2 }"}));
@@ -124,7 +125,8 @@ TEST(CompactFormTest, WhatDrawsOrLooksAtOtherValuesIsTheServers) {
     const auto behind = FormOf(Transforms({kRaw, operation, "normalize { mean: 2 }"}));
     ASSERT_TRUE(behind.has_value());
     EXPECT_EQ(behind->first, 2u);
-    // If the operation gets floats, no step is left that the client could do.
+    // If the operation gets floats, it gives floats. No uint8 values then remain that the client
+    // could begin from.
     EXPECT_FALSE(
         FormOf(Transforms(
                    {kRaw, "cast { dtype: FLOAT32 }",

@@ -11,7 +11,7 @@
 namespace systole {
 namespace {
 
-// Makes the rest of the example from `kept`, as a feed does.
+// Makes an example from `kept`, its value after the first `steps` steps, as a feed does.
 absl::Status RunRest(const RandomProgram& drawn, const std::shared_ptr<const Program>& program,
                      size_t steps, const Value& kept, absl::Span<uint8_t> out) {
   const auto dtype = static_cast<DType>(drawn.output.dtype());
@@ -30,7 +30,7 @@ absl::Status RunRest(const RandomProgram& drawn, const std::shared_ptr<const Pro
 }
 
 // Makes the example from each value that a cache can keep. Returns the first difference from
-// `want`, or "". A value that cannot be made is not kept, as in a feed.
+// `want`, or "". If a value cannot be made, it is skipped, because a feed would not keep it either.
 std::string CompareCached(const RandomProgram& drawn, const std::shared_ptr<const Program>& program,
                           absl::Span<const uint8_t> want) {
   const absl::StatusOr<KeptValues> kept =
@@ -38,7 +38,7 @@ std::string CompareCached(const RandomProgram& drawn, const std::shared_ptr<cons
                    {.height = 20, .width = 20});
   if (!kept.ok()) return "";
   for (const KeptValue& value : kept->values) {
-    if (value.finished) continue;  // A finished value is `want` itself.
+    if (value.finished) continue;  // A finished value is the whole example.
     Value input;
     input.type = program->input();
     input.bytes = drawn.stored;

@@ -12,13 +12,13 @@
 
 namespace systole {
 
-// Returns what the interpreter makes of the example: the bytes of elements of the output's dtype.
+// Returns the output that the interpreter makes, as the bytes of elements of the output's dtype.
 // Returns an error if an operation fails.
 absl::StatusOr<std::vector<uint8_t>> InterpretDrawn(const RandomProgram& drawn,
                                                     const Program& program);
 
-// Returns "" if the lowered program and the interpreter make the same bytes of the example, or both
-// fail. Otherwise returns the difference.
+// Returns "" if the lowered program and the interpreter make the same bytes, or if both fail.
+// Otherwise returns the difference.
 std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Program> program);
 
 }  // namespace systole

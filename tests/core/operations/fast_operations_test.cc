@@ -25,7 +25,7 @@ absl::StatusOr<Program> Compile(const std::string& operation, const ValueType& i
   return Program::Create(output.transforms(), input, input.shape);
 }
 
-// Returns the bits, so that NaN equals itself, whatever its sign.
+// Returns the bits of the values. All NaNs have the same bits here, so they are equal.
 std::vector<uint32_t> BitsOf(const std::vector<float>& values) {
   std::vector<uint32_t> bits;
   for (const float x : values) bits.push_back(std::isnan(x) ? ~0u : std::bit_cast<uint32_t>(x));
@@ -33,8 +33,8 @@ std::vector<uint32_t> BitsOf(const std::vector<float>& values) {
 }
 
 TEST(FastOperationsTest, KernelsGiveTheReferencesBitsOnEverySimdTarget) {
-  // A kernel takes several pixels at a time. The images have more pixels than that, and not a
-  // multiple of it. Special numbers come first, then random ones.
+  // A kernel takes several pixels at a time. The images have more pixels than a kernel takes at a
+  // time, and their number of pixels is odd. Special numbers come first, then random ones.
   const float special[] = {0,      -0.0f,    1,   0.5f,      -1,   1e-38f, 1e-40f, 3e38f,
                            -3e38f, INFINITY, NAN, -INFINITY, 0.3f, 255,    1e-7f,  2};
   CounterRng rng(1, 2, 3, 4);
@@ -47,7 +47,7 @@ TEST(FastOperationsTest, KernelsGiveTheReferencesBitsOnEverySimdTarget) {
     // In the first half the channels are often equal.
     uint8s.uint8s[i] = static_cast<uint8_t>(rng.NextU32() & (i < 9000 ? 0xc0 : 0xff));
   }
-  Value usual = floats;  // Without special numbers: sums of these are NaN or infinite.
+  Value usual = floats;  // Has no special numbers, because their sums are NaN or infinite.
   for (float& x : usual.floats) x = rng.UniformFloat() * 300 - 20;
   for (const char* operation : {"brightness { delta_max: 0.3 }",
                                 "contrast { factor_max: 2 }",

@@ -1,4 +1,4 @@
-// Tests geometric operations without TensorFlow: types, refusals, records that do not fit, draws.
+// Tests geometric operations without TensorFlow: types, refusals, images of a wrong size, draws.
 // operations_golden_test.cc compares the values with TensorFlow's.
 #include <cstring>
 #include <memory>
@@ -93,7 +93,7 @@ TEST(GeometryTest, TypesAndSizesAreKnownAsSoonAsTheyCanBe) {
       {"rot90 { k: 2 }", {uint8, {4, 6, 3}}},
   };
   for (const auto& [transform, want] : wants) EXPECT_EQ(type_of(transform), want) << transform;
-  // Operations whose result depends on each image's size leave the size open.
+  // The size of the result depends on each image's size, so the type has no size.
   for (const char* const transform :
        {"central_crop { fraction: 0.5 }", "transpose {}", "rot90 {}",
         "resize { height: 8 width: 9 preserve_aspect_ratio: true }"}) {
@@ -172,7 +172,8 @@ TEST(GeometryTest, ImagesThatDoNotFitAreTheRecordsFault) {
   EXPECT_THAT(MakeOfDecoded(pad, 4, 5), StatusIs(kDataLoss, HasSubstr("the image has 4 x 5")));
 }
 
-// TensorFlow fails here. We keep the record, because one long image is no reason to lose it.
+// If a side of the result would have no pixel, TensorFlow fails. We give the side one pixel, so
+// that a very long image does not cost a record.
 TEST(GeometryTest, ASideThatWouldVanishKeepsOnePixel) {
   const auto padded = MakeOfDecoded("resize_with_pad { height: 10 width: 10 }", 1, 300);
   ASSERT_THAT(padded, IsOk());
@@ -192,12 +193,13 @@ TEST(GeometryTest, ValuesOfVaryingSizeAreBoundedByTheirOwnSize) {
   const std::string larger = "resize { height: 16384 width: 16384 preserve_aspect_ratio: true }";
   EXPECT_THAT(MakeOfDecoded(larger, 2, 2),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("16384 x 16384")));
-  // This image of uint8 would be too large if its values were float32.
+  // This image has uint8 values. With float32 values it would be too large.
   const std::string smaller = "resize { height: 8 width: 8 preserve_aspect_ratio: true }";
   EXPECT_THAT(MakeOfDecoded(smaller, 2000, 2000), IsOk());
 }
 
-// The input and the output are small, but each row of the result sums rows as wide as the image.
+// The input and the output have few values. But for each row of the result, the resize adds up rows
+// of the input, each of them 60,000 pixels wide.
 TEST(GeometryTest, TheTimeOfAResizeIsBounded) {
   EXPECT_THAT(MakeOfDecoded("resize { height: 300 width: 1 method: LANCZOS5 }", 11, 60000), IsOk());
   const std::string narrower = "resize { height: 16384 width: 1 method: LANCZOS5 }";
@@ -249,7 +251,8 @@ TEST(GeometryTest, RulesOfTheRandomResizedCropAreThoseOfTheirBoxes) {
   EXPECT_NE(centre, whole);
 }
 
-// A box as large as the image counts as no box, as in the reference TPU ResNet.
+// A box as large as the image counts as no box, so the centre is taken. The reference TPU ResNet
+// does the same.
 TEST(GeometryTest, TheTpuResNetTakesTheCentreWhereTheBoxIsTheImage) {
   const Value square = MakeOf({"crop { height: 4 width: 4 }",
                                "random_resized_crop { height: 8 width: 8 method: NEAREST rule: "

@@ -81,7 +81,7 @@ constexpr char kRound[] = "round_to_uint8 {}";
 constexpr char kNormalize[] = "normalize { mean: 3 }";
 constexpr char kBrightness[] = "brightness { delta_min: -0.1 delta_max: 0.1 }";
 constexpr char kRandomCrop[] = "random_crop { height: 40 width: 40 }";
-constexpr double kAll = 1e9;  // Room for all records, whatever is kept.
+constexpr double kAll = 1e9;  // Room for any value of each record.
 
 TEST(KeptValueTest, IsMadeBeforeTheFirstRandomStep) {
   EXPECT_THAT(ValuesOf({kJpeg, "random_resized_crop { height: 8 width: 8 }"}), ElementsAre("1"));
@@ -99,7 +99,7 @@ TEST(KeptValueTest, IsAFinishedExampleIfNoStepDraws) {
 }
 
 TEST(KeptValueTest, IsSmallIfThereIsNoRoomForLargeOnes) {
-  // 36 kB of pixels become 77 kB of floats.
+  // The decoded image has 36 kB, and the finished one 77 kB, because its values are floats.
   const std::vector<std::string> transforms = {kJpeg, kResize, kNormalize};
   EXPECT_EQ(BestOf(transforms, 77e3), "finished");
   EXPECT_EQ(BestOf(transforms, 36e3), "1");
@@ -122,10 +122,12 @@ TEST(KeptValueTest, MayBeAnImageOfFloats) {
 }
 
 TEST(KeptValueTest, TakesNoMoreRoomForNothing) {
-  // A value before the crop takes more room and saves no work.
+  // The value before the crop is no choice: it takes more room than the cropped one and leaves more
+  // work.
   EXPECT_THAT(ValuesOf({kJpeg, kResize, kRound, "crop { height: 60 width: 60 }", kRandomCrop}),
               ElementsAre("4"));
-  // Padding makes an image larger, and costs time.
+  // Padding makes an image larger. So keeping the padded image takes more room, but saves the work
+  // of padding.
   const std::string pad = "pad { offset_height: 4 offset_width: 4 height: 160 width: 160 }";
   EXPECT_EQ(BestOf({kJpeg, kResize, kRound, pad, kRandomCrop}, 19'200), "3");
   EXPECT_EQ(BestOf({kJpeg, kResize, kRound, pad, kRandomCrop}, kAll), "4");
@@ -193,8 +195,8 @@ TEST(KeptValueTest, FinishedExamplesOfAnotherTypeHaveAnotherText) {
   }
   std::sort(texts.begin(), texts.end());
   EXPECT_EQ(std::unique(texts.begin(), texts.end()), texts.end());
-  // The first feed ends with uint8 values. The second feed has the same uint8 values before its
-  // crop. So the values that the two feeds keep have the same text.
+  // The first feed keeps its finished uint8 values. The second feed has the same uint8 values
+  // before its crop, and keeps these. Both feeds may share them, so their texts are equal.
   EXPECT_EQ(MadeBy({kJpeg, kResize, kRound}, DType::kUint8),
             MadeBy({kJpeg, kResize, kRound, kRandomCrop}));
 }

@@ -39,7 +39,7 @@ constexpr char kRound[] = "transforms { round_to_uint8 {} } ";
 constexpr char kNormalize[] = "transforms { normalize { mean: 3 stddev: 2 } } ";
 constexpr char kBrightness[] = "transforms { brightness { delta_max: 1 } } ";
 
-// Expects that the whole program is fused, and that its way is `way`.
+// Expects that the whole program is fused, and that LoweredProgram::way is `way`.
 void ExpectFused(const std::string& text, Way way) {
   const LoweredProgram lowered = LowerText(text);
   EXPECT_EQ(lowered.way, way) << text;
@@ -98,9 +98,12 @@ TEST(LoweredProgramTest, WhatCannotBeFusedIsLeftToTheReferences) {
   };
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kBrightness), 1);
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kBrightness + kFlip + kNormalize), 3);
-  EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kWindow), 1);  // The resizer makes whole images.
-  EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kResize), 1);  // A resize takes only stored pixels.
-  EXPECT_EQ(rest(std::string(kRaw) + kFlip + kResize), 1);   // Mirrored resizes round differently.
+  // The resizer in kCrop makes whole images, and no windows of them.
+  EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kWindow), 1);
+  // The resizer takes only stored pixels, and not those that kCrop has resized.
+  EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kResize), 1);
+  // A resize before a mirror rounds differently from a resize after it.
+  EXPECT_EQ(rest(std::string(kRaw) + kFlip + kResize), 1);
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kRound), 1);
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kNormalize), 1);
 }
@@ -167,7 +170,7 @@ TEST(LoweredProgramTest, ScratchCountsWhatTheReferencesHold) {
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kNormalize).rest_bytes, 0);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kRound + kNormalize).rounded_bytes, 4 * 5 * 3);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness).rest_bytes, 2 * 4 * 5 * 3 * 4);
-  // The resized image must be held, although the next step cuts it.
+  // The whole resized image must be in memory, although the next step keeps only a window of it.
   EXPECT_EQ(
       LowerText(std::string(kJpeg) + "transforms { resize { height: 1000 width: 1000 } }" + kWindow)
           .rest_bytes,
@@ -179,7 +182,7 @@ TEST(LoweredProgramTest, CountsTheElementsThatReferencesMake) {
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness + kFlip).interpreted_elements,
             2 * 4 * 5 * 3);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kFlip + kResize).interpreted_elements, 4 * 5 * 3);
-  // The brightened image may have any size, so it counts as kMaxValueBytes.
+  // The brightened image may have any size, so it counts as kMaxValueBytes elements.
   EXPECT_EQ(LowerText(std::string(kJpeg) + kBrightness + kResize).interpreted_elements,
             kMaxValueBytes + 4 * 5 * 3);
 }

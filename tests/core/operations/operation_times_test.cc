@@ -1,7 +1,7 @@
 // The time that an example takes is divided among the operations of its spec. These tests check
-// which operations get time, for each way of making an example. Each reading of the test's clock is
-// one second later than the reading before. So an operation's time in seconds is its number of
-// laps, which does not depend on the machine.
+// which operations get time, for each way of making an example. A lap is the time from one reading
+// of the clock to the next (lap_times.h). With the test's clock, each lap takes one second. So an
+// operation's time in seconds is its number of laps, which does not depend on the machine.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -95,7 +95,7 @@ Laps JpegLaps(const std::string& transforms, Way way) {
                       {.bytes = jpeg});
 }
 
-// Float images, whose operations all run by row or alone.
+// The laps for a float image. All its operations run by row or alone (v1::TransformRun).
 Laps FloatLaps(const std::string& transforms, const std::vector<int64_t>& shape) {
   const ValueType type = {.element = ElementType::kFloat32, .shape = shape};
   const std::vector<float> floats(static_cast<size_t>(type.num_elements()), 0.25f);
@@ -148,7 +148,7 @@ TEST(OperationTimesTest, AnImageThatIsNoJpegIsDecodedByAnOperationOfItsOwn) {
 }
 
 TEST(OperationTimesTest, EachOperationThatRunsByRowIsMeasuredInEachPartOfTheImage) {
-  // The image has 12 times 4,096 floats. 4,096 floats (16 KiB) are changed at a time.
+  // 4,096 floats (16 KiB) are changed at a time. The image has 12 times 4,096 floats.
   const std::vector<int64_t> shape = {64, 256, 3};
   EXPECT_THAT(
       FloatLaps("transforms { brightness { delta_max: 0.5 } } "

@@ -75,11 +75,11 @@ std::vector<Golden> ReadGoldens(absl::string_view name, absl::string_view file =
   }
 }
 
-// The largest difference from TensorFlow that a case may have, relative to its largest value. It is
-// 0, which means equal to the bit, except where TensorFlow calls libm (sines, exponentials): the
+// The largest allowed difference from TensorFlow in a case, relative to the case's largest value.
+// The bound is 0 (equal to the bit), except if TensorFlow calls libm for sines or exponentials: the
 // last bits of libm's results depend on the CPU. If each sine is off by one unit in its last place,
-// a weight changes by 2^-22 of its value. With such weights the values of these images change by
-// less than 1e-6; 2.4e-7 was measured. parity_test has the bound for all images.
+// a weight changes by 2^-22 of its value. The values of these images then change by less than 1e-6;
+// 2.4e-7 was measured. parity_test has the bound for all images.
 double BoundOf(const std::string& output) {
   for (const char* const method : {"LANCZOS3", "LANCZOS5", "GAUSSIAN"}) {
     if (absl::StrContains(output, method)) return 1e-6;
@@ -197,8 +197,8 @@ TEST(OperationsGoldenTest, PaddedCentreCropsAreThoseOfTheTpuResNet) {
   }
 }
 
-// Makes the draws that TensorFlow's stateless operations make with a seed. So our boxes can be
-// compared with TensorFlow's.
+// Makes the draws that TensorFlow's stateless operations make with a seed. With these draws, our
+// boxes can be compared with TensorFlow's.
 class TensorFlowDraws final : public BoxDraws {
  public:
   TensorFlowDraws(int64_t seed0, int64_t seed1) {

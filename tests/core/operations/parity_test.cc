@@ -75,7 +75,7 @@ float Magnitude(CounterRng& rng, int low, int high) {
   return std::ldexp(1 + rng.UniformFloat(), exponent);
 }
 
-// Every kind of float: one bit pattern in `stride`.
+// Floats of every kind: the floats whose bits, as a number, are a multiple of `stride`.
 std::vector<float> AllFloats(uint32_t stride) {
   std::vector<float> floats;
   for (uint64_t bits = 0; bits <= 0xffffffffu; bits += stride) {
@@ -150,9 +150,9 @@ Distances CheckNormalize() {
   return {worst.get()};
 }
 
-// Sums float32 values as TensorFlow's CPU kernel does. It splits the values in halves until a part
-// has at most 256 times four vectors. Then it adds four vectors at a time. The CPU decides how many
-// floats a vector has.
+// Sums float32 values as TensorFlow's CPU kernel does: splits the values in halves until a part has
+// at most 256 times four vectors, and then adds four vectors at a time. `vector` is the number of
+// floats in a vector, which depends on the CPU.
 float SumOf(absl::Span<const float> x, size_t vector) {
   if (x.size() > 256 * 4 * vector) {
     const size_t half = (x.size() / 2 + vector - 1) / vector * vector;
@@ -184,7 +184,7 @@ Distances CheckPerImageStandardization() {
   CounterRng rng(5, 6, 7, 8);
   Worst worst;
   const auto compare = [&](std::vector<int64_t> shape, const std::vector<float>& x) {
-    double sum = 0, squares = 0, largest = kLeastNormal;  // An image may be black.
+    double sum = 0, squares = 0, largest = kLeastNormal;  // Not 0, even if the image is black.
     for (const float value : x) sum += value;
     const auto count = static_cast<double>(x.size());
     for (const float value : x) {
@@ -303,8 +303,8 @@ struct Kernel {
   float (*at)(float radius, float x);
 };
 
-// Moves x by one unit in its last place, up or down. libm's sines and exponentials may be off by as
-// much.
+// Moves x by one unit in its last place, up or down. The results of libm's sine and exponential may
+// be off by one such unit.
 float Nudged(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const float infinity = std::numeric_limits<float>::infinity();
@@ -324,7 +324,7 @@ float Gaussian(float radius, float x) {
   return x >= radius ? 0 : Nudged(std::exp(static_cast<float>(-x * x / (2.0 * sigma * sigma))));
 }
 
-// [out, in]: the weights of TensorFlow's ScaleAndTranslate along one edge.
+// The weights of TensorFlow's ScaleAndTranslate along one edge, as a table [out, in].
 std::vector<std::vector<float>> WeightsOf(const Kernel& kernel, int in, int out, bool antialias) {
   const float inverse_scale = 1.0f / (static_cast<float>(out) / static_cast<float>(in));
   const float stretch = antialias ? std::max(inverse_scale, 1.0f) : 1.0f;
@@ -486,9 +486,9 @@ const std::map<std::string, Check>& Checks() {
   return *checks;
 }
 
-// Maps the name of each operation to its claim. One operation of TensorFlow may do the work of two
-// of ours. Its name is mapped to the claim for the two. A text that has only "different: .." claims
-// nothing, and is left out.
+// Maps the name of each operation to its claim. If a TensorFlow function does the work of two of
+// our operations, the function's name is mapped to the claim for these two. A text that has only
+// "different: .." claims nothing, and is left out.
 std::map<std::string, std::string> Claims() {
   std::map<std::string, std::string> claims;
   const auto add = [&claims](absl::string_view name, absl::string_view parity) {

@@ -107,7 +107,7 @@ TEST(ProgramTest, ARandomCropIsACutOfThePixels) {
   }
   std::sort(firsts.begin(), firsts.end());
   firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
-  // Every possible place occurs, and no other.
+  // The places of the window that occur are exactly the possible ones.
   EXPECT_THAT(firsts, ElementsAre(0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13));
 }
 
@@ -138,7 +138,7 @@ TEST(ProgramTest, TheSecondOfAKindAndOneWithAKeyDrawOtherwise) {
   }
   EXPECT_LT(same_twice, 30);
   EXPECT_LT(same_keyed, 30);
-  EXPECT_GT(flips_cancel, 30);  // Two equal flips would always cancel.
+  EXPECT_GT(flips_cancel, 30);  // Equal draws would cancel in all 100 records.
   EXPECT_LT(flips_cancel, 70);
 }
 

@@ -80,13 +80,13 @@ void DrawTransform(Bytes& bytes, int channels, v1::Transform& transform) {
 template <typename Message>
 void DrawResizeMethod(Bytes& bytes, Message& message) {
   message.set_method(static_cast<v1::Resize::Method>(bytes.Below(8)));
-  // Some methods exclude antialias or TF1. A program with such a pair is refused.
+  // Some methods cannot be combined with antialias or TF1. A program that does so is refused.
   const int kind = bytes.Below(4);
   message.set_antialias(kind == 1);
   if (kind == 2) message.set_sampling(v1::Resize::TF1);
 }
 
-// Draws a geometric operation, or new fields of another operation.
+// Draws a geometric operation, or a random_resized_crop with a rule and a method.
 void DrawGeometry(Bytes& bytes, v1::Transform& transform) {
   const int kind = bytes.Below(16);
   const int height = 1 + bytes.Below(24);
@@ -304,7 +304,8 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
   drawn.example = {.seed = static_cast<uint64_t>(bytes.Below(256)),
                    .epoch = bytes.Below(4),
                    .record = bytes.Below(256)};
-  // The pixels are smooth, so that their JPEG is small, with noise that the bytes choose.
+  // The pixels change slowly, so that their JPEG is small. The bytes decide how much noise is
+  // added.
   const int noise = bytes.Below(64);
   std::string pixels;
   for (int i = 0; i < height * width * channels; ++i) {
@@ -342,7 +343,7 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
   output.set_dtype(dtypes[bytes.Below(3)]);
   const int count = bytes.Below(9);
   for (int i = 0; i < count; ++i) DrawTransform(bytes, channels, *output.add_transforms());
-  // All that follows was added later. It is drawn last, so that older files of the corpus still
+  // The following draws were added later. They come last, so that older files of the corpus still
   // give the same programs.
   const int more = bytes.Below(4);
   for (int i = 0; i < more; ++i) InsertGeometry(bytes, output);

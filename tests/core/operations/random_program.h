@@ -1,5 +1,5 @@
-// A program, an example's bytes and its key, all drawn from bytes. The fuzzer's corpus holds such
-// bytes. Tests use it to try many programs.
+// A program, an example's bytes and the example's key, all drawn from a string of bytes. The files
+// of the fuzzer's corpus are such strings. Tests draw many programs from random bytes.
 #ifndef SYSTOLE_TESTS_CORE_OPERATIONS_RANDOM_PROGRAM_H_
 #define SYSTOLE_TESTS_CORE_OPERATIONS_RANDOM_PROGRAM_H_
 
@@ -23,7 +23,7 @@ struct RandomProgram {
   ExampleKey example;
 };
 
-// Any bytes will do, but many of the programs are refused.
+// Accepts any bytes. Many of the programs are invalid (CompileDrawn() returns null).
 RandomProgram DrawProgram(absl::Span<const uint8_t> bytes);
 
 // The program of `drawn`, or null if it is refused or no feed can be made of it.

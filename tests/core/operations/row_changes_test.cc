@@ -22,8 +22,8 @@ namespace {
 
 using ::testing::Each;
 
-// Images with few long rows and images with many short rows. In each of the last two, one row is
-// longer than the part of an image that is changed at once.
+// Images with few long rows and images with many short rows. In each of the last two images, one
+// row is longer than the part of an image that is changed at once.
 const std::vector<std::vector<int64_t>> kShapes = {{97, 7, 3},   {30, 41, 1},  {1, 1, 3},
                                                    {12, 700, 3}, {2, 5000, 3}, {3, 9001, 1}};
 

@@ -77,7 +77,7 @@ const std::vector<Case>& Cases() {
       if (!record.ok() || !record->has_value()) break;
       const absl::StatusOr<ExampleView> example = ExampleView::Parse(**record);
       EXPECT_THAT(example, IsOk());
-      if (example->Find("case").kind() == FeatureKind::kMissing) continue;  // It has the version.
+      if (example->Find("case").kind() == FeatureKind::kMissing) continue;  // The version.
       made->push_back({.name = TextOf(*example, "case"),
                        .transforms = TextOf(*example, "transforms"),
                        .type = TextOf(*example, "type"),
@@ -108,16 +108,17 @@ Bound BoundOf(const Case& one) {
       // level.
       {"gamma", {.relative = 3e-7, .levels = 1}},
       // TensorFlow adds in float32, in an order that depends on its number of threads. Our sums are
-      // float64. So TensorFlow's mean and deviation differ from ours in their last bits. A value
-      // near the mean becomes a result near 0, which the difference of the two means may change by
-      // much more than `relative`. Hence the absolute bound.
+      // float64. So TensorFlow's mean and deviation differ from ours in their last bits. If a value
+      // is near the mean, the result is near 0, and its relative difference may be much larger than
+      // `relative`. So there is an absolute bound, too.
       {"per_image_standardization", {.relative = 1e-6, .absolute = 1e-6}},
   };
   const auto found = bounds.find(one.operation());
   return found == bounds.end() ? Bound() : found->second;
 }
 
-// Describes how far the worst value of `got` is from `want`. Empty if all are within the bound.
+// Describes a value of `got` that differs from `want` by more than the bound. Returns "" if there
+// is none.
 std::string Compare(const Case& one, absl::Span<const uint8_t> got) {
   const Bound bound = BoundOf(one);
   const std::string bytes(got.begin(), got.end());

@@ -32,7 +32,7 @@ std::string WavyJpeg(int width, int height) {
   return *EncodeJpeg(pixels, width, height, 3, {});
 }
 
-// A program to float32 and a runner of it.
+// Runs a program that begins with decode_jpeg and ends with float32 values.
 class Runner {
  public:
   explicit Runner(const std::string& transforms) {

@@ -144,7 +144,8 @@ TEST(MixDrawsTest, AtMostOneOfThemChangesAnExampleWithItsProbability) {
       const MixDraw draw = draws.Of({.seed = 9, .epoch = 1, .record = record});
       if (draw.kind == Kind::kMixup) ++mixed;
       if (draw.kind == Kind::kCutmix) ++cut;
-      // A rectangle may have no pixel, for lambda above about 1 - (2 / 200)^2 or at the far edge.
+      // A rectangle has no pixel if lambda is above 1 - (2 / 200)^2: half of its width is then less
+      // than one pixel, and is rounded down to 0.
       if (draw.kind == Kind::kNone) ++empty;
     }
     EXPECT_NEAR(mixed, mixup * kCount, 300);
