@@ -73,7 +73,7 @@ std::optional<SelectionStep> DrawStep(Records& records, CounterRng& rng) {
     for (int64_t i = index; i < size; i += count) left.push_back(records[static_cast<size_t>(i)]);
     step = ShardRecords{count, index};
   } else {
-    // The share ranges from almost no record to all records.
+    // Each record is listed with probability `share` / 1000.
     constexpr int64_t kShares[] = {20, 200, 500, 980, 1000};
     const int64_t share = kShares[rng.UniformInt(0, 5)];
     std::vector<uint64_t> words(static_cast<size_t>(size / 64 + 1));
@@ -342,11 +342,11 @@ TEST(ExactlyOnceTest, AfterEveryStepAFeedGoesOnWithTheRestUnderAnyBatch) {
                                     " to ", to.order.spec().global_batch));
           for (int64_t step = 0; step <= from.steps(); ++step) {
             const int64_t left_at = from.begins[static_cast<size_t>(step)];
-            if (left_at > places) break;  // to.begins may end before this place.
+            if (left_at > places) break;  // `to` may have no steps from here on.
             // The first step that begins at or after the place where the feed was left.
             const auto wanted = std::lower_bound(to.begins.begin(), to.begins.end(), left_at);
             ASSERT_NE(wanted, to.begins.end());
-            // How many places of an epoch `to` uses. Its tail leaves the others out.
+            // How many places of an epoch are in the steps of `to`. Its tail leaves the others out.
             const int64_t used = to.order.steps_per_epoch() * to.order.spec().global_batch;
             int64_t skipped = 0;
             for (int64_t place = left_at; place < *wanted; ++place) {

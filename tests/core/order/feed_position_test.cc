@@ -60,7 +60,7 @@ void ForEachPair(int64_t num_records, Check check) {
   }
 }
 
-// For every step at which a feed may be left: the rest of its epoch, with another batch.
+// Leaves a feed before each step in turn, and feeds the rest of the epoch with another batch.
 TEST(FeedPositionTest, NoRecordComesTwiceAndNoneIsLostButThoseThatAreCounted) {
   for (int64_t num_records = 1; num_records <= 11; ++num_records) {
     ForEachPair(num_records, [&](int64_t from, int64_t to, Tail tail) {

@@ -25,8 +25,8 @@ std::string Name(const Shuffle& s) {
                       s.block_records, " window ", s.window_records);
 }
 
-// Powers of two, where the width of the permutation's network changes, and their neighbours. 32 is
-// the smallest size that the promise covers.
+// Powers of two, where the width of the permutation's network changes, and their neighbours. Orders
+// of fewer than 32 records need not look unrelated.
 const Shuffle kShuffles[] = {
     {ShuffleMode::kGlobal, 32, 0, 0},      {ShuffleMode::kGlobal, 33, 0, 0},
     {ShuffleMode::kGlobal, 63, 0, 0},      {ShuffleMode::kGlobal, 64, 0, 0},
@@ -66,12 +66,12 @@ double RankCorrelation(const std::vector<int64_t>& a, const std::vector<int64_t>
   return 1 - 6 * squares / (n * (n * n - 1));
 }
 
-// Counts the matches of `pairs` pairs of orders and computes their rank correlations. Compares the
-// sums with what independent random orders give. Between two random permutations of n, matches have
-// mean 1 and variance 1, and the rank correlation has mean 0 and variance 1 / (n - 1). A window
-// shuffle keeps the records of a block near each other, so a record's rank is nearly that of its
-// block: with k blocks the correlation's variance is about 1 / (k - 1). The matches of a window
-// shuffle come in runs, so their variance is up to block_records.
+// Compares the means over `pairs` pairs of orders with those of independent random orders. A match
+// is a place where both orders of a pair have the same record. For two random permutations of n
+// records, the number of matches has mean 1 and variance 1, and the rank correlation has mean 0 and
+// variance 1 / (n - 1). A window shuffle keeps the records of a block near each other, so a
+// record's rank is nearly that of its block: with k blocks the correlation's variance is about 1 /
+// (k - 1). The matches of a window shuffle come in runs, so their variance is up to block_records.
 template <typename MakePair>
 void ExpectUnrelated(const Shuffle& shuffle, int pairs, MakePair make_pair) {
   SCOPED_TRACE(Name(shuffle));
@@ -130,9 +130,9 @@ TEST(OrderStatisticsTest, ShufflesHaveNoMoreFixedPointsThanChance) {
   }
 }
 
-// Each size from 32 on has one pair of neighbouring seeds and one of epochs. The bound for the mean
-// over all sizes is 4 sigma. The bound for a single size is 6 sigma, because about 1,000 sizes are
-// tried.
+// For each size, compares one pair of neighbouring seeds and one pair of neighbouring epochs. The
+// bound for the mean over all sizes is 4 sigma. The bound for a single size is 6 sigma, because
+// about 1,000 sizes are tried.
 TEST(OrderStatisticsTest, EverySizeFrom32To1000HasUnrelatedNeighbours) {
   double seeds = 0, epochs = 0;
   int sizes = 0;

@@ -95,8 +95,8 @@ TEST(OrderTest, WindowIsAPermutationForLargeSizes) {
   ASSERT_TRUE(IsPermutation(Epoch(Make(Window(1000, kMaxInt64 / 2, kMaxInt64 / 2)), 1)));
 }
 
-// With windows of one record only the blocks move. Each run of neighbours stays together, and the
-// short block stays whole wherever the epoch puts it.
+// With windows of one record, only whole blocks move. The records of a block stay together, also
+// those of the last block, which is shorter than the others.
 TEST(OrderTest, BlocksStayTogetherAndTheShortOneMoves) {
   const Order order = Make(Window(/*num_records=*/10, /*block_records=*/4, /*window_records=*/1));
   std::set<int64_t> places_of_short_block;
@@ -249,7 +249,7 @@ TEST(OrderTest, BatchAndTailDoNotMoveRecords) {
   EXPECT_EQ(Epoch(Make(Global(100, 10)), 4), Epoch(Make(Global(100, 7, Tail::kPad)), 4));
 }
 
-TEST(OrderTest, ValuesArePinned) {  // Another value is another content version.
+TEST(OrderTest, ValuesArePinned) {  // A change of a value needs a new content version.
   EXPECT_EQ(Epoch(Make(Global(10, 1)), 0), (std::vector<int64_t>{6, 2, 3, 0, 8, 4, 7, 9, 5, 1}));
   EXPECT_EQ(Epoch(Make(Window(10, 4, 5)), 0), (std::vector<int64_t>{6, 5, 4, 9, 8, 0, 1, 7, 3, 2}));
   EXPECT_EQ(Make(Global(10, 1)).Fingerprint(42), 12719154191687781840u);

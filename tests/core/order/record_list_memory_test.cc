@@ -1,5 +1,5 @@
-// Counts the bytes that are taken by operator new, because a list may take no more than
-// record_list.h says.
+// Counts the bytes that operator new takes for a list. record_list.h says how many bytes these may
+// be.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -24,8 +24,8 @@ void* Take(size_t size) {
 }  // namespace
 
 void* operator new(size_t size) { return Take(size); }
-// These two are not inlined. If they were, g++ would see free() beside a new expression and warn of
-// a mismatch.
+// These two operators are not inlined. If they were inlined, g++ would see free() beside a new
+// expression and warn of a mismatch.
 __attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
 __attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
@@ -33,8 +33,8 @@ namespace systole {
 namespace {
 
 TEST(RecordListMemoryTest, TheLookUpTakesThreeEighthsOfTheBitsAtMost) {
-  // The first number is one block more than a power of two: a vector that doubles its room would
-  // have the most unused room.
+  // The first list has one block more than a power of two. With this size, a vector that doubles
+  // its capacity has the most unused bytes.
   for (const size_t num_words : {8 * 65'536 + 8, 8 * 70'000, 8 * 65'536}) {
     for (const uint64_t word : {uint64_t{0}, uint64_t{0x0101010101010101}, ~uint64_t{0}}) {
       std::vector<uint64_t> words(num_words, word);

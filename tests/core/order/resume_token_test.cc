@@ -103,7 +103,7 @@ TEST(ResumeTokenTest, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(ResumeToken::Decode(absl::StrCat(kToken.Encode(), "\n")), Invalid("checksum"));
 }
 
-// The checksums are good, as if another program had written the tokens carelessly.
+// All these tokens have good checksums, also those of a form that ResumeToken never writes.
 TEST(ResumeTokenTest, OnlyTheCanonicalTextIsAccepted) {
   const std::string a = "systole2:0123456789abcdef:fedcba9876543210:3:";
   EXPECT_THAT(ResumeToken::Decode(Sealed(a + "5:v:")), IsOk());

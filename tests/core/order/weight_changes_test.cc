@@ -186,7 +186,7 @@ TEST(WeightChangesTest, ATurnFarAwayBehindManyChangesIsFoundAtOnce) {
                                       i % 2 == 0 ? Weights{2, 1} : Weights{1, 2}),
                 IsOk());
   }
-  // In every two neighbouring pieces, each member has half of the turns.
+  // Two neighbouring pieces together give each member half of their turns.
   const Mixture::Turn last = mixture.TurnAt(length * kMaxWeightChanges);
   EXPECT_EQ(last.member, 0);
   EXPECT_EQ(last.count, (length / 2) * kMaxWeightChanges);
