@@ -1,5 +1,5 @@
-// Compares the arithmetic with a model. The model goes through epochs of real datasets, record by
-// record, and counts what is fetched and kept.
+// Compares the results of epoch_bytes.h with a model. The model goes through epochs of real
+// datasets, record by record, and counts what is fetched and kept.
 #include "core/plan/epoch_bytes.h"
 
 #include <algorithm>
@@ -36,15 +36,15 @@ using ::testing::Not;
 
 constexpr int64_t kMib = int64_t{1} << 20;
 
-// Makes one shard for each item of `records`, which is its number of records. A record has about
-// `bytes` bytes.
+// Makes shards. `records` has the number of records of each shard. A record has about `bytes`
+// bytes.
 std::vector<std::string> ShardsOf(const std::vector<int>& records, int bytes) {
   std::vector<std::string> shards;
   int number = 0;
   for (const int count : records) {
     ShardBuilder builder;
     for (int i = 0; i < count; ++i, ++number) {
-      // From half of `bytes` to one and a half times `bytes`, in no order.
+      // The sizes vary from half of `bytes` to one and a half times `bytes`.
       const int size = bytes / 2 + (number * 7919) % 1000 * (bytes / 1000);
       builder.Add(ExampleBuilder()
                       .AddBytes("raw", std::string(static_cast<size_t>(size), 'x'))
@@ -61,7 +61,7 @@ std::shared_ptr<Dataset> FarDataset(const std::vector<int>& records, int bytes,
   return OpenFarDataset(ShardsOf(records, bytes), std::make_shared<Gate>(), name);
 }
 
-// The feed has only labels, because all of these datasets have labels.
+// The feed has only the output `label`, because all datasets of these tests have the feature.
 std::shared_ptr<const FeedPlan> PlanOf(std::shared_ptr<const Dataset> dataset,
                                        const std::string& order) {
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
@@ -87,13 +87,13 @@ BlockKey KeyOf(const ReadBlock& block) {
   return {std::string(block.shard->path()), block.offset, block.size};
 }
 
-// The blocks that a feed has kept. The memory keeps the blocks whose records are needed again in
-// this pass. The rest of the memory, and the disk, keep the blocks that came first.
+// The blocks that a feed has kept. The memory first keeps the blocks whose records are needed again
+// in this pass. If it has room left, it keeps the blocks that came first. So does the disk.
 class ModelCache {
  public:
   explicit ModelCache(int64_t memory, int64_t disk) : memory_(memory), disk_(disk) {}
 
-  // Whether the block is kept. `more`: its records are needed again in this pass.
+  // Whether the block is kept. `more`: records of the block are needed again in this pass.
   bool Find(const ReadBlock& block, bool more) {
     const BlockKey key = KeyOf(block);
     const auto found = in_memory_.find(key);
@@ -141,21 +141,21 @@ struct Fetched {
   int64_t requests = 0;
 };
 
-// What each of `epochs` epochs fetches.
+// Returns what each of the first `epochs` epochs fetches.
 std::vector<Fetched> GoThrough(const FeedPlan& plan, const ReadRoom& room, int64_t epochs) {
   const Dataset& dataset = plan.dataset();
   const Order& order = plan.order();
   const bool keeps_all = static_cast<int64_t>(dataset.far_bytes()) <= room.kept_bytes();
   const bool in_memory = static_cast<int64_t>(dataset.far_bytes()) <= room.memory_bytes;
   const ReadBlocks blocks(order, in_memory);
-  // A part of the memory is for blocks that are being fetched, so the cache has only the rest.
+  // `under_way` bytes of the memory are for blocks that are being fetched. The cache has the rest.
   int64_t under_way = 64 * int64_t{ReadBlocks::kRunBytes};
   if (order.spec().mode == ShuffleMode::kGlobal) under_way = 64 * dataset.mean_record_bytes();
   if (keeps_all) under_way = 0;
   ModelCache cache(room.memory_bytes - std::min(room.memory_bytes / 2, under_way), room.disk_bytes);
   std::vector<Fetched> fetched(static_cast<size_t>(epochs));
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
-    // If neighbouring records of the order need the same block, it is listed once.
+    // A block that neighbouring records of the order need is listed once.
     std::vector<std::pair<int64_t, ReadBlock>> needed;  // Pass and block.
     std::map<std::pair<int64_t, BlockKey>, int64_t> uses;
     for (int64_t i = 0; i < order.steps_per_epoch() * order.spec().global_batch; ++i) {
@@ -231,8 +231,8 @@ TEST_F(EpochBytesTest, GlobalFetchesEachRecordByItselfAndLaterWhatIsNotKept) {
   const EpochBytes cold = ExpectExact(kGlobal, {.memory_bytes = 16 * kMib}, 45'000);
   EXPECT_EQ(cold.first_requests, Photos()->num_records());
   ExpectExact(kGlobal, {.memory_bytes = 90 * kMib}, 45'000);
-  // A file takes whole blocks of the disk. The arithmetic counts the mean of this loss, so the
-  // result is exact only to some thousandths.
+  // A file on the disk takes a multiple of 4,096 bytes, so some bytes stay unused. The estimate
+  // counts their mean number, and so is exact only to some thousandths.
   ExpectExact(kGlobal, {.memory_bytes = 16 * kMib, .disk_bytes = 60 * kMib}, 300'000);
 }
 
@@ -448,8 +448,8 @@ TEST_F(EpochBytesTest, ABlockOfAProposalHasAtLeastARunAndAWindowAtLeast16Blocks)
   EXPECT_LE(more->memory_bytes, 380 * kMib);
   EXPECT_GE(more->window_records, 16 * more->block_records);
 
-  // A record may be larger than the wanted size of a block. A window has at most as many records as
-  // the dataset.
+  // If a record is larger than the wanted size of a block, a block has one record. A window has at
+  // most as many records as the dataset.
   const auto large = FarDataset({4}, 10'000'000);
   const std::optional<WindowProposal> one =
       ProposeWindow(*PlanOf(large, kGlobal), {.memory_bytes = 16 * kMib});

@@ -27,7 +27,7 @@ class FeedPlanTest : public testing::Test {
   absl::StatusOr<std::shared_ptr<const FeedPlan>> Plan(const std::string& spec) const {
     return FeedPlan::Create(SpecFromText(spec), dataset_);
   }
-  // Expects that a spec is refused with `message`. Only its output, the only one, is bad.
+  // Expects that a spec whose only output is `output` is refused with `message`.
   void RefusesOutput(const std::string& output, const std::string& message) const {
     EXPECT_THAT(
         Plan(absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 2 outputs {", output, "}")),

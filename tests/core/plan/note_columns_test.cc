@@ -120,8 +120,8 @@ TEST(NoteColumnsTest, AFeatureThatAllMembersTestMayBeInOneOfThemOnly) {
   EXPECT_EQ(ColumnFiles(folder), 4);
 }
 
-// A feed over both datasets has noted a column for each shard of both. So a feed over one dataset
-// finds its columns and notes none.
+// A feed over the datasets 'a' and 'b' has noted a column for each of their shards. So a feed over
+// only one of them finds its columns, and notes none.
 TEST(NoteColumnsTest, AFeedRefusesAFeatureThatOnlyAnotherMemberHasThoughAColumnSaysSo) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> a = Open(folder, "a", true);

@@ -52,7 +52,7 @@ Order OrderOf(const Dataset& dataset, ShuffleMode mode, int64_t block_records = 
 }
 
 // The blocks in the order of the dataset's records. Checks that each record has one block, and that
-// each block has exactly the records and bytes of its fields.
+// the bytes of each block are exactly those of its records [first, last].
 std::vector<ReadBlock> AllBlocks(const Dataset& dataset, const ReadBlocks& blocks) {
   std::vector<ReadBlock> all;
   int64_t record = 0;
@@ -178,7 +178,7 @@ TEST(ReadBlocksTest, BlocksOfCompressedShardsHaveWholePiecesAndInOrderEachPieceO
       uint64_t bytes = 0;
       const auto blocks = CompressedBlocks(*dataset, ReadBlocks(order, keeps_all));
       for (const auto& [key, block] : blocks) bytes += block.size;
-      // Neighbouring pieces of deflate share a byte.
+      // Neighbouring pieces of deflate share a byte, which then counts twice.
       EXPECT_GE(bytes, dataset->far_bytes());
       EXPECT_LE(bytes, dataset->far_bytes() + blocks.size());
       EXPECT_GT(std::ssize(blocks), keeps_all ? 15 : 3);
@@ -216,7 +216,8 @@ TEST(ReadBlocksTest, OfACompressedShardEachRecordHasWhatItNeedsInEveryOrder) {
   }
 }
 
-// A run of images would fail if one of them fails, and would take a request for each image.
+// If images were read in runs, an error of one image would fail its whole run. And runs would save
+// nothing, because each image takes a request of its own.
 TEST(ReadBlocksTest, RecordsThatAreFilesAreReadAlone) {
   StubObjects objects;
   std::vector<std::string> names;

@@ -1,4 +1,5 @@
-// Tests that plans look records up within the memory that they share, also while the storage hangs.
+// Tests that all look-ups of records together take no more than the memory that plans share for
+// them, also while the storage hangs.
 #include <atomic>
 #include <cstdint>
 #include <memory>

@@ -88,8 +88,8 @@ TEST(ConditionOfTest, WhatIsWrongNamesTheField) {
   refused(absl::StrCat("any { ", deep, " }"), "more than 8 levels deep");
 }
 
-// A dataset of shards in a folder. Record i of all records has label i % 10, a `width` unless i % 7
-// is 0, and i % 4 boxes. Record `damaged` is damaged.
+// A dataset of shards in a folder. Record i, counted over all shards, has the label i % 10 and i %
+// 4 boxes. It has a `width` if i % 7 is not 0. Record `damaged` is damaged.
 std::shared_ptr<Dataset> Open(const TempFolder& folder, const std::string& name,
                               const std::vector<int>& records_per_shard, int damaged = -1) {
   int record = 0;
@@ -398,7 +398,7 @@ TEST(WherePlanTest, AWrongSpecIsRefusedBeforeAColumnIsRead) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> dataset = Open(folder, "d", {20});
   const auto refused = [&](const std::string& text, const std::string& what) {
-    // No column was noted. So a plan that reads a column fails with another error.
+    // No column was noted, so a plan that reads a column would fail with another error.
     EXPECT_THAT(FeedPlan::Create(SpecFromText(text), dataset),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
   };
