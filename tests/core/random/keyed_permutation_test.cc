@@ -73,8 +73,8 @@ TEST(KeyedPermutationTest, ARangeHasTheValuesOfItsIndexes) {
   }
 }
 
-// A table of all values would be too large, so the test samples places. If the inverse undoes At()
-// and At() undoes the inverse at these places, no two of them have the same value.
+// A table of all values would be too large, so the test checks a sample of places. If InverseAt()
+// gives back each place from its value, no two places of the sample have the same value.
 TEST(KeyedPermutationTest, InverseUndoesAtForHugeSizes) {
   std::vector<int64_t> sizes = {1281167, 1000000007, KeyedPermutation::kMaxSize};
   for (int bits = 20; bits < 62; ++bits) {
@@ -104,8 +104,8 @@ TEST(KeyedPermutationTest, EachPartOfTheKeyCounts) {
   EXPECT_EQ(Values(KeyedPermutation(100, 1, 1, 1)), base);
 }
 
-// For the sizes 101 and 100 the network has the same width. Without the size in the key, the two
-// orders would be nearly the same once the value 100 is cut out of the longer one.
+// For the sizes 101 and 100 the network has the same width. If the size were not in the key, the
+// two orders would be nearly the same, except that the longer one also has the value 100.
 TEST(KeyedPermutationTest, SizeIsPartOfTheKey) {
   const std::vector<int64_t> smaller = Values(KeyedPermutation(100, 1, 1));
   const std::vector<int64_t> larger = Values(KeyedPermutation(101, 1, 1));
@@ -114,9 +114,9 @@ TEST(KeyedPermutationTest, SizeIsPartOfTheKey) {
   EXPECT_LT(same, 6);  // Poisson with mean 1: 4 sigma.
 }
 
-// Over many keys every value is equally likely in every place. Small sizes are the hard ones,
-// because the halves of the network then have one to three bits. The test is chi-squared with (size
-// - 1)^2 degrees of freedom.
+// Over many keys every value is equally likely in every place. This is hardest for small sizes,
+// because the halves of the network then have only one to three bits. The test is chi-squared with
+// (size - 1)^2 degrees of freedom.
 TEST(KeyedPermutationTest, EveryValueIsEquallyLikelyInEveryPlace) {
   for (const int64_t size : {2, 3, 5, 8, 12, 16, 17, 31, 32, 33}) {
     const int keys = 20000;
@@ -133,8 +133,8 @@ TEST(KeyedPermutationTest, EveryValueIsEquallyLikelyInEveryPlace) {
   }
 }
 
-// Which value follows which must be random, too. The test counts ordered pairs (value at 0, value
-// at 1).
+// The values at neighbouring places must be independent. The test counts the pairs (value at 0,
+// value at 1) over many keys.
 TEST(KeyedPermutationTest, NeighboursAreIndependent) {
   for (const int64_t size : {4, 5, 8, 13, 32, 33}) {
     const int keys = 200000;

@@ -36,7 +36,7 @@ TEST(ForEachShardTest, EachShardIsWorkedOnOnce) {
   }
 }
 
-// Shard 7 fails as soon as it is begun, and shard 3 only after that.
+// Shard 7 fails at once, and shard 3 fails later.
 TEST(ForEachShardTest, TheErrorIsThatOfTheFirstShardThatHasOneAndNotTheFirstInTime) {
   for (int round = 0; round < 20; ++round) {
     Mutex mu;

@@ -41,7 +41,7 @@ TEST(ShardFormatsTest, AnAddedRowIsFoundByTheBytesOfItsShards) {
   EXPECT_THAT(lines->ReadRecord(1, scratch), IsOkAndHolds(Eq("")));
   EXPECT_THAT(lines->ReadRecord(2, scratch), IsOkAndHolds(Eq("de")));
 
-  // The content decides, whatever the name says.
+  // The content decides the format, even if the name has the ending of another format.
   ShardBuilder().Add("abc").WriteTo(folder / "b.lines");
   EXPECT_EQ(MustOpenOne(folder / "b.lines")->examples().name(), "tf.train.Example");
 }
@@ -86,7 +86,7 @@ TEST(ShardFormatsTest, RowsHaveNamesAndTheFirstTakesWhatNoOtherDoes) {
   EXPECT_THAT(ShardFormats().front()->ending, IsEmpty());
   for (const ShardFormat* format : ShardFormats()) {
     EXPECT_FALSE(format->name.empty());
-    // A record is a part of a file, or a file.
+    // In a format, each record is either a part of a file or a whole file.
     EXPECT_NE(format->open == nullptr, format->open_group == nullptr) << format->name;
     EXPECT_EQ(format->is_record == nullptr, format->open_group == nullptr) << format->name;
   }
@@ -105,7 +105,7 @@ TEST(ShardFormatsTest, FilesAreShardsAndFilesThatAreRecordsAreOne) {
   EXPECT_EQ((*images)[0].path, "/d");
   EXPECT_EQ((*images)[0].group.files, (std::vector<std::string>{"/d/a/2.png", "/d/b/1.jpg"}));
   EXPECT_EQ(IndexPathOf((*images)[0], ""), "/d/images.idx");
-  // If the format of images is not in the list, its names do not form a group.
+  // kFormats has no format of images, so each image is a shard.
   EXPECT_EQ(GroupShards({"/d/a/1.jpg", "/d/a/2.jpg"}, kFormats)->size(), 2u);
   EXPECT_THAT(GroupShards({"/d/b/1.jpg", "/d/b/notes"}),
               StatusIs(absl::StatusCode::kInvalidArgument,

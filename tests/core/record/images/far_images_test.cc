@@ -1,4 +1,4 @@
-// Images on a web server: the requests for them, and what messages say of them.
+// Images on a web server: the requests for them, and the messages about them.
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -30,7 +30,8 @@ using ::testing::SizeIs;
 
 using FarImagesTest = ImageFilesTest;
 
-// The records that ReadFetched() makes of the bytes of far_bytes(), or their errors.
+// Reads all bytes of far_bytes(). Returns the records that ReadFetched() makes of these bytes, or
+// their errors.
 std::vector<std::string> ReadAhead(const RecordSource& shard) {
   std::string bytes(static_cast<size_t>(shard.size_bytes()), '-');
   const absl::Status read =
@@ -88,7 +89,7 @@ TEST_F(FarImagesTest, ImagesOfAServerAreReadAheadWithTheSameRecords) {
   }
 }
 
-// A cache could take such an image's old bytes for the bytes of its new state.
+// If a state of an image has no ETag, a cache could take the image's old bytes for new ones.
 TEST_F(FarImagesTest, ImagesWhoseStatesCannotBeToldApartHaveNoIdentityForACache) {
   StubObjects objects;
   objects.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -105,7 +106,7 @@ TEST_F(FarImagesTest, ImagesWhoseStatesCannotBeToldApartHaveNoIdentityForACache)
     return (*there)->far_bytes()->identity();
   };
   EXPECT_NE(identity("/x/"), "");
-  EXPECT_EQ(identity("/bare/"), "");  // One of them has no ETag.
+  EXPECT_EQ(identity("/bare/"), "");  // b/1.png has no ETag.
 }
 
 TEST_F(FarImagesTest, AnImageOfAServerThatChangedIsToldWhenItIsReadAhead) {
@@ -122,8 +123,8 @@ TEST_F(FarImagesTest, AnImageOfAServerThatChangedIsToldWhenItIsReadAhead) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("1.png")));
 }
 
-// The one request uses what the store learned when the folder was opened. After an error, the store
-// does not use this any more.
+// One request is enough even if the store no longer uses the answers that it got when the folder
+// was opened. The errors of fail() make the store forget these answers.
 TEST_F(FarImagesTest, AnImageIsReadWithOneRequest) {
   StubObjects objects;
   std::vector<std::string> names;
@@ -182,8 +183,8 @@ TEST_F(FarImagesTest, LabelsThatMayNotBeReadAreAnErrorAndNotNone) {
                        AllOf(HasSubstr("labels.txt"), HasSubstr("decides the labels"))));
 }
 
-// A token for a whole folder lets its bearer read labels.txt, too. A signature of one object does
-// not.
+// A query that all images have may be a token for the whole folder. Such a token is valid for
+// labels.txt, too. A query of a single image may be a signature that is valid for this image only.
 TEST_F(FarImagesTest, AQueryThatAllImagesHaveIsSentForTheFilesBesideThem) {
   StubObjects objects;
   objects.Put("/x/labels.txt", "z\na\n");

@@ -116,7 +116,7 @@ TEST_F(ImageFolderTest, LabelsTxtNumbersTheClasses) {
   EXPECT_EQ(Read(**shard)[0], ImageRecord(Jpeg(1), {.name = "a", .label = 2},
                                           {.height = 8, .width = 12, .channels = 3}));
   EXPECT_NE((*shard)->content_hash(), by_place);
-  // A shard of some of the classes has the same labels.
+  // In a shard that has only some of the classes, the classes keep their labels.
   const auto some = Open(folder_ / "b/*");
   ASSERT_THAT(some, IsOk());
   EXPECT_EQ(Read(**some)[0], ImageRecord(Png(3), {.name = "b", .label = 1},
@@ -130,7 +130,8 @@ TEST_F(ImageFolderTest, LabelsTxtNumbersTheClasses) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line above already")));
 }
 
-// A folder of images without class folders is a class, and its index lies above it.
+// A folder with images in it is a class, and the index lies in the folder above. If there is only
+// one class, a note says so.
 TEST_F(ImageFolderTest, ASingleClassIsNoted) {
   const auto one = Open(folder_ / "a/*");
   ASSERT_THAT(one, IsOk());
@@ -163,7 +164,7 @@ TEST_F(ImageFolderTest, TheContentHashDependsOnContentOnly) {
   const uint64_t changed = MustOpenAll()->content_hash();
   EXPECT_NE(changed, hash);
   std::filesystem::rename(folder_ / "b", folder_ / "c");
-  EXPECT_NE(MustOpenAll()->content_hash(), changed);  // The class is a feature.
+  EXPECT_NE(MustOpenAll()->content_hash(), changed);  // The class's name is a feature.
 }
 
 TEST_F(ImageFolderTest, AFileThatIsNoImageIsADamagedRecord) {
@@ -195,7 +196,7 @@ TEST_F(ImageFolderTest, ALargeFileIsOverTheLimitAndNotInTheIndex) {
   ASSERT_GT(large, static_cast<int64_t>(Png(3).size()) + 100);
   const auto shard = MustOpenAll({.max_record_bytes = large});
   AlignedBuffer scratch;
-  // The record has more bytes than the file.
+  // The file's bytes are just within the limit. The record has more bytes than the file.
   EXPECT_THAT(shard->ReadRecord(0, scratch),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("\"a/1.jpg\"")));
   EXPECT_THAT(shard->ReadRecord(2, scratch), IsOk());
@@ -212,7 +213,7 @@ TEST_F(ImageFolderTest, ALargeFileCountsTheSameWhateverTheIndexSays) {
   const ShardOptions small = {.max_record_bytes = static_cast<int64_t>(Jpeg(1).size()) - 1};
   const uint64_t hash = MustOpenAll(small)->content_hash();
   std::filesystem::remove(folder_ / "images.idx");
-  MustOpenAll();  // Its index has the CRC of each file.
+  MustOpenAll();  // Writes an index with the CRC of each file.
   EXPECT_EQ(MustOpenAll(small)->content_hash(), hash);
   ShardOptions scanning = small;
   scanning.index_use = IndexUse::kIgnore;
@@ -264,7 +265,7 @@ TEST_F(ImageFolderTest, AFileThatMayNoLongerBeReadDoesNotBlameTheClient) {
   for (const char* name : {"a/1.jpg", "a"}) {
     std::filesystem::permissions(folder_ / name, std::filesystem::perms::none);
   }
-  // Root may read all files.
+  // The test may run as root, who may read all files. So it reads them as another user.
   const int user = ::setfsuid(65534);
   AlignedBuffer scratch;
   for (const int64_t record : {0, 1}) {

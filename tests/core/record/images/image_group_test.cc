@@ -88,7 +88,7 @@ TEST(ImageGroupTest, FoldersThatARelativePathLeavesOutAreFound) {
   ASSERT_THAT(group, IsOk());
   EXPECT_THAT(group->classes, ElementsAre(here.filename().string()));
   EXPECT_EQ(group->folder, absl::StrCat(here.parent_path().string(), "/"));
-  // The same folder, written in several ways.
+  // These paths name the same two folders, a and b, in several ways.
   const auto several = GroupImages(
       {"a/1.jpg", "./a/2.jpg", (here / "b" / "3.jpg").string(), "c/../b/4.jpg", "a//5.jpg"});
   ASSERT_THAT(several, IsOk());

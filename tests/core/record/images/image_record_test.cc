@@ -8,7 +8,7 @@
 namespace systole {
 namespace {
 
-// The sizes are those at which lengths in the record need another byte.
+// From 128 bytes on, and from 16,384 bytes on, a length in the record takes one more byte.
 TEST(ImageRecordTest, IsTheExampleOfItsFeatures) {
   for (const size_t bytes : {0, 1, 100, 127, 128, 16'000, 16'383, 16'384, 3'000'000}) {
     const std::string image(bytes, 'x');

@@ -35,7 +35,8 @@ using ::testing::Not;
 
 using ReadImagesTest = ImageFilesTest;
 
-// A file whose state is as before is not read. So a change of its bytes alone is not noticed.
+// A file is not read if its state is that in the index. So a change of the file's bytes alone is
+// not noticed.
 TEST_F(ReadImagesTest, OnlyFilesOfANewStateAreReadAgain) {
   const uint64_t hash = MustOpenAll()->content_hash();
   const std::string index = ReadWholeFile(folder_ / "images.idx");
@@ -52,7 +53,7 @@ TEST_F(ReadImagesTest, OnlyFilesOfANewStateAreReadAgain) {
   EXPECT_EQ(Read(*after)[1], ImageRecord(Jpeg(7), {.name = "a", .label = 0},
                                          {.height = 8, .width = 12, .channels = 3}));
   AlignedBuffer scratch;
-  EXPECT_THAT(after->ReadRecord(0, scratch),  // Never read since the change.
+  EXPECT_THAT(after->ReadRecord(0, scratch),  // The first read of the changed bytes.
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("CRC-32C")));
   EXPECT_NE(MustOpenAll({.index_use = IndexUse::kRebuild})->content_hash(), after->content_hash());
 }
@@ -158,7 +159,8 @@ TEST_F(ReadImagesTest, ADamagedIndexIsMadeAnewWithANote) {
   EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), good);
 }
 
-// The shard and the images then share one index file, and each of them makes it anew.
+// The index of the shard "images" and the index of the images have the same file name. Opening one
+// of them replaces the index of the other.
 TEST_F(ReadImagesTest, AShardThatIsCalledAsTheIndexOfImagesIsReadAsWell) {
   const std::string shard = folder_.Write("images", ShardBuilder().Add("payload").Build());
   const std::vector<std::string> images = Read(*MustOpenAll());
@@ -175,7 +177,8 @@ TEST_F(ReadImagesTest, AShardThatIsCalledAsTheIndexOfImagesIsReadAsWell) {
   }
 }
 
-// Such an index would take memory for lines that no file of the group has.
+// Most lines of such a large index would be about files that are not in the group, and would take
+// memory for nothing.
 TEST_F(ReadImagesTest, AServersIndexThatIsFarTooLargeIsNotRead) {
   StubObjects objects;
   std::atomic<int> fetched = 0;
@@ -227,7 +230,7 @@ TEST_F(ReadImagesTest, FilesAreLookedAtOnSeveralThreads) {
   EXPECT_EQ(Read(*shard), Read(*MustOpenAll()));
 }
 
-// This holds whichever file is looked at first.
+// The test looks at the files from the last one to the first one.
 TEST_F(ReadImagesTest, TheErrorIsThatOfTheFirstFileThatHasOne) {
   const auto shards = GroupShards(
       {folder_ / "a/1.jpg", folder_ / "a/none.jpg", folder_ / "b/1.png", folder_ / "b/none.png"});

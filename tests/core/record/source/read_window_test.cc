@@ -143,7 +143,7 @@ TEST(ReadWindowTest, WhatLiesFarApartOfASourceThatIsNotLocalIsNotRead) {
   ASSERT_NO_FATAL_FAILURE(Walk(window, bytes, 3 * kMiB, 15 * kMiB, 3 * kMiB));
   EXPECT_EQ(source.num_reads(), 4);
   EXPECT_EQ(source.bytes_read(), 4 * 16u);
-  // After that, places that are close together begin with a small window again.
+  // If the next places are close together, the window is small at first, as at the beginning.
   source.ResetCounts();
   ASSERT_NO_FATAL_FAILURE(Walk(window, bytes, 12 * kMiB + 1000, 12 * kMiB + 200'000, 1000));
   EXPECT_EQ(source.num_reads(), 1);

@@ -1,4 +1,4 @@
-// Compressed shards that are not on this machine.
+// Compressed shards of sources that are not local.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_RECORD_TFRECORD_COMPRESSED_SHARDS_H_
@@ -40,8 +40,8 @@ inline std::string Compressed(absl::string_view bytes, Compression compression) 
   return out;
 }
 
-// Shards whose records hardly compress and have noise of less than `most_bytes` bytes. Record i has
-// the features label, weight, and noise.
+// Shards whose records have the features label, weight, and noise. The noise has less than
+// `most_bytes` bytes, and hardly compresses.
 inline std::vector<std::string> NoisyShards(const std::vector<int>& records_per_shard,
                                             int most_bytes) {
   std::vector<std::string> shards;
@@ -85,7 +85,8 @@ inline void Evict(ChunkCache& chunks) {
   }
 }
 
-// A far source of `bytes`, compressed. Its reads pass `gate`; those of its restart points do not.
+// A source of `bytes` that is compressed and not local. Reads of its bytes pass `gate`. Reads of
+// the restart points do not.
 inline std::unique_ptr<ByteSource> FarCompressed(absl::string_view bytes, Compression compression,
                                                  const std::string& name,
                                                  std::shared_ptr<Gate> gate,

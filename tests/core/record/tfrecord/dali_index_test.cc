@@ -97,7 +97,7 @@ TEST(DaliIndexTest, RecordsThatDoNotCoverTheShardAreInvalid) {
       {"16 19\n", "line 1 has offset 16, want 0"},             // It does not begin at 0.
       {"0 16\n17 18\n", "line 2 has offset 17, want 16"},      // Gap.
       {"0 16\n15 20\n", "line 2 has offset 15, want 16"},      // Overlap.
-      {"0 16\n0 16\n", "line 2 has offset 0, want 16"},        // Before the last one.
+      {"0 16\n0 16\n", "line 2 has offset 0, want 16"},        // The first one twice.
       {"0 16\n16 0\n16 19\n", "line 2 has size 0"},            // No bytes.
       {"0 16\n16 20\n", "line 2 has size 20, want 1 to 19"},   // Beyond the shard.
       {"0 16\n16 18446744073709551615\n", "line 2 has size"},  // Would wrap around.
@@ -117,7 +117,7 @@ TEST(DaliIndexTest, TextTooLongForTheShardIsRefusedUnread) {
                                                   HasSubstr("too many for a shard of 100")));
 }
 
-// A server may claim a shard of any size, and an index beside it.
+// A server may claim any size for a shard, so the bound of its index must not grow without end.
 TEST(DaliIndexTest, TheBoundOfATextFollowsFromTheNumbersThatItCanHold) {
   for (const uint64_t shard_bytes : {0, 15, 16, 100, 999, 1000}) {
     // The text has the most lines if frames of 16 bytes and single bytes alternate. The last lines

@@ -46,7 +46,8 @@ TEST(IndexPathTest, LiesBesideTheShard) {
   EXPECT_EQ(IndexPath("dir/a.tfrecord", ""), "dir/a.tfrecord.idx");
 }
 
-// A server may ignore the query. For "a.tfrecord?v=1.idx" it would then send the shard.
+// The ending may not come after the query. If a server ignores the query, it would send the shard
+// for "a.tfrecord?v=1.idx".
 TEST(IndexPathTest, OfAnAddressItLiesBesideTheShardWithTheQueryOfTheShard) {
   const std::string index = IndexPath("https://host/a.tfrecord?v=1", "");
   EXPECT_EQ(index, "https://host/a.tfrecord.idx?v=1");
@@ -57,7 +58,7 @@ TEST(IndexPathTest, OfAnAddressItLiesBesideTheShardWithTheQueryOfTheShard) {
 }
 
 TEST(LoadIndexTest, NotesShowNoSecretOfAnAddress) {
-  // Nothing is sent: an address with a password is refused before that.
+  // The test sends no request, because an address with a password is refused first.
   const ErrorSource shard(TwoRecords().Build(), "https://user:secret@host/a.tfrecord?sig=secret");
   const absl::StatusOr<LoadedIndex> loaded = LoadIndex(shard, "", {});
   ASSERT_THAT(loaded, IsOk());

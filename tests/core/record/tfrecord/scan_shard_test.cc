@@ -23,7 +23,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// Offset and size of each record in a shard of these bytes, and the numbers of the damaged records.
+// What a scan of a shard finds: the offset and size of each record, and the numbers of the damaged
+// records with the causes.
 struct Found {
   std::vector<uint64_t> begins_and_sizes;
   std::vector<int64_t> damaged;
@@ -161,7 +162,8 @@ TEST(ScanShardTest, AHeaderBetweenTwoDamagedOnesIsNotBelievedIfItsPayloadIsDamag
 }
 
 TEST(ScanShardTest, HeadersThatLeadNowhereCostNoMoreThanTheShardTwice) {
-  // Each header claims nearly all bytes that are left. None of them has the payload's CRC.
+  // Each header claims a payload of nearly all bytes that are left. The bytes after the payload are
+  // never its CRC.
   constexpr uint64_t kHeaders = 500;
   constexpr uint64_t kRest = 100'000;
   ShardBuilder builder;
@@ -213,7 +215,8 @@ TEST(ScanShardTest, HostileLengthWithAGoodCrcCostsOneRecord) {
 }
 
 TEST(ScanShardTest, HeaderInsideAPayloadIsNoRecordUnlessItChainsOn) {
-  // The damaged record's payload holds a header with a good CRC that leads nowhere.
+  // The damaged record's payload holds a header with a good CRC. No record begins where the record
+  // of this header would end.
   const std::string decoy = ShardBuilder().AddHeader(5).Build();
   const std::string shard = ShardBuilder().Add("xx" + decoy + "yyyyyyyy").Add("defg").Build();
   const Found found = Scan(WithFlippedBit(shard, 0));
@@ -270,7 +273,7 @@ TEST(ScanShardTest, IndexOfLargeRecordsReadsOneSmallPieceEach) {
   const ErrorSource source(builder.Build());
   ASSERT_THAT(ScanShard(source), IsOk());
   EXPECT_LE(source.num_reads(), 21);
-  EXPECT_LE(source.bytes_read(), 70'000u);  // Of 2,000,320 bytes; mostly the first window.
+  EXPECT_LE(source.bytes_read(), 70'000u);  // The shard has 2,000,320 bytes.
 }
 
 // A request for each record would take hours for a shard on a server.

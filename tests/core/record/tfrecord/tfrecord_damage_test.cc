@@ -94,8 +94,7 @@ TEST(TfRecordDamageTest, EveryFlippedBitCostsExactlyTheRecordItIsIn) {
 }
 
 TEST(TfRecordDamageTest, FlippedBitDoesNotChangeTheTextOfTheIndex) {
-  // An index that was made before the damage then fits as well as one that is made after the
-  // damage.
+  // So an index that was made before the damage still fits the damaged shard.
   const std::string good = Built().Build();
   absl::StatusOr<ScannedShard> before = ScanShard(MemorySource(good));
   ASSERT_THAT(before, IsOk());

@@ -142,9 +142,9 @@ TEST(ReadInPlaceTest, ShardCutBeforeARecordIsReadIsSaidAsOfCopies) {
   EXPECT_THAT(Calls(*shard, {3}, RecordBytes::kInPlace), ElementsAre("0:d"));
   std::filesystem::resize_file(path, 10'016);
   const auto resized = AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("was resized from 40064"));
-  // The first call meets the fault, which marks the mapping as failed. So the second call does not
-  // use the mapping. The error of a resized file is the same for all records, so both calls end at
-  // record 2.
+  // The first call reads the mapping behind the file's new end. This fails, and the mapping is
+  // marked as failed, so the second call does not use it. As all records would get the error of a
+  // resized file, both calls end at record 2.
   for (int i = 0; i < 2; ++i) {
     absl::Status ended;
     EXPECT_THAT(Calls(*shard, {0, 2, 3}, RecordBytes::kInPlace, &ended),
@@ -206,8 +206,8 @@ TEST(ReadInPlaceTest, StorageThatFailsUnderTheCallbackIsUnavailableAndReadAgainB
   EXPECT_THAT(Calls(*shard, {0, 1, 2}, RecordBytes::kInPlace), ElementsAre("0:a", "1:b", "2:c"));
 }
 
-// A callback that ends the read may have used the bytes that could not be read. So the error must
-// be reported.
+// A callback that ends the read may have used zeros in place of the bytes that could not be read.
+// So the storage's error must be reported.
 TEST(ReadInPlaceTest, StorageThatFailsUnderACallbackThatEndsItIsSaidAllTheSame) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";

@@ -1,4 +1,5 @@
-// Records of compressed shards that are made of pieces. The pieces were read before.
+// Records of compressed shards that are made of pieces of the compressed bytes. The pieces have
+// been fetched before.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -33,7 +34,7 @@ constexpr int kRecords = 120;
 struct Fetching {
   std::vector<absl::StatusOr<std::string>> payloads = {};
   absl::Status status;
-  std::map<uint64_t, int> asked = {};  // By the place where the piece begins.
+  std::map<uint64_t, int> asked = {};  // How often each piece was used, by the piece's offset.
 };
 
 Fetching Fetch(const RecordSource& shard, const std::vector<int64_t>& records,
@@ -99,7 +100,7 @@ TEST_P(TfRecordPiecesTest, RecordsAreThoseOfReadsAndEachPieceIsDecompressedOnce)
     EXPECT_THAT(fetched.payloads[static_cast<size_t>(i)], IsOk());
     EXPECT_EQ(*other.ReadRecord(i, scratch), *fetched.payloads[static_cast<size_t>(i)]);
   }
-  // Chunks that are kept need no piece, in whatever order their records come.
+  // Records in chunks that are kept need no piece, in any order.
   EXPECT_TRUE(Fetch(shard, {7, 3, kRecords - 1, 0}).asked.empty());
 }
 

@@ -248,11 +248,11 @@ TEST(TfRecordShardTest, AFailureOfTheSourceNeverHasACodeThatSpeaksOfTheRecord) {
     EXPECT_THAT(faulty.shard.ReadRecord(1, scratch), unavailable);
     faulty.source->FailAt(25, absl::OkStatus());
     faulty.source->CutAt(25);
-    faulty.source->SetChanged(error);  // So the cut may be damage or a change.
+    faulty.source->SetChanged(error);  // It is unknown whether the cut is a change.
     EXPECT_THAT(faulty.shard.ReadRecord(1, scratch), unavailable);
     EXPECT_THAT(faulty.shard.CheckUnchanged(), unavailable);
   }
-  // The same holds if the source fails at the header of a record that is too large.
+  // The code is also kUnavailable if the source fails at the header of a record that is too large.
   const Faulty faulty = MakeFaulty(ShardBuilder().Add("abc").Build(), {.max_record_bytes = 1});
   faulty.source->FailAt(0, absl::ResourceExhaustedError("no buffer space"));
   AlignedBuffer scratch;

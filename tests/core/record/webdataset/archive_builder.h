@@ -31,7 +31,7 @@ inline std::string TarHeader(absl::string_view name, uint64_t size, char type = 
   return block;
 }
 
-// Returns a changed header with a new checksum.
+// Returns the header `block` with the checksum that its other bytes need.
 inline std::string WithNewChecksum(std::string block) {
   block.replace(148, 8, 8, ' ');
   uint32_t sum = 0;
@@ -67,7 +67,7 @@ class ArchiveBuilder {
     return *this;
   }
 
-  // The bytes without the zeros at the end.
+  // The archive without the two blocks of zeros that end it. Build() adds these.
   const std::string& bytes() const { return bytes_; }
   std::string Build() const { return bytes_ + std::string(2 * kTarBlockBytes, '\0'); }
 

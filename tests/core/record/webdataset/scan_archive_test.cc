@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// "begin-end" of each sample, in blocks, with a '!' if it is damaged.
+// "begin-end" of each sample, as numbers of blocks of 512 bytes. A '!' follows if it is damaged.
 std::vector<std::string> Samples(const std::string& archive) {
   const absl::StatusOr<ScannedArchive> scanned = ScanArchive(MemorySource(archive));
   EXPECT_THAT(scanned, IsOk());
@@ -115,7 +115,8 @@ TEST(ScanArchiveTest, AFileLostWithinASampleCostsThatSampleAlone) {
   EXPECT_THAT(Samples(bytes), ElementsAre("0-3", "3-6!", "6-9"));
 }
 
-// Under a sanitizer only each 7th bit is flipped, so that each place in a byte has its turn.
+// Under a sanitizer only each 7th bit is flipped, to save time. As 7 and 8 have no common divisor,
+// the flipped bits still include each of the 8 places in a byte.
 TEST(ScanArchiveTest, EveryFlippedBitLeavesTheNumberOfSamplesAndThoseFarAway) {
   const std::string good = Three().Build();
   for (size_t bit = 0; bit < 8 * Three().bytes().size(); bit += kSanitized ? 7 : 1) {

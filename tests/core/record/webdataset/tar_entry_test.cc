@@ -174,7 +174,7 @@ TEST(TarEntryTest, OnlyAHeaderWithMagicAndSumBeginsAnArchive) {
   const std::string good = TarHeader("a", 5);
   EXPECT_TRUE(BeginsAsTar(good));
   EXPECT_FALSE(BeginsAsTar(good.substr(0, 511)));
-  std::string old = good;  // Headers before POSIX have a sum only.
+  std::string old = good;  // A header before POSIX: it has a sum, but no magic.
   old.replace(257, 8, 8, '\0');
   EXPECT_FALSE(BeginsAsTar(WithNewChecksum(old)));
   EXPECT_EQ(Read(ArchiveBuilder().AddRaw(WithNewChecksum(old)).AddContent("hello").Build()).kind,

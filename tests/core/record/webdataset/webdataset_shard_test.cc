@@ -126,8 +126,8 @@ TEST(WebDatasetShardTest, ASampleThatChangedBehindItsIndexIsDamageByItsCrc) {
                                        "the sample is 0x"),
                              HasSubstr("the index says 0x"), Not(HasSubstr(folder.path())))));
   EXPECT_THAT(shard->ReadRecord(2, scratch), IsOk());
-  // With kIgnore the archive is scanned. Its samples are still compared with those of the index,
-  // where the changed sample has another CRC-32C.
+  // With kIgnore the archive is scanned. The samples' CRC-32Cs are still compared with those in the
+  // index, so the changed sample is found.
   const auto scanned = OpenShard(folder / "a.tar", {.index_use = IndexUse::kIgnore});
   ASSERT_THAT(scanned, IsOk());
   ASSERT_EQ((*scanned)->num_damaged(), 1);

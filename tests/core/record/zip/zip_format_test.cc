@@ -58,7 +58,7 @@ std::string Numbers(const std::string& name, int64_t value) {
 }
 
 TEST(ZipFormatTest, FeaturesOfAllMembersHaveTheirPrefixes) {
-  // The name "b/x" is known beforehand. The name "b/y" is made for the record.
+  // The name "b/x" is made in advance. The name "b/y" is made for the record.
   const ZipFormat format = FormatOf({{.dataset = "a", .prefix = "", .features = {"x"}},
                                      {.dataset = "b", .prefix = "b/", .features = {"x"}},
                                      {.dataset = "c", .prefix = "c/", .features = {}}});
@@ -110,7 +110,8 @@ TEST(ZipFormatTest, NamesThatAreMadeForARecordAreBounded) {
   const auto error = Decoded(format, Joined({many(1), many(2 * fit)})).status();
   EXPECT_THAT(error, StatusIs(absl::StatusCode::kDataLoss,
                               AllOf(HasSubstr("'b'"), HasSubstr("prefixed names"))));
-  // Known names need not be made, but only kMaxKnownNames of them are kept.
+  // The names of known features are made in advance, up to kMaxKnownNames. The others are made for
+  // each record, and count towards the bound.
   const auto known = [&](size_t count) {
     ZipNamesOfMember member = {.dataset = "b", .prefix = std::string(64, 'p')};
     for (size_t i = 0; i < count; ++i) member.features.push_back(absl::StrCat(i));

@@ -128,7 +128,7 @@ TEST(ZippedShardsTest, ASourceEndsWhereAMemberChangesItsFormat) {
                        AllOf(HasSubstr("more than 3 times"), HasSubstr("shards of one kind"))));
 }
 
-// A source of `source`'s records that counts how often its content is asked for.
+// A source of `source`'s records that counts the calls of content_hash().
 class Asked final : public RecordSource {
  public:
   explicit Asked(std::shared_ptr<const RecordSource> source) : source_(std::move(source)) {}

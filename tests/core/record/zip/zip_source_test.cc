@@ -107,8 +107,8 @@ TEST(ZipSourceTest, ARecordIsDamagedIfOneOfItsPartsIsAndTheMessageIsThePartsOwn)
 }
 
 TEST(ZipSourceTest, TheLimitOfARecordIsThatOfEachMember) {
-  // Records have up to 100 bytes. Two records together have more bytes than the limit, but each has
-  // less.
+  // Each record has up to 100 bytes, which is within the limit of 110. A joined record of two such
+  // records has more than 110 bytes.
   const ShardOptions options = {.max_record_bytes = 110};
   const auto a = ShardOfBytes(NumberedBytes(0, 7), "a", options);
   const auto b = ShardOfBytes(NumberedBytes(0, 7), "b", {.max_record_bytes = 60});
@@ -150,7 +150,7 @@ TEST(ZipSourceTest, RowsOfArraysAreMembersLikeAnyOther) {
               ElementsAre(absl::StrCat("number=3 rows/label=203 rows/pair=", arrays.pairs[6])));
 }
 
-// Counts the memory that was asked for.
+// Notes the most bytes that were needed at once for each use.
 class Counted final : public ScratchSource {
  public:
   bool Need(ScratchUse use, int64_t bytes) override {
@@ -205,7 +205,7 @@ TEST(ZipSourceTest, OfAFarAndALocalMemberOnlyTheFarOneIsTakenFromFetchedBytes) {
   EXPECT_THAT(zip->ReadFetched(records, fetched, scratch, Into(seen, *zip)), IsOk());
   EXPECT_THAT(seen.records, ElementsAre("b/number=105 number=5", "b/number=101 number=1"));
   EXPECT_EQ(gate->reads(), reads);
-  // An outage ends the read after its record.
+  // The read ends after the first record that fails because of an outage.
   error = lost;
   seen = {};
   const absl::Status end = zip->ReadFetched(records, fetched, scratch, Into(seen, *zip));

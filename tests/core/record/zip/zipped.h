@@ -48,7 +48,8 @@ inline std::string NumberedBytes(int64_t first, int64_t records) {
   return builder.Build();
 }
 
-// Shards name-0, name-1 .. of as many records as `sizes` says, numbered from `first` on.
+// Shards with the names name-0, name-1 .. `sizes` has the number of records of each shard. The
+// records of all shards are numbered from `first` on.
 inline Sources NumberedShards(const std::vector<int64_t>& sizes, int64_t first,
                               const std::string& name) {
   Sources shards;
