@@ -83,8 +83,7 @@ class BlockTable {
 
   // REQUIRES: the want has at least one use, and its sources exist.
   Admission Admit(const BlockWant& want);
-  // Admits the want if all of its blocks are in memory. Otherwise changes nothing and returns
-  // nullopt.
+  // Admits the want if all of its blocks are in memory. If not, nothing changes: nullopt.
   std::optional<std::vector<Handed>> AdmitFromMemory(const BlockWant& want);
   // Call this when a want no longer needs its blocks. Does nothing if the want already has its
   // blocks, or was dropped.
@@ -99,8 +98,7 @@ class BlockTable {
   // Whether NextRead() has a read.
   bool CanBegin() const;
   std::optional<Job> NextRead(absl::Duration now);
-  // The read has brought `block`, which holds the bytes or an error. A block that no want needs is
-  // freed.
+  // The read has brought `block`: bytes or an error. A block that no want needs is freed.
   std::vector<Finished> Arrive(int64_t read, std::shared_ptr<const Block> block, BlockOrigin origin,
                                absl::Duration now);
   // The read has ended. If no want needs its block, the block's memory is free now. REQUIRES:

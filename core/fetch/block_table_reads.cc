@@ -103,8 +103,7 @@ std::vector<BlockTable::Finished> BlockTable::Arrive(int64_t number,
   // The other read of the block, if there is one and it is under way.
   Read* const other = entry.reads.empty() ? nullptr : &reads_.at(entry.reads.front());
   if (!block->status().ok()) {
-    if (other != nullptr) {
-      // `other` may still succeed. From now on the entry counts the memory of `other`.
+    if (other != nullptr) {  // The entry now counts the memory of `other`, which may succeed.
       read.cost = std::exchange(other->cost, 0) + read.cost;
       return {};
     }

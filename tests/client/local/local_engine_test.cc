@@ -219,7 +219,7 @@ TEST(LocalEngineTest, AStepLargerThanTheBudgetIsRefusedWhenItsFeedIsMade) {
   EXPECT_THAT(LocalFeed::Create(SpecOf(1), SmallDataset(), options),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(HasSubstr("a step of this feed takes"),
-                             HasSubstr("memory_budget of 2000"), HasSubstr("before the first"))));
+                             HasSubstr("memory_budget is 2000"), HasSubstr("before the first"))));
 }
 
 TEST(LocalEngineTest, OptionsOutOfRangeAreRefusedByName) {
