@@ -109,7 +109,7 @@ with open_feed() as feed:
     refused(lambda: systole.configure(memory_budget=1 << 29), f"{1 << 28} bytes")
     refused(lambda: open_feed(threads=2), "close all LocalFeeds", "configure(threads=2)")
 systole.configure(memory_budget=100)
-refused(open_feed, "memory_budget of 100", error=systole.ResourceExhausted)
+refused(open_feed, "memory_budget is 100", error=systole.ResourceExhausted)
 systole.configure()
 open_feed(threads=2).close()
 """)
