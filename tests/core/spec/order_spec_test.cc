@@ -130,7 +130,7 @@ TEST(OrderSpecOfTest, EachWhereIsAskedForInOrderWithWhatIsLeftBeforeIt) {
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(order->selection->RecordAt(i), 4 + 2 * i);
   EXPECT_THAT(OrderSpecOf(spec, datasets),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("concatenation[0].select[1].where cannot be answered here")));
+                       HasSubstr("concatenation[0].select[1].where cannot be evaluated here")));
 }
 
 TEST(OrderSpecOfTest, AConcatenationIsOneDatasetOfAllShards) {

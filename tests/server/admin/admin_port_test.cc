@@ -256,7 +256,7 @@ TEST_F(AdminPortTest, TheFifthViewerIsToldThatThePageCanBeRead) {
   }
   const TestHttpAnswer fifth = HttpGet(port_->port(), "/statusz/events");
   EXPECT_EQ(fifth.status, 503);
-  EXPECT_THAT(fifth.body, HasSubstr("too many pages"));
+  EXPECT_THAT(fifth.body, HasSubstr("too many open pages"));
   EXPECT_EQ(StatusOf("/statusz"), 200);
   EXPECT_EQ(StatusOf("/livez"), 200);
 }
@@ -299,7 +299,7 @@ TEST_F(AdminPortTest, PicturesAndStreamsAreForThoseWhoMaySeeTheDataset) {
     return HttpGet(port_->port(), "/statusz", Bearer(token)).body;
   };
   EXPECT_THAT(page(all), HasSubstr("anBlZw=="));
-  EXPECT_THAT(page(some), AllOf(Not(HasSubstr("anBlZw==")), HasSubstr("may read the dataset"),
+  EXPECT_THAT(page(some), AllOf(Not(HasSubstr("anBlZw==")), HasSubstr("permission to read their dataset"),
                                 HasSubstr("No stream runs.")));
   AdminOptions without;
   without.no_pictures = "They are off.";
