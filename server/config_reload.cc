@@ -15,7 +15,7 @@ namespace systole {
 namespace {
 
 // The datasets of `now` that are to be opened: those that were added, and those that were refused
-// when they were opened last. What they lacked may be there by now.
+// when they were opened last. The cause of a refusal may be gone by now.
 v1::ServerConfig ToOpen(const ConfigChange& change, const v1::ServerConfig& now,
                         const Catalogue& served) {
   v1::ServerConfig config = now;
@@ -113,7 +113,8 @@ absl::Status ConfigReload::Apply(const Catalogue& added) {
   for (const auto& [name, dataset] : added.datasets()) LogServed(*dataset, events_);
   for (const auto& [name, refusal] : added.refused()) LogRefused(name, refusal, events_);
   LogWhatStays(change_);
-  // Fields that stay as they were are compared with the next config again.
+  // What a running server cannot change keeps its old value. The next config is compared with the
+  // old value again.
   v1::ServerConfig now = running_;
   *now.mutable_datasets() = next_.datasets();
   for (const std::string& name : change_.changed) {

@@ -35,9 +35,9 @@ namespace systole {
 
 class ConfigReload {
  public:
-  // `running` is the complete config that `server` was started with. `options` are those with which
-  // its datasets were opened. `access` is the server's. It is null if the server's config has no
-  // `access`. `server` and `events` must outlive this.
+  // `running` is the complete config with which `server` was started. `options` are those with
+  // which its datasets were opened. `access` is the server's access control, or null if the
+  // server's config has no `access`. `server` and `events` must outlive this.
   ConfigReload(v1::ServerConfig running, ShardOptions options, Server& server,
                std::shared_ptr<AccessControl> access, EventLog& events);
   // Stops, and waits for the thread.
@@ -54,11 +54,11 @@ class ConfigReload {
   // calls Begin() and the server's Tick().
   void Tick();
 
-  // Whether a config that Begin() got is neither in force nor dropped yet.
+  // Whether a config of Begin() is being opened, or waits.
   bool busy() const { return opening_ != nullptr; }
 
-  // Gives up what is being opened. Returns false if the thread still works after `patience`, most
-  // likely because a read hangs. The destructor would then wait for the thread.
+  // Stops opening datasets. Returns false if the thread still works after `patience`, most likely
+  // because a read hangs. The destructor would then wait for the thread.
   bool Stop(absl::Duration patience);
 
  private:
@@ -84,8 +84,8 @@ class ConfigReload {
   EventLog& events_;
   v1::ServerConfig next_;
   ConfigChange change_;                      // From running_ to next_.
-  std::optional<v1::ServerConfig> waiting_;  // Begins after next_.
-  std::shared_ptr<Opening> opening_;         // Null: nothing is being opened.
+  std::optional<v1::ServerConfig> waiting_;  // Is opened after next_.
+  std::shared_ptr<Opening> opening_;         // Null: no config is being opened.
   std::unique_ptr<WorkerPool> thread_;       // Null until something has to be opened.
 };
 

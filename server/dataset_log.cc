@@ -9,14 +9,15 @@
 namespace systole {
 namespace {
 
-// At most this many damaged records of a dataset have a line of their own. Another line has their
-// number.
+// The log has a line of its own for at most this many damaged records of a dataset. One more line
+// says how many there are in all.
 constexpr size_t kMaxDamagedTold = 5;
 
 }  // namespace
 
 void LogServed(const Dataset& dataset, EventLog& events) {
-  // kProgram has no limit, but one line for each configured dataset is no flood.
+  // The number of kProgram lines is not limited, but one line for each configured dataset is few
+  // enough.
   events.Add(LogCause::kProgram, LogLevel::kInfo,
              absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_records(), " records in ",
                           dataset.shards().size(), " shards"),

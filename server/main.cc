@@ -52,8 +52,8 @@
 namespace systole {
 namespace {
 
-// The complete config: the file's values, if a file is named, overridden by the flags, and defaults
-// for the rest.
+// The complete config. `flags` override the values of the file `path`, if there is one. All other
+// fields have their defaults.
 absl::StatusOr<v1::ServerConfig> ConfigOf(const std::string& path, const v1::ServerConfig& flags) {
   v1::ServerConfig config;
   if (!path.empty()) SYSTOLE_RETURN_IF_ERROR(LoadMessage(path, config));
@@ -117,9 +117,9 @@ void WriteLine(LogLevel level, const std::string& line) {
 // gRPC's sink is a plain function, so it finds the log through this pointer.
 std::atomic<EventLog*> grpc_events = nullptr;
 
-// The scratch memory of the threads, which comes beside the slices, may be a quarter of the budget,
+// The scratch memory of threads, which comes beside the slices, may take a quarter of the budget,
 // and at least this much. With less, threads would wait for each other even over ordinary images.
-// Scratch memory beyond the quarter is then a part of the 64 MiB below.
+// If kMinScratchBytes is more than the quarter, the excess is a part of the 64 MiB below.
 constexpr int64_t kMinScratchBytes = int64_t{32} << 20;
 
 // Beside its budget, its caches and its idle memory, the server may take 64 MiB. Memory is trimmed
@@ -156,8 +156,8 @@ absl::Status WritePort(const std::string& file, int port) {
   return WriteFileAtomically(file, absl::StrCat(port, "\n"), {.sync = false});
 }
 
-// Opens the admin port of `config`, if it has one. The port's thread never gets one of the
-// server's signals, even while such a signal still ends the process at once.
+// Opens the admin port of `config`, if it has one. Blocks the server's signals meanwhile, so that
+// the port's thread, which inherits the mask, never gets one of them.
 absl::StatusOr<std::unique_ptr<AdminPort>> OpenAdmin(const v1::ServerConfig& config,
                                                      std::shared_ptr<AccessControl> access,
                                                      EventLog& events) {
@@ -382,7 +382,7 @@ void AddFlags(CLI::App& app, v1::ServerConfig& config) {
     if (flag.is_list()) {
       option->take_all()->allow_extra_args(false);
     } else {
-      option->take_last();  // So a flag can override a script's default that comes before it.
+      option->take_last();  // So a flag overrides an earlier one, such as a script's default.
     }
   }
 }

@@ -127,8 +127,8 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListeningCredentials(co
   return TlsCredentialsOver(std::move(files));
 }
 
-// Why the admin port shows no pictures. Empty: the port shows pictures to those who may read their
-// datasets.
+// Why the admin port shows no pictures. Empty: the port shows a dataset's pictures to those who may
+// read the dataset.
 std::string NoPictures(const v1::ServerConfig& config, bool has_access) {
   if (!config.admin_pictures()) return "Pictures are switched off (--no-admin-pictures).";
   if (has_access) return "";
@@ -336,7 +336,7 @@ std::vector<MetricFamily> Server::Metrics() const {
 Server::~Server() {
   if (server_ == nullptr) return;
   if (shutdown_thread_ == nullptr) Drain(kShutdownGrace);
-  // Drain() has called Shutdown() on shutdown_thread_, whose destructor waits for it.
+  // Drain() has called Shutdown() on shutdown_thread_, whose destructor waits for the call.
 }
 
 bool Server::Drain(absl::Duration timeout) {

@@ -50,10 +50,10 @@ class Server final : private AdminPort::Source {
   // The returned server serves already. It uses the address, TLS and the limits on connections of
   // `config`; a field that is left out has its flag's default. The datasets are in `catalogue`.
   // Threads, memory, timeouts of reads and streams, caches, access and the log are in `service`.
-  // `admin` shows the server from now on; null: nothing does. `passed` is a Unix socket that
+  // `admin` shows the server from now on; null: no admin port does. `passed` is a Unix socket that
   // listens at the address already (TakePassedSocket()). The server does not remove the file of
-  // this socket at its end, and takes no lock. Without a descriptor the server makes its own
-  // socket.
+  // this socket at its end, and takes no lock. If `passed` has no descriptor, the server makes its
+  // own socket.
   //   InvalidArgument  no valid address, or one beyond loopback without TLS or `insecure`; a field
   //                    out of its bounds.
   //   Unavailable      the address is taken or not this machine's.

@@ -71,7 +71,7 @@ absl::StatusOr<SocketLock> SocketLock::Take(const std::string& path) {
       return CannotLock(errno, lock_path);
     }
     SocketLock lock(std::move(fd), std::move(lock_path));
-    // A program that is not a Systole server holds no lock, but may listen there.
+    // A program that is not a Systole server holds no lock, but may listen at `path`.
     SYSTOLE_RETURN_IF_ERROR(RemoveStaleSocket(path));
     return lock;
   }

@@ -105,7 +105,7 @@ std::optional<std::pair<std::string, std::string>> NameAndGlob(absl::string_view
   return std::pair(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
 }
 
-// The dataset `name` of `config`; added if `config` has none of this name.
+// The dataset `name` of `config`. If `config` has no dataset of this name, adds one.
 v1::DatasetConfig& DatasetNamed(const std::string& name, v1::ServerConfig& config) {
   for (v1::DatasetConfig& known : *config.mutable_datasets()) {
     if (known.name() == name) return known;

@@ -49,13 +49,13 @@ absl::Status CheckFlagText(const ConfigFlag& flag, absl::string_view text);
 // Sets the field. REQUIRES: CheckFlagText(flag, text) is OK.
 void SetFlag(const ConfigFlag& flag, absl::string_view text, v1::ServerConfig& config);
 
-// Sets in `config` each field that `flags` has. Adds the datasets of `flags`. If `config` already
-// has a dataset of the same name, adds the shards to that dataset.
+// Sets in `config` each field that is set in `flags`. Adds the datasets of `flags`. If `config`
+// already has a dataset of the same name, adds the shards to that dataset.
 void Override(const v1::ServerConfig& flags, v1::ServerConfig& config);
 
 // A copy of `config`, in which each field that was left out has its default.
-//   InvalidArgument  a field's value is out of bounds, or not of its kind. The message has the
-//                    field's name.
+//   InvalidArgument  a field's value is out of bounds, or does not fit the field's type. The
+//                    message has the field's name.
 absl::StatusOr<v1::ServerConfig> CompleteConfig(v1::ServerConfig config);
 
 // The value of a TIME or SIZE field. REQUIRES: `text` is from a CompleteConfig().

@@ -42,7 +42,7 @@ void MaskTexts(Message& message) {
 
 std::string ShownText(absl::string_view text) {
   for (size_t at = 0; at < text.size(); ++at) {
-    // A name begins here, not at the blanks before it.
+    // An address begins with a letter. The blanks before it are not a part of it.
     if (absl::ascii_isalpha(text[at]) && MayHoldSecrets(text.substr(at))) {
       return absl::StrCat(text.substr(0, at), ShownAddress(text.substr(at)));
     }

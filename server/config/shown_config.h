@@ -11,7 +11,8 @@
 
 namespace systole {
 
-// `text` with the first address in it as ShownAddress() shows it.
+// A copy of `text`. The first address that may hold secrets, with all text after it, is shown as
+// ShownAddress() shows it.
 std::string ShownText(absl::string_view text);
 
 // `config` as textproto. The text of every field is as ShownText() shows it. Files of secrets are

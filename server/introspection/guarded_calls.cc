@@ -10,7 +10,7 @@
 namespace systole {
 namespace {
 
-// A client that takes nothing for this long loses its call.
+// A call ends if its client takes no message for this long.
 constexpr absl::Duration kStalled = absl::Minutes(2);
 
 }  // namespace

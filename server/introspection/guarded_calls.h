@@ -1,5 +1,5 @@
-// The calls of one method. A call needs a permission and stays open. GuardedCalls admits calls,
-// limits their number, and ends calls that must not go on.
+// Guards one method of gRPC whose callers need a permission. Admits its calls, limits the number of
+// open calls, and ends calls that must not go on.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_INTROSPECTION_GUARDED_CALLS_H_
@@ -26,7 +26,8 @@ struct GuardedMethod {
   // The permission's name in the config, for errors.
   const char* permission;
   bool (Permissions::*may)() const;
-  // Most calls at once, shared like the places of streams (server/streams/running_streams.h).
+  // The most calls at once. Peers share them like the places of streams
+  // (server/streams/running_streams.h).
   int max_calls;
 };
 
@@ -45,8 +46,8 @@ class GuardedCalls {
   // OK if the call may be answered at all. Refusals are logged and counted.
   //   Unauthenticated, PermissionDenied  the call is not permitted.
   absl::Status Check(const grpc::CallbackServerContext& context) const;
-  // Checks a call that stays open, as Check() does, and gives it a place until Remove(). Errors of
-  // Check(), and:
+  // Does what Check() does for a call that stays open, and gives the call a place until Remove().
+  // Errors of Check(), and:
   //   Unavailable        the server is draining.
   //   ResourceExhausted  all places are taken.
   absl::StatusOr<std::shared_ptr<StreamHandle>> Admit(grpc::CallbackServerContext& context);

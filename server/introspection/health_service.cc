@@ -37,7 +37,7 @@ class HealthService::WatchCall final : public grpc::ServerWriteReactor<HealthChe
     Send(status);
   }
 
-  // Sends the last status that the client gets.
+  // Sends NOT_SERVING, the last status that the client gets.
   void TellNotServing() ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     draining_ = true;
@@ -136,7 +136,7 @@ grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
       *this, *std::move(handle),
       IsKnown(*request) ? HealthCheckResponse::SERVING : HealthCheckResponse::SERVICE_UNKNOWN);
   open_.insert(call);
-  // StartDraining() may have come before the call was in `open_`.
+  // StartDraining() may have run before the call was in `open_`. It then has not told this call.
   if (draining_) call->TellNotServing();
   return call;
 }

@@ -19,7 +19,7 @@
 
 namespace systole {
 
-// Most Watch calls at once. They are shared among callers like the places of streams
+// The most Watch calls at once. Peers share them like the places of streams
 // (server/streams/running_streams.h). A load balancer has one or two.
 inline constexpr int kMaxHealthWatches = 256;
 

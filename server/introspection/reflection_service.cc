@@ -136,8 +136,8 @@ class ReflectionService::RefusedCall final : public grpc::ServerBidiReactor<Requ
 ReflectionService::ReflectionService(std::shared_ptr<AccessControl> access, RefusalLog& refusals,
                                      MonotonicClock clock)
     : calls_(kReflection, std::move(access), refusals, std::move(clock)) {
-  // Registers the method under both of its names. Generated code would do this for a service with
-  // one name.
+  // Registers the method under both names of the service. Generated code registers methods under
+  // one name only.
   for (int i = 0; i < static_cast<int>(std::size(kMethods)); ++i) {
     AddMethod(new grpc::internal::RpcServiceMethod(
         kMethods[i], grpc::internal::RpcMethod::BIDI_STREAMING, nullptr));

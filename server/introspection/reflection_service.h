@@ -1,7 +1,7 @@
 // gRPC's reflection. It tells a tool, such as grpcurl, which services this server has and what
-// their messages look like. It is served under two names, grpc.reflection.v1 and v1alpha. Both are
-// the same on the wire. We wrote our own, because gRPC's plug-in cannot refuse a caller, and does
-// not bound the number of calls (README.md).
+// their messages look like. It is served under two names, grpc.reflection.v1 and v1alpha, whose
+// messages are the same on the wire. We wrote our own, because gRPC's plug-in cannot refuse a
+// caller, and does not bound the number of calls (README.md).
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_INTROSPECTION_REFLECTION_SERVICE_H_

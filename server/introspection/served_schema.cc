@@ -19,8 +19,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
 using google::protobuf::FileDescriptorProto;
 
-// The file of reflection's first version, v1alpha, which differs from v1 only in the package. Tools
-// that are older than v1 ask for this file.
+// The .proto file of the older version of reflection, v1alpha, made from the file `v1`. It differs
+// only in its name and its package. Older tools ask for v1alpha.
 FileDescriptorProto AlphaOf(const FileDescriptor& v1) {
   FileDescriptorProto proto;
   v1.CopyTo(&proto);

@@ -18,17 +18,17 @@ class ServedSchema {
  public:
   ServedSchema();
 
-  // Full names.
+  // The full names of the services.
   const std::vector<std::string>& services() const { return services_; }
   // All methods of these services, written "package.Service/Method".
   const std::vector<std::string>& methods() const { return methods_; }
 
-  // Serialised FileDescriptorProtos: the file, then all that it imports, each once.
+  // Serialised FileDescriptorProtos: the file `name`, and all files that it imports, each once.
   //   NotFound  no such file among those that the services need.
   absl::StatusOr<std::vector<std::string>> FileNamed(const std::string& name) const;
   // Like FileNamed(), for the file that declares a service, method, message, field or enum.
   absl::StatusOr<std::vector<std::string>> FileWithSymbol(const std::string& symbol) const;
-  //   NotFound  no such message, or no such extension of it.
+  //   NotFound  no such message, or the message has no such extension.
   absl::StatusOr<std::vector<std::string>> FileWithExtension(const std::string& message,
                                                              int32_t number) const;
   //   NotFound  no such message.

@@ -6,7 +6,7 @@
 namespace systole {
 namespace {
 
-// While all connections together cost too much, new connections are let in at least this far apart.
+// While all connections together cost too much, this is the least time between two new connections.
 constexpr absl::Duration kBetweenTooMany = absl::Milliseconds(100);
 // A connection that costs no more than this stays open, whatever its peer's other connections cost.
 // This is the cost of a request of 4 KiB on a connection that has had a call.
@@ -21,10 +21,11 @@ void Allowance::Take(const Traffic& total, absl::Duration now) {
   const int64_t sent = total.bytes_sent - seen_.bytes_sent;
   int64_t seconds = (now - at_) / absl::Seconds(1);
   at_ += absl::Seconds(seconds);
-  // While bytes that the peer does not read stay in memory, time earns nothing.
+  // While sent bytes that the peer has not read are in memory, the connection earns nothing with
+  // time.
   if (total.unread) seconds = 0;
   // Nothing is earned in advance: earnings that are left over are lost. Bytes and streams that
-  // still wait always count, however much was earned meanwhile.
+  // still wait (see Traffic) always count, however much was earned meanwhile.
   bytes_ =
       std::max(total.bytes_waiting, bytes_ - calls * kEarnedByCall - sent / kSentPerEarnedByte -
                                         seconds * kEarnedBytesPerSecond);

@@ -1,13 +1,13 @@
-// Limits what connections cost a server before a call is served. So clients without a credential
-// can neither fill the server's memory nor take its time for long. gRPC reads all that a connection
-// sends. For each stream that the connection opens, gRPC makes a call of 12 to 20 KiB. All this
-// happens before our code sees the call.
+// Limits what connections cost a server before a call is served, so that clients without a
+// credential can neither fill the server's memory nor take its time for long. The costs arise
+// before our code sees a call: gRPC reads all that a connection sends, and makes a call of 12 to 20
+// KiB for each stream that the connection opens.
 //
 //   what came:  bytes, streams  ---- earned by: calls served, bytes sent to it, time --->  unearned
 //
 // A connection whose unearned part is too large is closed. The memory that all connections together
 // cost has a bound, too. Connections that have just ended still count, because gRPC takes time to
-// free their memory. Two rules keep this bound:
+// free their memory. Two rules enforce the bound:
 //   - beyond the bound, a peer's connections are closed if the peer costs more than its part of the
 //     bound;
 //   - while the open connections alone cost more than the bound, the peer that costs most loses its
@@ -43,13 +43,13 @@ inline constexpr int64_t kSentPerEarnedByte = 100;
 // What a connection earns in each second, for keepalive pings and Watch of the health service.
 inline constexpr int64_t kEarnedBytesPerSecond = 1 << 10;
 inline constexpr int64_t kEarnedStreamsPerSecond = 1;
-// Most memory that gRPC takes for one byte of a frame, and for a stream.
+// The most memory that gRPC takes for one byte of a frame, and for a stream.
 inline constexpr int64_t kByteCost = 4;
 inline constexpr int64_t kStreamCost = int64_t{16} << 10;
-// Most memory of a connection that has had no call yet, in plain text and over TLS.
+// The most memory that a connection takes before its first call, in plain text and over TLS.
 inline constexpr int64_t kPlainConnectionCost = int64_t{24} << 10;
 inline constexpr int64_t kTlsConnectionCost = int64_t{72} << 10;
-// The bound of all connections together.
+// The bound on the cost of all connections together, in bytes of memory.
 inline constexpr int64_t kMaxUnearnedCost = int64_t{24} << 20;
 // The least part of the bound that a peer has: a TLS handshake and a request.
 inline constexpr int64_t kLeastPart = int64_t{128} << 10;
@@ -78,7 +78,8 @@ struct Traffic {
 // The allowance of one connection.
 class Allowance {
  public:
-  // `connection_cost`: what the connection itself costs until it has had a call.
+  // `connection_cost`: the memory that the connection itself takes, in bytes, until it has had a
+  // call.
   Allowance(int64_t connection_cost, absl::Duration now)
       : connection_cost_(connection_cost), at_(now) {}
 
@@ -93,7 +94,7 @@ class Allowance {
     return (seen_.calls_served > 0 ? 0 : connection_cost_) + kByteCost * bytes_ +
            kStreamCost * streams_;
   }
-  // Whether all that came is earned.
+  // Whether the connection has earned all that it has sent.
   bool IsClear() const { return bytes_ == 0 && streams_ == 0; }
   bool IsOver() const {
     return bytes_ > kMaxUnearnedBytes || streams_ > kMaxUnearnedStreams ||
@@ -123,8 +124,8 @@ class Allowances {
   // The cost of all connections, also of those that have just ended.
   int64_t cost() const { return cost_ + debt_; }
   // Whether a connection may stay open: all connections together are within the bound, or this
-  // connection costs little, or its peer costs no more than its part of the bound. REQUIRES: `id`
-  // is known.
+  // connection costs little, or its peer costs no more than a peer's part of the bound. REQUIRES:
+  // `id` is known.
   bool MayGoOn(int64_t id, absl::Duration now);
   // Whether a new connection of `peer` may come in. A peer with a large debt waits, but at most
   // four seconds if no other peer has a debt. While all connections together are over the bound,

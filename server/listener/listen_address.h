@@ -19,7 +19,7 @@ struct HostAndPort {
 };
 
 // Splits "HOST:PORT".
-//   InvalidArgument  `text` is something else. The message names `flag`, and ends with `wanted`.
+//   InvalidArgument  `text` is not HOST:PORT. The message names `flag`, and ends with `wanted`.
 absl::StatusOr<HostAndPort> HostAndPortOf(absl::string_view flag, absl::string_view text,
                                           absl::string_view wanted);
 

@@ -61,7 +61,7 @@ std::string AddressText(int family, const void* address) {
 // The other end of a connection.
 struct Peer {
   std::string name;           // A user or an address; connections are counted by this name.
-  std::string address;        // OpenCalls' name for the connection; empty if it has none.
+  std::string address;        // The peer as gRPC writes it (OpenCalls::Add); empty if not known.
   std::optional<uid_t> user;  // On a Unix socket.
 };
 
@@ -90,7 +90,7 @@ Peer PeerOf(int fd) {
     return ipv4(&in6.sin6_addr.s6_addr[12], in6.sin6_port);
   }
   const std::string name = AddressText(AF_INET6, &in6.sin6_addr);
-  // gRPC writes a link-local address with its zone, in one of several ways.
+  // gRPC writes the zone of a link-local address in one of several ways, so `address` stays empty.
   if (in6.sin6_scope_id != 0) return {.name = name};
   return {.name = name, .address = absl::StrCat("ipv6:%5B", name, "%5D:", ntohs(in6.sin6_port))};
 }
@@ -103,7 +103,7 @@ void Abort(int fd) {
   ::connect(fd, &nobody, sizeof(nobody));
 }
 
-// Options that cannot be set, as on a Unix socket, are left alone.
+// Ignores errors: on a Unix socket these options cannot be set.
 void SetTcpOptions(int fd, absl::Duration silence_timeout) {
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -228,7 +228,8 @@ void Listener::Handle(int fd, uint32_t events) {
   for (const OwnedFd& listener : listeners_.fds) {
     if (listener.get() == fd) return Accept(fd);
   }
-  // Leaves an error without a hang-up to the owner, which then shuts the connection down.
+  // On an error without a hang-up, the listener does nothing. The owner sees the error, too, and
+  // shuts the connection down, which brings the hang-up.
   if ((events & EPOLLHUP) != 0) Forget(fd);
 }
 
@@ -310,8 +311,8 @@ void Listener::HandOverOne(int own, std::optional<uid_t> user) {
     TellNoDescriptor(errno);
     return Forget(own);
   }
-  // No events are asked for, because a hang-up is always reported. The watch is edge-triggered,
-  // because an error lasts until the owner looks.
+  // A hang-up is reported although no events are requested. The watch is edge-triggered, because an
+  // error would be reported again and again until the owner has fetched it.
   if (!Watch(epoll_.get(), own, EPOLLET).ok()) {
     ::close(duplicate);
     return Forget(own);
@@ -383,7 +384,7 @@ void Listener::DropExcess() {
 
 void Listener::Forget(int own) {
   meter_->Remove(own);
-  // The meter may have closed this connection already. DropExcess() counts such a connection only
+  // The meter may have closed this connection already. DropExcess() counts a closed connection only
   // while `connections_` still has it.
   DropExcess();
   // Ends the watch before the descriptor is closed. The connection may live on in its owner's

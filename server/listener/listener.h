@@ -53,15 +53,15 @@ struct ListenerOptions {
   // How long the kernel goes on sending to a peer that does not acknowledge, or whose window stays
   // closed (TCP_USER_TIMEOUT). A trainer in a debugger is such a peer.
   absl::Duration silence_timeout = absl::Minutes(3);
-  // Registers every TCP connection. EndQuiet() drops those that have had no call for
-  // `call_timeout`, and served calls account for what a connection sends. Null: nothing is dropped
-  // or counted. Unix connections are not registered, because a call does not show to which Unix
-  // connection it belongs.
+  // Registers every TCP connection and counts its calls. EndQuiet() drops connections that have had
+  // no call for `call_timeout`. The more calls of a connection are served, the more bytes it may
+  // send. Null: nothing is dropped or counted. Unix connections are not registered, because a call
+  // does not show to which Unix connection it belongs.
   std::shared_ptr<OpenCalls> calls;
   absl::Duration call_timeout = absl::InfiniteDuration();
   // Whether connections speak TLS, which takes more memory.
   bool tls = false;
-  // Measures time. A connection earns with each second (allowance.h).
+  // Measures time. Each second raises what a connection may send (allowance.h).
   MonotonicClock clock = SteadyClock();
   // Called for every connection that is turned away or dropped. `why` is a sentence for people. The
   // call comes from the listener's thread, or from EndQuiet(). `peer` is empty if it is not known.
@@ -78,7 +78,7 @@ struct ListenerCounters {
   int64_t no_descriptor = 0;  // Turned away: the process or the system had no descriptor left.
   int64_t no_call = 0;        // Dropped: call_timeout.
   int64_t sent_too_much = 0;  // Dropped: sent more than its calls account for.
-  int64_t cost_most = 0;      // Dropped: it cost most when all together cost too much.
+  int64_t cost_most = 0;      // Dropped: cost most when all connections together cost too much.
 };
 
 class Listener {
@@ -154,7 +154,7 @@ class Listener {
   const std::shared_ptr<Meter> meter_;
   // Accepted connections that are not handed over yet (Meter::MayComeIn), by peer, oldest first.
   std::map<std::string, std::deque<int>> waiting_;
-  std::string last_in_;  // The peer whose turn was last.
+  std::string last_in_;  // The peer that was let in last.
 
   mutable Mutex mu_;
   CondVar changed_;
@@ -162,7 +162,7 @@ class Listener {
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
   int64_t handing_over_ ABSL_GUARDED_BY(mu_) = 0;               // Unfinished `hand_over_` calls.
   std::map<int, Connection> connections_ ABSL_GUARDED_BY(mu_);  // By our own descriptor.
-  std::map<std::string, int64_t> peers_ ABSL_GUARDED_BY(mu_);   // Open connections of each.
+  std::map<std::string, int64_t> peers_ ABSL_GUARDED_BY(mu_);   // The number of open connections.
   ListenerCounters counters_ ABSL_GUARDED_BY(mu_);
   WorkerPool hand_over_thread_{1};  // The threads come last: they use the members above.
   WorkerPool thread_{1};

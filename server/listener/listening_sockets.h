@@ -38,9 +38,9 @@ struct ListeningSockets {
 };
 
 // Listens on every address of `host`: a name, "127.0.0.1", or "[::1]". "0.0.0.0" is every IPv4
-// address of the machine; "[::]" is every IPv4 and IPv6 address. Port 0: any free one. If this
-// machine lacks a kind of address (IPv4 or IPv6), addresses of that kind are left out, if others
-// remain.
+// address of the machine; "[::]" is every IPv4 and IPv6 address. Port 0: any free port. If this
+// machine has no IPv4 or no IPv6, addresses of the missing kind are left out, but at least one
+// address must remain.
 //   Unavailable  the port is taken on one of the addresses, none of them is this machine's, or
 //                `host` is unknown.
 absl::StatusOr<ListeningSockets> ListenOnTcp(const std::string& host, int port);

@@ -12,7 +12,8 @@
 namespace systole {
 namespace {
 
-// Notes what the peer has acknowledged, and whether bytes wait because the peer does not read.
+// Notes how many bytes the peer has acknowledged, and whether sent bytes wait because the peer does
+// not read.
 void CountSent(int fd, Traffic& traffic) {
   tcp_info info = {};
   socklen_t size = sizeof(info);

@@ -48,7 +48,8 @@ class Meter : public std::enable_shared_from_this<Meter> {
   std::shared_ptr<ReadObserver> Add(int fd, const std::string& peer,
                                     std::shared_ptr<OpenCalls::Connection> calls)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The connection has ended, and its reads fail from now on. Does nothing if `fd` is not known.
+  // The connection has ended. Its observer lets no read through from now on. Does nothing if `fd`
+  // is not known.
   void Remove(int fd) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The connections to close. Their reads fail already.
@@ -67,7 +68,7 @@ class Meter : public std::enable_shared_from_this<Meter> {
     Traffic traffic;
   };
 
-  // Counts what was read from a connection. False: it must be closed.
+  // Counts what was read from a connection. False: the connection must be closed.
   bool Take(int64_t id, size_t bytes, absl::Span<const uint8_t> frames) ABSL_LOCKS_EXCLUDED(mu_);
   // Counts all that the connection has done so far.
   const Allowance& Count(int64_t id, Connection& connection, absl::Duration now)

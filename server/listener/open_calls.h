@@ -1,8 +1,7 @@
 // Counts each connection's open calls and served calls. From the open calls the listener learns
-// which connections have had no call for too long, and drops these. A served call accounts for some
-// of the bytes that its connection has sent (allowance.h). gRPC hands a call over when its request
-// is complete. So a connection whose requests never end has no call here, but gRPC considers it
-// busy.
+// which connections have had no call for too long, and drops these. The more calls of a connection
+// are served, the more bytes it may send (allowance.h). gRPC hands a call over when its request is
+// complete. So a connection whose requests never end has no call here, but gRPC considers it busy.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_OPEN_CALLS_H_

@@ -1,4 +1,4 @@
-// Certificates and keys out of PEM texts, as OpenSSL's objects.
+// Reads certificates and keys from PEM texts into OpenSSL's objects.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_LISTENER_PEM_H_

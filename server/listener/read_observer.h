@@ -29,8 +29,9 @@ class ReadObserver {
   virtual bool OnPlainText(absl::Span<const uint8_t> bytes) = 0;
 };
 
-// Shows `observer` what is read from the socket `fd` from now on, until the socket is closed. If
-// the socket uses TLS, this shows only the number of bytes. HandedOver shows the plain text.
+// From now on, `observer` sees what is read from the socket `fd`, until the socket is closed. A
+// socket that uses TLS also needs a HandedOver: without it, OnPlainText() would get encrypted
+// bytes.
 void ObserveReads(int fd, std::shared_ptr<ReadObserver> observer);
 
 // If a TLS connection begins on a thread while a HandedOver lives there, the connection belongs to

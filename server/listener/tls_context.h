@@ -24,7 +24,7 @@ struct FreeTlsContext {
 using TlsContext = std::unique_ptr<ssl_ctx_st, FreeTlsContext>;
 
 // Speaks only TLS 1.2 and 1.3. If `material` has a CA of clients, a client must show a certificate
-// of it. No session is resumed: a client shows its certificate each time.
+// that this CA has issued. No session is resumed: a client shows its certificate each time.
 //   InvalidArgument  OpenSSL does not take a part of `material`, although ReadTlsFiles() took it.
 absl::StatusOr<TlsContext> MakeTlsContext(const TlsMaterial& material);
 

@@ -28,7 +28,7 @@ namespace systole {
 struct TlsOptions {
   std::string certificate;  // The server's certificate, then the chain to its CA.
   std::string key;          // Readable for this user alone (core/descriptor/secret_file.h).
-  // Clients must show a certificate of one of these CAs. Empty: they need none.
+  // Clients must show a certificate of one of these CAs. Empty: clients need no certificate.
   std::string client_ca;
 
   bool on() const { return !certificate.empty() || !key.empty() || !client_ca.empty(); }
@@ -43,7 +43,8 @@ struct TlsMaterial {
 
 // Reads the files and checks them.
 //   InvalidArgument   certificate or key is not named; one of the two is not PEM, or has a
-//                     password; they do not belong together; other users can read the key.
+//                     password; certificate and key do not belong together; other users can read
+//                     the key.
 //   NotFound, ..      a file cannot be read.
 // Every message names the file and the remedy.
 absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsOptions& options);
@@ -58,9 +59,9 @@ class TlsFiles {
 
   bool verifies_clients() const { return !options_.client_ca.empty(); }
 
-  // The first call returns what the files hold. Later calls return it only if the files have
-  // changed and are good. Changed files with an error are reported to `tell` once and not returned.
-  // The caller keeps the last good files.
+  // The first call returns the files' content. A later call returns the new content if the files
+  // have changed and are good. If changed files have an error, calls `tell` once and returns
+  // nullopt. The caller keeps the last good files.
   std::optional<TlsMaterial> TakeChange() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

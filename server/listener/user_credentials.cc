@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kUserProperty[] = "systole_unix_user";
 
-// Adds the user to every call of a connection that has these credentials.
+// Puts the user into the context of every call on a connection with these credentials.
 class UserMark final : public grpc::AuthMetadataProcessor {
  public:
   explicit UserMark(uid_t user) : user_(absl::StrCat(user)) {}

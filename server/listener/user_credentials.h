@@ -1,6 +1,6 @@
 // gRPC's server credentials for the connections of one user on a Unix socket. The connections are
-// plain text, and the context of every call has the user. gRPC 1.51 itself does not put the peer's
-// user there.
+// plain text. The credentials put the user into the context of every call, which gRPC 1.51 itself
+// does not do.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_USER_CREDENTIALS_H_

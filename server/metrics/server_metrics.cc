@@ -130,7 +130,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
                  {"not_permitted", Ended<EndCause::kNotPermitted, EndCause::kUnauthenticated>,
                   "its token or permission was withdrawn"},
                  {"removed", Ended<EndCause::kRemoved>, "its dataset was removed from the config"},
-                 // kBadRequest counts here, too: the code of some errors that end a stream means a
+                 // Counts kBadRequest, too: some errors that end a stream have a code that means a
                  // bad request.
                  {"failed", Ended<EndCause::kFailed, EndCause::kBadRequest>,
                   "such as damaged records, storage that does not answer, shards that changed"}}},
@@ -143,7 +143,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
                  {"not_permitted", Refused<EndCause::kNotPermitted>,
                   "the caller lacks the permission; says nothing on whether the dataset exists"},
                  {"no_place", Refused<EndCause::kNoPlace>, "no place for another stream"},
-                 // A dataset may be removed while a request for it waits.
+                 // Counts kRemoved, too: a dataset may be removed while a request waits.
                  {"bad_request", Refused<EndCause::kBadRequest, EndCause::kRemoved>,
                   "it cannot be served as it is"},
                  {"draining", Refused<EndCause::kDraining>, "the server drains"},

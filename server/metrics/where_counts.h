@@ -1,4 +1,4 @@
-// What a server counts of the feeds with a `where` that it makes (server/rpc/feed_makers.h).
+// Counts of the feeds with a `where` that a server makes (server/rpc/feed_makers.h).
 //
 // Thread-compatible: values.
 #ifndef SYSTOLE_SERVER_METRICS_WHERE_COUNTS_H_

@@ -1,5 +1,5 @@
-// Where spans are sent. The flag --otlp-endpoint says it, or the environment variables that
-// OpenTelemetry's tools read.
+// Where spans are sent. The address is in the flag --otlp-endpoint, or in the environment variables
+// that OpenTelemetry's tools read.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_OTLP_OTLP_OPTIONS_H_

@@ -18,7 +18,7 @@ namespace {
 // Marks random draws as those of server/otlp.
 constexpr uint32_t kPurpose = 0x6f746c70;
 
-// A collector's answer says little, and is not read.
+// The most bytes of a collector's answer that are received. The answer's body is ignored.
 constexpr uint64_t kMaxAnswerBytes = 64 << 10;
 
 // How long a thread may take to see that its work is not wanted any more. The thread looks every 20
@@ -39,8 +39,8 @@ bool IsTaken(const absl::StatusOr<HttpResponse>& outcome) {
   return outcome.ok() && outcome->status >= 200 && outcome->status < 300;
 }
 
-// Why a batch is lost. The message begins with `collector`. Messages of HttpClient already begin
-// with it.
+// Why a batch is lost. The message begins with the collector's name. Messages of HttpClient already
+// begin with it; before other messages, ReasonOf() puts `collector`.
 std::string ReasonOf(absl::string_view collector, const absl::StatusOr<HttpResponse>& outcome) {
   if (!outcome.ok()) return std::string(outcome.status().message());
   return absl::StrCat(collector, " answers with status ", outcome->status);

@@ -44,19 +44,19 @@ class SpanExporter {
   // again. `events` must outlive the exporter. Null: no log. Errors of HttpClient::Create().
   static absl::StatusOr<std::unique_ptr<SpanExporter>> Create(OtlpOptions options,
                                                               EventLog* events);
-  // End(0), and waits for the thread.
+  // Calls End(0), and waits for the thread.
   ~SpanExporter();
   SpanExporter(const SpanExporter&) = delete;
   SpanExporter& operator=(const SpanExporter&) = delete;
 
-  // Takes a span to send, or drops and counts it.
+  // Adds a span to those that wait to be sent. If too many wait, drops the span and counts it.
   void Add(Span span) ABSL_LOCKS_EXCLUDED(mu_);
   // Counts a call that is not traced, because too many came.
   void CountTooMany() { ++too_many_; }
 
-  // Sends what waits, for at most `patience`, and drops the rest. Spans that are added later are
-  // dropped. Returns false if the thread still works 0.2 s after that; then the destructor would
-  // wait for the thread.
+  // Sends the spans that wait, for at most `patience`, and drops the rest. Spans that are added
+  // later are dropped. Returns false if the thread still works 0.2 s after `patience`. The
+  // destructor would then wait for the thread.
   bool End(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_);
 
   SpanCounts counts() const;
@@ -74,8 +74,8 @@ class SpanExporter {
   void Send(const std::vector<Span>& batch) ABSL_LOCKS_EXCLUDED(mu_);
   // When a batch that begins at `begin` must be done. End() may bring this moment forward.
   absl::Duration DeadlineFrom(absl::Duration begin) const ABSL_LOCKS_EXCLUDED(mu_);
-  // Logs only changes. `failure` says why spans were lost; it is logged if the batch before was
-  // sent. If `failure` is empty, spans were sent; this is logged if the batch before was lost.
+  // Logs that spans are lost, and why (`failure`), or that they are sent again (`failure` is
+  // empty). Logs nothing if the batch before was also lost, or also sent.
   void Tell(const std::string& failure);
 
   const OtlpOptions options_;

@@ -24,7 +24,8 @@ namespace systole {
 struct Refusal {
   // For the log: has the patterns as they are configured, but without secrets (ShownName).
   absl::Status status;
-  // For clients, which must not learn of folders and of servers of shards (ReasonForClients).
+  // For clients, which must not learn in which folders or on which servers the shards are
+  // (ReasonForClients).
   std::string reason;
 };
 
@@ -63,8 +64,8 @@ class Catalogue {
   using IsPermitted = absl::FunctionRef<bool(absl::string_view name)>;
 
   // Datasets for which `is_permitted` is false are treated as absent.
-  //   NotFound            no dataset has this name; lists some of the names that exist.
-  //   FailedPrecondition  the dataset was refused; says why.
+  //   NotFound            no dataset has this name; the error lists some of the names that exist.
+  //   FailedPrecondition  the dataset was refused; the error says why.
   absl::StatusOr<std::shared_ptr<const Dataset>> Find(absl::string_view name,
                                                       IsPermitted is_permitted) const;
 

@@ -1,4 +1,4 @@
-// What a server counts for its datasets, for the metrics (server/metrics).
+// Reads a server's counts for its datasets. They become metrics (server/metrics).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_RPC_DATASET_NUMBERS_H_

@@ -1,5 +1,5 @@
 // Makes feeds with a `where` on threads of its own. To look up the records that meet a `where` in
-// columns may take seconds, and the threads that answer requests must not wait for it. Requests
+// columns may take seconds, and the threads that answer requests must not wait that long. Requests
 // wait here for their feeds. Requests for the same feed wait together.
 //
 //   Add(work, request) --in line--> work.make() on a thread --> request.done(feed)
@@ -45,7 +45,7 @@ class FeedMakers {
   using Made = absl::StatusOr<std::shared_ptr<const ServedFeed>>;
 
   struct Request {
-    const void* id = nullptr;  // Differs from that of each other request that waits.
+    const void* id = nullptr;  // No two waiting requests have the same id.
     std::string peer;
     std::function<void(Made)> done;
   };

@@ -164,7 +164,7 @@ void FeedService::Tick() {
     SYSTOLE_RETURN_IF_ERROR(catalogue->CheckServed(stream.datasets));
     return CheckMayRead(PermissionsOf(options_.access.get(), stream.credentials), stream.datasets);
   });
-  // The slots come first: if a client was hung up on, its stream must not go on with bytes.
+  // Comes before StopStalled(), which then ends the streams of the clients that were hung up on.
   if (slots_ != nullptr) slots_->HangUpOnStalled(options_.stalled_stream_timeout);
   running_.StopStalled(options_.stalled_stream_timeout);
   trainers_.Tick();
@@ -208,7 +208,7 @@ grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* 
   // `end` may run on another thread, after this function has returned.
   const auto end = [=, this, admitted = permissions.ok(), compact = parsed.compact(),
                     datasets = DatasetsOf(parsed.spec())](FeedMakers::Made feed) {
-    // The permission may be gone since the call began to wait. Errors reveal data, too.
+    // The permission may have been withdrawn during the wait. Errors reveal data, too.
     if (admitted) {
       absl::Status status = CheckMayRead(PermissionsOf(options_.access.get(), *context), datasets);
       if (!status.ok()) feed = std::move(status);

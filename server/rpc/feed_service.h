@@ -170,7 +170,7 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // Ends a call that has one answer. `about` is for the log; the client and the trace are added.
   void End(grpc::CallbackServerContext& context, grpc::ServerUnaryReactor& reactor,
            const char* method, const absl::Status& status, LogFields about, const CallTrace& trace);
-  // Serves a call that has one answer: identifies the caller, lets `answer` answer, ends the call.
+  // Serves a call that has one answer: identifies the caller, calls `answer`, and ends the call.
   grpc::ServerUnaryReactor* Answer(
       grpc::CallbackServerContext* context, const char* method, LogFields about,
       absl::FunctionRef<absl::Status(const Permissions& permissions)> answer);

@@ -22,8 +22,8 @@ namespace systole {
 namespace {
 
 // Describes how the client finishes the tensors that travel compactly (v1::CompactForm). At most 64
-// outputs have a table, of 8 KiB each. All tables together take half of the bytes that an answer
-// may have.
+// outputs have a table, of 8 KiB each. All tables together take at most half of the bytes that an
+// answer may have.
 void DescribeForms(const CompactFeed& feed, v1::ResolveFeedResponse& response) {
   for (size_t i = 0; i < feed.tensors.size(); ++i) {
     if (!feed.tensors[i].has_value()) continue;

@@ -63,9 +63,9 @@ class ServedFeeds {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // The feed of `spec`. Its plans are made once and kept, so a known spec costs only a look-up, and
-  // streams of one feed share its plans. If there are more than kMostKept feeds, forgets one. Of
-  // the feeds that are not fresh, this is the one that was asked for longest ago. If all other
-  // feeds are fresh, this is a feed of the peer that has the most fresh feeds.
+  // streams of one feed share its plans. If there are more than kMostKept feeds, forgets one: of
+  // the feeds that are not fresh, the one that was asked for longest ago. If all feeds but the new
+  // one are fresh, forgets a feed of the peer that has the most fresh feeds.
   //   Unavailable  the spec has a `where` and is not known. Resolve() makes its feed.
   // Also the errors of DatasetOf() and FeedPlan::Create(). Messages name no dataset of the server
   // for which `may_read` is false. REQUIRES: the caller may read all datasets of `spec`. A dataset

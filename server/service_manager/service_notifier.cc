@@ -20,7 +20,7 @@
 namespace systole {
 namespace {
 
-// A manager that does not read must not hold up the server for longer.
+// A manager that does not read must not hold up the server for longer than this.
 constexpr timeval kSendTimeout = {.tv_sec = 1, .tv_usec = 0};
 
 // A status is one line of `systemctl status`.

@@ -19,7 +19,7 @@
 namespace systole {
 
 struct NotifierOptions {
-  // A path, or "@NAME" in Linux's abstract namespace. Empty: there is nobody to tell.
+  // A path, or "@NAME" in Linux's abstract namespace. Empty: no manager gets messages.
   std::string socket;
   // The manager restarts the server if it gets no sign of life for this long. Infinite: the manager
   // expects no signs of life.

@@ -19,9 +19,9 @@ absl::StatusOr<std::unique_ptr<SlotServer>> SlotServer::Listen(const std::string
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<DescriptorPoller> poller, DescriptorPoller::Create());
   SYSTOLE_ASSIGN_OR_RETURN(SlotListener listener, SlotListener::Listen(path));
   auto server = absl::WrapUnique(new SlotServer(std::move(listener), std::move(poller), options));
-  // Connections that ask for nothing must not stay in the socket's queue, because they would keep
-  // other clients out. They stay only if no descriptor is left for them. Then the handler is called
-  // again only when another connection comes.
+  // The poller accepts connections even if no request for a stream comes. In the socket's queue
+  // they would keep other clients out. A connection stays there only if no descriptor is left for
+  // it. The handler is then called again only when another connection comes.
   SYSTOLE_RETURN_IF_ERROR(server->poller_->Add(
       server->listener_.fd(),
       [&server = *server] {
@@ -70,7 +70,7 @@ void SlotServer::LetIn() {
 }
 
 void SlotServer::HangUpOnStalled(absl::Duration timeout) {
-  std::vector<std::shared_ptr<SlotSession>> sessions;  // To hang up on without the lock.
+  std::vector<std::shared_ptr<SlotSession>> sessions;  // Hung up on when mu_ is free.
   {
     MutexLock lock(mu_);
     for (const std::weak_ptr<SlotSession>& each : claimed_) {
@@ -85,8 +85,8 @@ void SlotServer::HangUpOnStalled(absl::Duration timeout) {
 bool SlotServer::LetInLocked() {
   bool all_let_in = true;
   // Accepts at most kMaxGuests connections, so that a flood of connections cannot keep this caller
-  // busy for good. An error means that descriptors are short: a client that waits goes on waiting,
-  // and its stream carries bytes instead of slots.
+  // busy for good. An error means that no descriptor is left. Clients that wait then go on waiting,
+  // and their streams carry bytes instead of slots.
   for (size_t i = 0; i < kMaxGuests; ++i) {
     absl::StatusOr<std::optional<SlotSocket>> accepted = listener_.Accept();
     all_let_in = accepted.ok();

@@ -54,13 +54,13 @@ class SlotServer {
   SlotServer(const SlotServer&) = delete;
   SlotServer& operator=(const SlotServer&) = delete;
 
-  // The session of the client that said hello as `session` and now asks for a stream. Each session
-  // is returned once. There is no session for a second request, for a wrong guess, and for a client
-  // for which there is no room. Never waits, because a client connects before it asks for its
-  // stream.
+  // The session of the client whose hello had the text `session`, and which now asks for a stream.
+  // Each session is returned once. Returns no session for a second request, for a text that no
+  // client has sent, and for a client for which there is no room. Never waits, because a client
+  // connects before it asks for its stream.
   StreamSlots Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Accepts clients that have connected, and forgets clients that have gone. Claim() does so, too.
+  // Accepts clients that have connected and forgets clients that have gone. Claim() does both, too.
   // Call it also for a request without a session, because its client may have found the socket's
   // queue full.
   void LetIn() ABSL_LOCKS_EXCLUDED(mu_);
