@@ -142,7 +142,7 @@ void ConfigReload::LogWhatStays(const ConfigChange& change) {
   if (!change.fixed.empty()) {
     Log(LogLevel::kWarn,
         absl::StrCat("the new config also differs in ", absl::StrJoin(change.fixed, ", "),
-                     ": restart the server for that"));
+                     ", which a running server cannot change: restart the server"));
   }
   const size_t served = server_.catalogue()->datasets().size();
   Log(LogLevel::kInfo, absl::StrCat("the new config is in force; the server serves ", served,

@@ -64,7 +64,7 @@ bool IsUnix(absl::string_view listen) { return absl::StartsWith(listen, "unix:")
 absl::StatusOr<std::unique_ptr<SlotServer>> ListenForSlots(const v1::ServerConfig& config,
                                                            const FeedServiceOptions& service) {
   if (!config.shared_memory()) {
-    return absl::CancelledError("it is switched off (--no-shared-memory)");
+    return absl::CancelledError("sharing is switched off (--no-shared-memory)");
   }
   SYSTOLE_ASSIGN_OR_RETURN(const std::string path, SlotSocketPath(config.listen()));
   // Finds out once, here, whether the system has sealed memory. Otherwise every slice would try

@@ -125,7 +125,7 @@ std::vector<MetricFamily> CallMetrics::Read() const {
                               "steps says nothing about speed, because its client ends it."};
   MetricFamily sent = {.name = "grpc_server_call_sent_total_compressed_message_size_bytes",
                        .kind = MetricKind::kHistogram,
-                       .help = "Bytes of messages that were sent, of each call together."};
+                       .help = "Bytes of all messages that a call sent, added up."};
   for (const std::unique_ptr<Method>& method : methods_) {
     started.samples.push_back(
         {.labels = {{"grpc_method", method->name}}, .value = static_cast<double>(method->started)});

@@ -162,7 +162,8 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
                   "any more"}}},
       {.name = "steps_served",
        .kind = kCounter,
-       .help = "Steps sent. Of each step a client gets only the cores that it asked for.",
+       .help =
+           "Steps sent. Of each step a client gets only the slices of the cores that it asked for.",
        .read = Service<&Counters::steps_served>},
       {.name = "examples_made",
        .kind = kCounter,

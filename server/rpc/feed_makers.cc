@@ -27,9 +27,10 @@ absl::Status FeedMakers::Enter(Work& work, Request& request) {
     }
   }
   if (own >= kMostWaiting - waiting) {
-    return absl::UnavailableError(absl::StrCat(waiting, " requests wait for feeds with a `where`, ",
-                                               own, " of them from you, and at most ", kMostWaiting,
-                                               " may; ask again when one of yours is answered"));
+    return absl::UnavailableError(
+        absl::StrCat(waiting, " requests wait for feeds with a `where`, ", own,
+                     " of them from you, and at most ", kMostWaiting,
+                     " may wait. Ask again when one of your requests is answered"));
   }
   if (pool_ == nullptr) {
     SYSTOLE_ASSIGN_OR_RETURN(pool_, WorkerPool::Create(kMakers + kMostSlow));

@@ -187,7 +187,8 @@ TEST_F(ConfigReloadTest, ADatasetOfOtherShardsIsServedAsBeforeAndToldEachTime) {
     }));
   }
   EXPECT_THAT(Served(), ElementsAre("cats 12"));
-  EXPECT_THAT(Log(), HasSubstr("also differs in threads: restart the server for that"));
+  EXPECT_THAT(Log(),
+              HasSubstr("also differs in threads, which a running server cannot change: restart"));
 }
 
 TEST_F(ConfigReloadTest, ADatasetMayComeBackWithOtherShardsOnceItWasRemoved) {

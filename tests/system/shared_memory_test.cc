@@ -138,7 +138,7 @@ TEST_F(SystemSharedMemoryTest, FeedTellsWhatCameThroughItAndWhyTheRestDidNot) {
               HasSubstr("\nnote: not all batches came through shared memory: no server shares "
                         "memory at '"));
   EXPECT_THAT(sending->process().err(),
-              HasSubstr("batches are sent, not shared: it is switched off"));
+              HasSubstr("batches are sent, not shared: sharing is switched off"));
 }
 
 TEST_F(SystemSharedMemoryTest, TheServersLogSaysWhyItSendsOnce) {
