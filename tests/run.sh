@@ -6,7 +6,7 @@
 #   tests/run.sh --all       all the sections below. chaos, prometheus, python and torch mostly wait for
 #                            sockets and clocks, so they run beside asan, tsan and fuzz
 #   tests/run.sh SECTION..   only these, one after the other:
-#     format    clang-format over every source; the reference of the installed headers has no warning
+#     format    clang-format over every source; makes the reference of the installed headers, without a warning
 #     build     the release build, without a warning
 #     release   the same build, and its tests
 #     bench     builds every benchmark and runs it once, briefly
@@ -28,9 +28,9 @@
 #
 #   tests/run.sh dev         builds the preset dev, in which each source and header is compiled alone, so
 #                            that none lacks an include. The other builds compile sources together, in
-#                            half the time; --all leaves this one out
+#                            half the time; --all leaves `dev` out
 #
-#   tests/run.sh buckets     reads shards from servers of S3 and of Cloud Storage that others wrote
+#   tests/run.sh buckets     reads shards from other projects' servers of S3 and of Cloud Storage
 #                            (versitygw, fake-gcs-server), and packs into versitygw. Builds both servers,
 #                            which needs Go 1.24 or newer; --all leaves it out
 #
@@ -45,21 +45,22 @@
 #                            packages from PyPI and Debian's mirror, so --all leaves it out. On a machine
 #                            without kubectl, also takes Kustomize from Go's proxy
 #
-#   tests/run.sh aarch64     cross-builds for aarch64, and shows under QEMU that its bytes are those of x86-64,
-#                            also with the wheel. Takes arm64 packages of Debian and NumPy from PyPI, and QEMU
-#                            is slow, so --all leaves it out
+#   tests/run.sh aarch64     cross-builds for aarch64, and shows under QEMU that feeds on aarch64 have the bytes
+#                            of feeds on x86-64, also with the wheel. Takes arm64 packages of Debian and NumPy
+#                            from PyPI, and QEMU is slow, so --all leaves it out
 #
 #   tests/run.sh wheels      the self-contained wheels for all versions of Python, also on Debian 11 and 13,
 #                            which debootstrap takes from Debian's archive. Needs root, and interpreters
 #                            that Debian 12 does not have, so --all leaves it out
 #
 # SYSTOLE_PYTHONS names the interpreters for `wheels` (default: python3.10 /usr/bin/python3 python3.12).
-# SYSTOLE_JOBS is the number of compilers and of fuzzers at a time, and half the number of tests (default:
-# the number of CPUs).
+# SYSTOLE_JOBS is how many compilers run at a time, and how many fuzzers (default: the number of CPUs). Twice
+# as many tests run at a time.
 set -euo pipefail
 
-# The sections to run. Those in `first` and in `last` run one after the other. Between them `waiting` and
-# `computing` run side by side: the row that mostly waits leaves the processors to the row that computes.
+# The sections to run, in four rows. The sections of a row run one after the other. The row `first` runs
+# alone, and so does `last`. Between them `waiting` and `computing` run side by side: the row that mostly
+# waits leaves the processors to the row that computes.
 first=() waiting=() computing=() last=()
 case "$*" in
   "") first=(build) waiting=(python) computing=(release) ;;
@@ -86,7 +87,7 @@ done
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly jobs=${SYSTOLE_JOBS:-$(nproc)}
 
-# What run() puts before a command.
+# The words that run() puts before each command, such as `nice -n 5`.
 priority=()
 
 # Runs a command without stdin. If it fails, says how to repeat the section and ends the script with
@@ -106,8 +107,8 @@ run() {
   exit "$status"
 }
 
-# Builds a preset, once in each run of this script: two rows must not build in the same folder at the
-# same time.
+# Builds a preset, unless this run of the script has built it already. So the row `first` can build what
+# both of the next rows need: two rows must not build in the same folder at the same time.
 declare -A built=()
 build() {
   [[ -z ${built[$1]:-} ]] || return 0
@@ -212,7 +213,7 @@ run_sections() {
 run_side_by_side() {
   local log=build/waiting_sections.log row status=0
   mkdir -p build
-  set -m  # So the row gets a process group, which can be ended.
+  set -m  # Gives the row a process group of its own, which the trap can end.
   run_sections "${waiting[@]}" >"$log" 2>&1 &
   row=$!
   set +m

@@ -11,8 +11,8 @@ namespace {
 std::atomic<int> started = 0;
 }  // namespace
 
-// Replaces libc's function in the whole program, also for shared libraries. Counts the thread and
-// calls libc's function.
+// Replaces libc's function in the whole program, also for shared libraries. Counts the new thread
+// and lets libc's function start it.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*run)(void*), void* argument) noexcept {
   static const auto create =

@@ -1,5 +1,6 @@
 // Counts the threads that this program has started. A test that starts threads must have the word
-// THREADS in its systole_test(). The main() of the tests checks this with the count.
+// THREADS in its call of systole_test() in CMakeLists.txt. The main() of the tests checks this with
+// the count.
 #ifndef SYSTOLE_TESTS_STARTED_THREADS_H_
 #define SYSTOLE_TESTS_STARTED_THREADS_H_
 

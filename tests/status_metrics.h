@@ -1,4 +1,4 @@
-// The metrics in a server's answer, by name.
+// Reads and adds the metrics of a server's status, by name.
 #ifndef SYSTOLE_TESTS_STATUS_METRICS_H_
 #define SYSTOLE_TESTS_STATUS_METRICS_H_
 

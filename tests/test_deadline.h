@@ -21,9 +21,9 @@ namespace systole {
 // hangs.
 constexpr unsigned kTestSeconds = 1000;
 
-// Gives the program `seconds` from now on. After that it writes "FAILED: `what` is still running
-// .." and ends with code 1. Replaces the previous deadline. It uses a signal (SIGALRM), because
-// death tests fork, and a forked child has neither the alarm nor a thread.
+// Gives the program `seconds` from now on. After that time the program writes "FAILED: `what` is
+// still running .." and ends with code 1. Replaces the previous deadline. The deadline is a signal
+// (SIGALRM), because death tests fork, and a forked child has neither the alarm nor a thread.
 void SetDeadline(const std::string& what, unsigned seconds);
 
 // Gives kTestSeconds to each test, and to the code before, between and after tests.

@@ -78,7 +78,8 @@ int main(int argc, char** argv) {
       one_thread = true;
     }
   }
-  testing::UnitTest::GetInstance()->listeners().Append(new systole::TestDeadline);  // Owned there.
+  // The list of listeners owns this one.
+  testing::UnitTest::GetInstance()->listeners().Append(new systole::TestDeadline);
   const int result = RUN_ALL_TESTS();
   if (one_thread && systole::StartedThreads() > 0) {
     std::fprintf(

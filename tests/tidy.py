@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy over sources of a build folder, as many at a time as there are processors.
+"""Runs clang-tidy over sources of a build folder, JOBS at a time (default: the number of CPUs).
 
     tests/tidy.py BUILD_FOLDER PATTERN [JOBS]
 
@@ -13,7 +13,8 @@ source that passed there is an empty file in ~/.cache/systole/tidy (or under $XD
 name is the SHA-256 of all that clang-tidy reads for the source. The file is removed 30 days after
 its last use. To check everything anew, remove the folder.
 
-Exit status: 0 if there is no finding, 1 if there is one, 2 for wrong arguments.
+Exit status: 0 if there is no finding, 1 if there is one or PATTERN fits no source, 2 for wrong
+arguments.
 """
 
 import concurrent.futures
@@ -37,7 +38,8 @@ OPTIONS = [
 KEPT_SECONDS = 30 * 24 * 3600
 
 
-# The tree may be in another folder at the next run. So TREE is removed from all that is hashed.
+# The same tree may be in another folder at the next run. So the folder's name is removed from all
+# that is hashed.
 TREE = os.getcwd().encode()
 
 
@@ -57,7 +59,7 @@ def files_read(build: str, made: str) -> list[str]:
 
 
 def key_of(build: str, entry: dict, made: str, tools: bytes) -> str | None:
-    """Names all that clang-tidy reads for this source, or None if that is not known."""
+    """The hash of all that clang-tidy reads for this source, or None if its files are unknown."""
     read = files_read(build, made)
     if not read:
         return None
@@ -72,8 +74,8 @@ def check(build: str, source: str) -> tuple[bool, str]:
     done = subprocess.run(
         ["clang-tidy", "-p", build, *OPTIONS, source], capture_output=True, text=True, check=False
     )
-    # clang-tidy prints how many warnings other libraries' headers have, but not the warnings. These
-    # lines would hide the findings.
+    # clang-tidy prints how many warnings other libraries' headers have, but not the warnings. Lines
+    # with these numbers would hide the findings.
     said = (done.stdout + done.stderr).splitlines()
     said = [line for line in said if not re.fullmatch(r"\d+ warnings? generated\.", line)]
     return done.returncode == 0, "\n".join(said)

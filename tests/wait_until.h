@@ -11,10 +11,10 @@
 
 namespace systole {
 
-// The bound for events that must happen. It is a hundred times what they take on an idle machine,
-// so a machine ten times slower has time left, also under a sanitizer. It only bounds failures,
-// because a test that passes never waits so long. It is also the timeout of clients and servers
-// whose timeouts must not run out.
+// How long a test waits for an event that must happen. This is a hundred times what such events
+// take on an idle machine. So it is also enough on a machine that is ten times slower, under a
+// sanitizer. A test that passes never waits so long. This is also the timeout of clients and
+// servers whose timeouts must not run out.
 constexpr std::chrono::seconds kLongestWait(300);
 
 // Calls `holds` every fifth of a millisecond until it returns true, and fails after `longest`:

@@ -1,5 +1,5 @@
-// Tests, over real connections, who may do what, how the server's places for streams are shared,
-// and how streams are ended from outside.
+// Tests, over real connections, who may do what, how clients share the server's places for streams,
+// and why the server ends streams early.
 #include <unistd.h>
 
 #include <atomic>
@@ -199,7 +199,7 @@ TEST_F(AccessTest, WhatIsNotPermittedIsNotThere) {
   EXPECT_THAT(names, ElementsAre("cats"));
   EXPECT_TRUE(Resolve(Endless("cats").spec(), token_).ok());
   EXPECT_TRUE(Open("cats", token_)->ReadOne());
-  // The texts differ only by the name.
+  // The two error texts differ only in the dataset's name.
   const std::string none = Resolve(Endless("none").spec(), token_).error_message();
   const grpc::Status dogs = Resolve(Endless("dogs").spec(), token_);
   EXPECT_EQ(dogs.error_code(), grpc::StatusCode::NOT_FOUND);
@@ -304,7 +304,7 @@ TEST_F(AccessTest, ATokenTakenAwayEndsAStreamWhoseClientDoesNotRead) {
   server_->Tick();
   const std::unique_ptr<Reader> ended = Open("cats", token_);
   const std::unique_ptr<Reader> stays = Open("cats", second);
-  ASSERT_TRUE(ended->ReadOne());  // The client reads no more.
+  ASSERT_TRUE(ended->ReadOne());  // The client stops reading here.
   ASSERT_TRUE(stays->ReadOne());
   server_->Tick();
   EXPECT_TRUE(stays->ReadOne());
@@ -322,7 +322,7 @@ TEST_F(AccessTest, ATokenTakenAwayEndsAStreamWhoseClientDoesNotRead) {
 TEST_F(AccessTest, AStreamWhoseClientTakesNothingGivesItsPlaceBack) {
   Start("", {.max_streams = 1, .stalled_stream_timeout = absl::Seconds(120)});
   const std::unique_ptr<Reader> stalled = Open("cats", "");
-  ASSERT_TRUE(stalled->ReadOne());  // The client reads no more.
+  ASSERT_TRUE(stalled->ReadOne());  // The client stops reading here.
   // The server ends the stream when gRPC has taken nothing for 120 s of the server's clock. The
   // test moves this clock on until the stream has ended.
   EXPECT_TRUE(WaitUntil([&] {
@@ -427,8 +427,8 @@ TEST_F(AccessTest, RefusalsAreCountedByTheirCause) {
 TEST_F(AccessTest, RefusedCallsDoNotAccountForWhatAConnectionSends) {
   StartForA();
   const v1::FeedSpec spec = Endless("cats").spec();
-  // A call with a valid credential earns the bytes that it sends. So a connection may have any
-  // number of such calls.
+  // A call with a valid credential is served, and earns more bytes than it sends. So a connection
+  // may have any number of such calls.
   for (int i = 0; i < 300; ++i) ASSERT_TRUE(Resolve(spec, token_).ok());
   EXPECT_EQ(server_->connections().sent_too_much, 0);
   for (int i = 0; i < 300 && server_->connections().sent_too_much == 0; ++i) {

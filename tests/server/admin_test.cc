@@ -146,9 +146,10 @@ TEST_F(AdminTest, CallsAreCountedByMethodAndStatus) {
       1);
 }
 
-// The listener drops a connection whose calls are all refused. Calls that this ends have other
-// statuses than refused calls. So the counts by status vary from run to run, and series with the
-// label grpc_status are not compared. This label only has gRPC's codes, whatever clients send.
+// The listener drops a connection whose calls are all refused. The calls that are open at that
+// moment end with other statuses than refused calls. So the counts by status vary from run to run,
+// and series with the label grpc_status are not compared. This label only has gRPC's codes,
+// whatever clients send.
 TEST_F(AdminTest, NothingThatAClientSendsMakesASeries) {
   Serve();
   const auto send = [this](int i) {

@@ -40,7 +40,7 @@ class ConfigReloadTest : public testing::Test {
     folder_.Write("b.tfrecord", TestShards({5, 7})[1]);
   }
 
-  // DIR stands for the folder.
+  // DIR in `text` stands for the path of the test's folder.
   v1::ServerConfig ConfigOf(const std::string& text) {
     v1::ServerConfig config;
     EXPECT_THAT(
@@ -213,7 +213,7 @@ TEST_F(ConfigReloadTest, AConfigThatCannotComeIntoForceChangesNothing) {
   EXPECT_THAT(Log(), HasSubstr("nothing of the new config comes into force: no dataset to serve"));
   Begin(absl::StrCat(kDogs, kDogs));
   EXPECT_THAT(Log(), HasSubstr("dataset 'dogs' is named twice"));
-  // Every dataset of the new config is refused, so nothing would be left.
+  // Every dataset of the new config is refused, so the server would have no dataset left.
   Begin("datasets { name: 'none' shards: 'DIR/none*' }");
   ASSERT_TRUE(TickUntil("dataset 'none' cannot be served"));
   EXPECT_THAT(Served(), ElementsAre("cats 12"));
@@ -256,7 +256,7 @@ TEST_F(ConfigReloadTest, PermissionsChangeWithTheDatasets) {
 TEST_F(ConfigReloadTest, AServerThatEndsDoesNotWaitForADatasetWhoseStorageIsSilent) {
   StubHttpServer silent([](const StubRequest&) { return StubAnswer{.hangs = true}; });
   Start(kCats);
-  EXPECT_TRUE(reload_->Stop(absl::ZeroDuration()));  // Nothing is being opened.
+  EXPECT_TRUE(reload_->Stop(absl::ZeroDuration()));  // No dataset is being opened.
   Begin(
       absl::StrCat(kCats, "datasets { name: 'far' shards: '", silent.Url("/far.tfrecord"), "' }"));
   ASSERT_TRUE(WaitUntil([&] { return !silent.requests().empty(); }));

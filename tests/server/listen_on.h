@@ -1,4 +1,4 @@
-// A server's config with an address to listen on. All else has its default.
+// A server's config with an address to listen on. All other fields have their defaults.
 #ifndef SYSTOLE_TESTS_SERVER_LISTEN_ON_H_
 #define SYSTOLE_TESTS_SERVER_LISTEN_ON_H_
 

@@ -241,7 +241,8 @@ TEST_F(ServerTest, TensorsLargerThanAChunkArriveInPieces) {
 }
 
 TEST_F(ServerTest, FeedsOfSmallTensorsBeginOnEveryConnection) {
-  // On each connection the stream is the only call that makes the server send.
+  // Each connection has only one call, a stream. Nothing else makes the server send on the
+  // connection.
   constexpr int kStreams = 16;
   std::atomic<int> complete = 0;
   std::vector<std::thread> threads;
@@ -620,11 +621,11 @@ TEST_F(ServerTest, TwoClientsOfOneFeedGetTheSameStepsAndShareSlices) {
   Digests alone;
   ASSERT_TRUE(Read(Request(endless, 0, 50), alone).ok());
   Restart({});
-  // The first client reads one chunk and no more. Its connection has a window of 64 KiB that does
-  // not grow, so the first stream stands still before step 50, with slices that were made ahead.
-  // When the second stream reaches these slices, it takes them. If the second stream overtakes the
-  // first stream earlier, the first stream takes slices of the second stream. In both cases they
-  // share slices.
+  // The first client reads one chunk and then stops. Its connection has a window of 64 KiB that
+  // does not grow, so the first stream stands still before step 50, with slices that were made
+  // ahead. When the second stream reaches these slices, it takes them. If the second stream
+  // overtakes the first stream earlier, the first stream takes slices of the second stream. In both
+  // cases the two streams share slices.
   grpc::ChannelArguments small_window;
   small_window.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   small_window.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -813,9 +814,10 @@ TEST_F(ServerTest, AClientThatStoppedReadingDoesNotHoldTheDrain) {
   grpc::ClientContext context;
   const auto reader = stub_->StreamSteps(&context, Request(spec, 0, int64_t{1} << 40));
   v1::Chunk chunk;
-  ASSERT_TRUE(reader->Read(&chunk));        // The client reads no more.
+  ASSERT_TRUE(reader->Read(&chunk));        // The client stops reading here.
   server_->Drain(absl::Milliseconds(300));  // Must return, with any result.
-  // Without this the server's destructor could wait until the kernel gives this client up.
+  // Without TryCancel(), the server's destructor could wait until the kernel gives up the
+  // connection.
   context.TryCancel();
 }
 
@@ -866,8 +868,8 @@ TEST_F(ServerTest, ItsEndDoesNotWaitForGrpcsOwn) {
   stub_ = nullptr;
   channel_ = nullptr;
   server_ = nullptr;
-  // None of our code uses gRPC now. But gRPC is still initialized, because its shutdown would wait
-  // for its threads.
+  // None of our code uses gRPC now. But gRPC is still initialized, because gRPC's shutdown would
+  // wait for gRPC's threads.
   EXPECT_NE(grpc_is_initialized(), 0);
 }
 

@@ -1,5 +1,6 @@
-// A real server and real clients on one machine. Batches come through shared memory with the same
-// bytes, and nothing that a client does with its slots harms the others.
+// A real server and real clients on one machine. Batches that come through shared memory have the
+// same bytes as batches that are sent. Nothing that a client does with its slots harms other
+// clients.
 #include <sys/resource.h>
 
 #include <atomic>
@@ -80,7 +81,7 @@ class SharedMemoryTest : public testing::Test {
 
   std::string address() const { return "unix:" + (folder_ / "socket"); }
 
-  // A core's slice has 2 x 200 x 220 x 3 floats and a `valid`, about 1 MiB.
+  // A core's slice has 2 x 200 x 220 x 3 floats and `valid`, in all about 1 MiB.
   static v1::FeedSpec Spec() {
     return SpecFromText(
         "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 4 num_cores: 2 "
@@ -285,7 +286,7 @@ TEST_F(SharedMemoryTest, AClientThatGoesInMidStreamLeavesNothingBehind) {
     for (int steps = 0; steps < i; ++steps) EXPECT_THAT(client->Next(), IsOk());
   }
   WaitUntilNothingIsHeld();
-  // A stream without slices holds no memory, so it may still be ending.
+  // A stream without slices holds no memory. So streams may still be ending here.
   EXPECT_TRUE(WaitUntil([&] { return MetricOf(Status(), "active_streams") == 0; }));
 }
 
@@ -297,8 +298,8 @@ TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
   ASSERT_THAT(client, IsOk());
   const int64_t slice_bytes = (*client)->layout().slice_bytes();
   EXPECT_THAT((*client)->Next(), IsOk());
-  // The client takes steps until its own window is full, and then reads no more. The server goes on
-  // until it has lent a window of slots too.
+  // The client takes steps until its own window is full, and then stops. The server goes on until
+  // it has also lent a window of slots.
   const int64_t taken = ((*client)->window_steps() + 1) * kCores;
   const int64_t made = (taken + kWindowSlices + kMadeAhead) * kExamplesPerSlice;
   const int64_t shared = (taken + kWindowSlices) * (*client)->layout().payload_bytes();
@@ -345,7 +346,7 @@ class HandClient {
     reader_ = nullptr;
     return status;
   }
-  // The payload of a slice: floats and a `valid`.
+  // The payload of a slice: the floats and `valid`.
   static constexpr int64_t kPayloadBytes = 4 * (400 * 440 * 3 * 4 + 1);
   static v1::FeedSpec SpecOfFeed() {
     return SpecFromText(
@@ -426,7 +427,7 @@ TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
   const auto client = Client(/*share_memory=*/true, 5);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
-  server_ = nullptr;  // Before the clock, which it uses.
+  server_ = nullptr;  // The server uses the clock, so it must end first.
 }
 
 TEST_F(SharedMemoryTest, AClientThatGivesASlotBackTwiceGoesOnAsBytes) {
@@ -435,8 +436,8 @@ TEST_F(SharedMemoryTest, AClientThatGivesASlotBackTwiceGoesOnAsBytes) {
   ASSERT_THAT(client.socket().Send(EncodeSlotReturn(first.slot())), IsOk());
   client.socket().Send(EncodeSlotReturn(first.slot())).IgnoreError();
   EXPECT_TRUE(WaitUntil([&] { return !client.socket().Receive().ok(); }));
-  // The server has hung up. First come slots that the server sent before that. All later slices
-  // come as bytes.
+  // The server has hung up. The first chunks are in slots that the server lent before it hung up.
+  // All later slices come as bytes.
   v1::Chunk chunk;
   do {
     chunk = client.Read();

@@ -34,7 +34,7 @@ using ::testing::HasSubstr;
 
 class WhereFeedsTest : public testing::Test {
  protected:
-  // A call of ResolveFeed that does not wait.
+  // An asynchronous call of ResolveFeed.
   struct Call {
     grpc::ClientContext context;
     v1::ResolveFeedRequest request;
@@ -244,7 +244,8 @@ TEST_F(WhereFeedsTest, LookUpsAreCountedByTheirResult) {
 
 TEST_F(WhereFeedsTest, ACallWhosePermissionIsTakenAwayWhileItWaitsGetsNoFeedAndNoErrorOfOne) {
   const std::string tokens = folder_ / "tokens";
-  // The error for a column that is missing names a shard.
+  // The error for a column that is missing names a shard. So a caller without the permission must
+  // not get this error.
   for (const char* const feature : {"label", "lable"}) {
     const absl::StatusOr<std::string> token = AddToken(tokens, "a", std::nullopt);
     ASSERT_THAT(token, IsOk());

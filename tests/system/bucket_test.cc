@@ -51,7 +51,7 @@ ProcessOptions Environment(const StubBucket& bucket, const std::string& secret =
               "STORAGE_EMULATOR_HOST=" + bucket.endpoint()}};
 }
 
-// Matches a text that has no part of the credentials in this file.
+// Matches a text that contains no part of the credentials that stand in this file.
 auto ShowsNoSecret() {
   return AllOf(Not(HasSubstr("SECRET/OF")), Not(HasSubstr("OF+TEST")),
                Not(HasSubstr("SECRETWRONG")), Not(HasSubstr("SESSIONOFTEST")),
@@ -95,7 +95,7 @@ std::string Digests(const ServerProcess& server, const std::string& dataset) {
       RunSystole({"feed", "--server", server.address(), "--spec", spec, "--digest"});
   EXPECT_EQ(fed.exit_code, 0) << fed.err;
   std::string digests;
-  // Leaves out the line with --resume, which contains the spec's name of the dataset.
+  // Leaves out the line with --resume, because it contains the dataset's name in the spec.
   for (const std::string& line : Lines(fed.out)) {
     if (!absl::StrContains(line, "systole2:")) absl::StrAppend(&digests, line, "\n");
   }

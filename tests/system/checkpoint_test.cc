@@ -188,7 +188,8 @@ TEST_F(CheckpointSystemTest, ARunOfAMixtureGoesOnWithAnotherBatch) {
   const emulator::Checkpoint end = Read(file);
   EXPECT_EQ(end.trainer.steps, 3 * 5 + 5);
   EXPECT_EQ(end.loop.epochs[3].training.examples, 90);
-  // 14 + 5 steps of 18 examples come before the position. In a position, an epoch has 90 examples.
+  // 14 + 5 steps of 18 examples come before the position, in all 342 examples. A position counts in
+  // epochs of 90 examples.
   EXPECT_EQ(ResumeToken::Decode(end.feed_token)->position,
             (FeedPosition{.epoch = 3, .examples = 72}));
   const Finished again = RunSystole(TrainArgs(mixture(18), 5, file, {"--resume", file}));
@@ -218,7 +219,7 @@ TEST_F(CheckpointSystemTest, AMixtureThatEndsBeforeTheLastEpochIsRefusedBeforeIt
               AllOf(HasSubstr("saved.ckpt: with global_batch: 16 the feed ends after 3 more steps, "
                               "but --epochs 4 needs 5; write epochs: 0"),
                     HasSubstr("mixture-16-4.textproto, or resume with global_batch: 18")));
-  // Both ways out that the error names.
+  // The error names two remedies. Each of them works.
   for (const std::string& spec : {mixture(16, 0), mixture(18, 4)}) {
     const Finished resumed = RunSystole(TrainArgs(spec, 4, later, {"--resume", saved}));
     ASSERT_EQ(resumed.exit_code, 0) << resumed.err;

@@ -110,7 +110,7 @@ TEST_F(DatasetsTest, CompressedShardsInAFolderGiveTheBytesOfPlainOnes) {
     }
     outputs { name: "id" feature: "record_id" dtype: INT64 }
   )pb";
-  // If `cached`, the server uses what the first server has written beside the shards.
+  // The second server (`cached`) uses what the first server has written beside the shards.
   for (const bool cached : {false, true}) {
     SCOPED_TRACE(cached);
     const auto server = ServerProcess::Start(args);

@@ -21,8 +21,8 @@ namespace {
 constexpr int kImages = 90;        // 5 full steps of 16, and one of 10.
 constexpr int kStepsPerEpoch = 6;  // With `pad`.
 
-// An output of the same images as a TPU lays them out in memory. It is added to the outputs of
-// FlowersSpec().
+// An output with the same images in the layout that they have in a TPU's memory. This output is
+// added to the outputs of FlowersSpec().
 constexpr char kTiled[] = R"pb(
   outputs {
     name: "tiled"
@@ -52,7 +52,7 @@ class DigestTest : public testing::Test {
     return ServerProcess::Start(all, options);
   }
 
-  // The digests of both epochs, or of the part that `args` select.
+  // The digests of both epochs, or of the steps that `args` select.
   static std::string Digest(const std::string& servers, const std::vector<std::string>& args = {}) {
     std::vector<std::string> all = {"feed", "--server", servers, "--spec", spec_, "--digest"};
     all.insert(all.end(), args.begin(), args.end());
@@ -88,7 +88,7 @@ TEST_F(DigestTest, StdoutHoldsStepCoreHexInOrderAndNothingElse) {
         std::regex_match(lines[i], std::regex(absl::StrCat(i / 8, " ", i % 8, " [0-9a-f]{32}"))))
         << lines[i];
   }
-  // If all digests were equal, every comparison below would pass for nothing.
+  // If all digests were equal, the comparisons in the other tests would prove nothing.
   EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()).size(), lines.size());
 }
 

@@ -1,4 +1,4 @@
-// Servers go away while a feed runs, killed or drained. The trainer sees the same steps.
+// While a feed runs, servers are killed or drained. The trainer sees the same steps.
 #include <signal.h>
 
 #include <chrono>
@@ -21,8 +21,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr int kRecordBytes = 64 << 10;
-// A step has 4 MiB, and all steps have 640 MiB. A client prefetches less than that. So while nobody
-// reads a feed's output, the feed has steps that are not fetched yet.
+// A step has 4 MiB, and all steps together have 640 MiB. A client prefetches less than 640 MiB. So
+// while nobody reads a feed's output, the feed has steps that are not fetched yet.
 constexpr int kSteps = 160;
 
 class FailoverTest : public testing::Test {

@@ -97,7 +97,7 @@ std::string DigitsShard() {
   return shard.Build();
 }
 
-// Records `first` .. `end` - 1 of the scores that belong to the pictures, one record for each.
+// Records `first` .. `end` - 1 of the pictures' scores. There is one such record for each picture.
 std::string TeacherShard(int first, int end) {
   ShardBuilder shard;
   for (int record = first; record < end; ++record) {
@@ -134,7 +134,7 @@ TEST(GoldenDigestTest, EveryShippedSpecGivesTheBytesOfItsGoldenFile) {
     const std::string shard = folder / absl::StrCat(name, ".tfrecord");
     args.insert(args.end(), {"--dataset", absl::StrCat(name, "=", shard)});
   }
-  // The scores are split into shards at other records than the pictures.
+  // The shards of the scores do not begin at the same records as the shards of the pictures.
   constexpr int kScores = kImages * kCopies;
   folder.Write("teacher-0.tfrecord", TeacherShard(0, kScores / 3));
   folder.Write("teacher-1.tfrecord", TeacherShard(kScores / 3, kScores));

@@ -23,11 +23,11 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// The bound is the sum of these (client/servers/README.md):
+// The bound is the sum of (client/servers/README.md):
 //   * the bytes that nobody asked for
 //   * the bytes that a server may send ahead on a stream, and twice as many while gRPC reads them
-//   * the bytes that come between two times when the client counts bytes
-//   * the program itself
+//   * the bytes that come between one count of the client and its next count
+//   * the memory of the program itself
 // Without the client's limits, the program would use several times as much memory.
 constexpr int64_t kMostBytes = (kAddressSanitizer ? 768 : 192) * kMiB;
 constexpr int64_t kFloodBytes = 1024 * kMiB;

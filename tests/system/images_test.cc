@@ -1,5 +1,5 @@
 // Folders of images through the real programs: served, inspected, indexed, verified, shown. A
-// folder gives the same as the shards that `systole pack` makes of it.
+// folder gives the same feed as the shards that `systole pack` makes of it.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -45,7 +45,7 @@ class ImagesTest : public testing::Test {
     for (const auto& file : std::filesystem::recursive_directory_iterator(folder_ / "flowers")) {
       if (file.path().extension() == ".jpg") paths.push_back(file.path().string());
     }
-    std::sort(paths.begin(), paths.end());  // By class: no class name begins with another name.
+    std::sort(paths.begin(), paths.end());  // By class, as no class name begins with another.
     return paths;
   }
 

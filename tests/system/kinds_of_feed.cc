@@ -97,7 +97,7 @@ v1::FeedSpec KindOfFeed::Spec(const RowsOfArrays& rows, const FeedCut& cut) cons
 std::vector<KindOfFeed> KindsOfFeed(int rows) {
   SYSTOLE_CHECK(rows % 32 == 0 && rows >= 96);
   const std::string not_three = "select { where { feature: 'label' not_in: 3 } } ";
-  // The rows after the first quarter that meet the condition `not_three`.
+  // How many of the last three quarters of the rows meet the condition `not_three`.
   const int64_t chosen = rows * 3 / 4 * 7 / 8;
   constexpr int64_t kTaken = 35;  // With 384 rows, `all` is 288, a multiple of kFeedUnit.
   const int64_t all = 1 + chosen + kTaken;

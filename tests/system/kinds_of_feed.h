@@ -25,8 +25,9 @@ struct FeedCut {
   int global_batch = 0;  // Divides kFeedUnit.
   int num_cores = 1;     // Divides the batch.
 };
-// Weights change where the number of examples, counted since the feed's or the epoch's beginning,
-// is a multiple of this number. Only one change comes 7 examples later, in the middle of a step.
+// Weights change at examples whose number, counted from the beginning of the feed or of the epoch,
+// is a multiple of kFeedUnit. Only one change comes 7 examples after such an example, in the middle
+// of a step.
 inline constexpr int kFeedUnit = 48;
 
 // Row i has the label i % 8 and an image of `image_width` * 12 bytes. Each of these bytes depends
@@ -52,15 +53,16 @@ class RowsOfArrays {
 
 struct KindOfFeed {
   std::string name;  // Only letters, because names of tests contain it.
-  // The spec without the fields of the cut, weights and outputs. It names the dataset "rows".
+  // The spec's text without global_batch, num_cores, weights and outputs. The spec names the
+  // dataset "rows".
   std::string members;
   int num_members = 1;
   // Records that the members have together.
   int64_t num_records = 0;
   bool pads = false;  // Whether the tail is padded (tail: PAD).
   // Pairs (example, weights): the weights change at this example, counted since the beginning of
-  // the feed. If a step begins at the example, the spec names the step. Otherwise it names the
-  // example.
+  // the feed. If a step begins at the example, the spec names the step. Otherwise the spec names
+  // the example.
   std::vector<std::pair<int64_t, std::string>> changes = {};
 
   // The text of the spec, with outputs of the rows' features.
@@ -71,7 +73,8 @@ struct KindOfFeed {
 // Feeds of these kinds:
 //   * all rows, shuffled
 //   * rows that meet a condition, shuffled in windows
-//   * a mixture whose weights change, once in the middle of a step, whatever the cut
+//   * a mixture whose weights change; one of the changes comes in the middle of a step, whatever
+//     the cut
 //   * a mixture whose weights change; two of its members have conditions, and one of these has a
 //     single record
 // With 384 rows all steps are full, whatever the cut. REQUIRES: the number of rows is a multiple of
@@ -83,7 +86,7 @@ std::vector<KindOfFeed> KindsOfFeed(int rows);
 // the test.
 std::vector<std::string> ExampleLines(Feed& feed, int64_t steps);
 
-// The digests at the ends of such lines.
+// The digests at the ends of lines that ExampleLines() returned.
 std::vector<std::string> DigestsIn(const std::vector<std::string>& lines);
 
 }  // namespace systole

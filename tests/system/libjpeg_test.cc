@@ -1,5 +1,5 @@
-// A server is compiled with one libjpeg, but loads the library that is installed under this name.
-// These tests start servers with other libraries.
+// A server is compiled with one libjpeg, but loads whatever library is installed under libjpeg's
+// name. These tests start servers with other libraries.
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -93,8 +93,8 @@ TEST_F(LibjpegTest, AnotherBuildIsAnotherContentVersion) {
   const size_t at = digit / 2;
   library[at] = '\x11';
   folder_->Write("libjpeg.so.62", library);
-  // The 8 bytes before the build id are the type of the note and then the padded name "GNU". This
-  // changes the type to an unknown type.
+  // The 8 bytes before the build id are the type of the note and then the padded name "GNU". The
+  // next line changes the type to an unknown type.
   library[at - 8] = '\x77';
   const TempFolder unnamed;
   unnamed.Write("libjpeg.so.62", library);

@@ -64,7 +64,7 @@ TEST_F(LookTest, WritesAPageOfTheFirstExamples) {
                           HasSubstr("normalize undone"), HasSubstr("<dd>40</dd>"),
                           HasSubstr("image: fused: decode_jpeg, ")));
   // The page shows for each place the record that the order has there ("record N"), and the record
-  // id that came ("id N"). They must be the same.
+  // id that came ("id N"). Both must be the same number.
   for (int record = 0; record < 40; ++record) {
     EXPECT_EQ(CountOf(page, absl::StrCat("<span>record ", record, "<")),
               CountOf(page, absl::StrCat("<span>id</span> <b>", record, "<")));

@@ -1,5 +1,5 @@
 // Feeds of several datasets from servers. The bytes do not depend on the number of servers, and
-// clients know the order.
+// clients know the order of the records.
 #include <memory>
 #include <string>
 #include <utility>
@@ -101,7 +101,8 @@ TEST_F(ChangingWeightsTest, TheFeedIsTheSameFromAnyServersAndFromAnyToken) {
   for (const int taken : {1, 2, 3, 4, 7, 9}) {
     SCOPED_TRACE(taken);
     // This run's spec lacks the changes of weights that come after `taken` steps, and its last
-    // weights are multiples of those in the whole spec. Neither changes the token.
+    // weights are multiples of those in the whole spec. The token is the same in spite of both
+    // differences.
     SetWeights(taken > 7 ? absl::StrCat(kTwoChanges, "weights { from_step: 7 weights: [0, 3, 6] }")
                : taken > 3 ? kTwoChanges
                            : "weights { from_step: 0 weights: [9, 0, 0] } ");

@@ -89,14 +89,14 @@ class MemoryTest : public testing::Test {
     feed->context.TryCancel();
   }
 
-  // Opens a feed of each spec. Waits until the slices that the server has made ahead fill three
-  // quarters of their part of the budget. This part is three quarters of the budget.
+  // Opens a feed of each spec. Waits until the slices that the server has made ahead fill 9/16 of
+  // the budget. Such slices may take at most 3/4 of the budget, and 9/16 is 3/4 of this limit.
   void Fill(int64_t budget, const std::vector<std::string>& specs,
             std::vector<std::unique_ptr<Call>>& calls) {
     for (const std::string& spec : specs) calls.push_back(Open(*stub_, spec));
     EXPECT_TRUE(WaitUntil([&] { return UsedBytes() >= budget / 16 * 9; }, std::chrono::minutes(2)));
   }
-  // Ends the calls, and waits until nothing is made for them any more.
+  // Ends the calls, and waits until the server holds no slices for them any more.
   void End(std::vector<std::unique_ptr<Call>>& calls) {
     for (const std::unique_ptr<Call>& call : calls) call->context.TryCancel();
     calls.clear();
@@ -124,8 +124,8 @@ constexpr char kGiantSlice[] =
     "dataset: 'raw' global_batch: 16777216 num_cores: 1 tail: PAD "
     "outputs { name: 'i' feature: 'record_id' dtype: INT32 }";
 
-// Slices of one example take 128 bytes. The budget has room for a thousand times as many slices of
-// this size as of slices of 128 KiB.
+// Slices of one example take 128 bytes. The budget has room for a thousand times as many of these
+// slices as of slices of 128 KiB.
 constexpr char kTinySlices[] =
     "dataset: 'raw' global_batch: 65536 num_cores: 65536 tail: PAD "
     "outputs { name: 'i' feature: 'record_id' dtype: INT32 }";
@@ -248,8 +248,8 @@ TEST_F(MemoryTest, ImagesOfEveryLayoutOutOfCompressedShardsAndCachesKeepTheBound
   EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + 2 * kCache + kBeside);
 }
 
-// Progressive images of 16 megapixels. A thread that decodes one takes 48 MB. The images are flat,
-// so that the test needs memory but little time.
+// Progressive images of 16 megapixels. A thread takes 48 MB to decode such an image. The images are
+// flat, so that the test needs memory but little time.
 TEST_F(MemoryTest, LargeProgressiveImagesOnManyThreadsKeepTheBound) {
   constexpr int64_t kSmallBudget = 256 * kMiB;
   constexpr int kThreads = 16;

@@ -124,8 +124,8 @@ TEST_F(MetricsTest, EachStepCountsOnceAndTheTimesAgree) {
   // A stream waits only while its slice is read and made.
   EXPECT_LE(waited, Stage("read") + Stage("make") + 1e-6);
   EXPECT_GT(Stage("make"), 0);
-  // For each thread, at most four slices are begun ahead. So the stages have no more slices at a
-  // time.
+  // At most four slices are begun ahead for each thread. So the three stages together never have
+  // more slices than that.
   EXPECT_LE(Stage("read") + Stage("make") + Stage("wait"), wall * 4 * Get("cpus") * 7);
   EXPECT_EQ(Ready("waiting"), 0);
 }

@@ -75,7 +75,7 @@ TEST_F(MixTest, DigestsDoNotDependOnThreadsServersOrResumePoints) {
   EXPECT_EQ(Digest(absl::StrCat((*one)->address(), ",", (*three)->address()), spec,
                    {"--digest", "--steps", all}),
             reference);
-  // The feed is resumed at an earlier step of each epoch, and at the padded last step of each.
+  // In each epoch, the feed is resumed at the last step, which is padded, and at an earlier step.
   for (const int step : {1, 5, 6, 11}) {
     const std::string head =
         Digest((*three)->address(), spec, {"--digest", "--steps", absl::StrCat(step)});

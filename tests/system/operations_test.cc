@@ -1,6 +1,7 @@
-// Tests every operation with every parameter and type of output, as a trainer gets it: from a
-// server process and from LocalFeed. The bytes are compared with the interpreter's. The cases come
-// from the table of operations, so a new row is tested without a new test.
+// Tests the values that a trainer gets from every operation, with every parameter and every type of
+// output. The trainer gets them from a server process and from LocalFeed. The bytes are compared
+// with the interpreter's. The cases come from the table of operations, so a new row is tested
+// without a new test.
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
@@ -45,8 +46,8 @@ constexpr int kRecords = 3;
 constexpr uint64_t kSeed = 5;
 constexpr int kHeight = 12;
 constexpr int kWidth = 10;
-// The heights and widths that the table's examples are cut down to. One is smaller than the images,
-// the other is larger.
+// Heights and widths in the table's examples are cut down to these. One of these edges is smaller
+// than the images, the other is larger.
 constexpr int kEdges[] = {9, 16};
 constexpr int kMaxOffset = 1;
 
@@ -162,7 +163,7 @@ std::vector<std::string> ValuesFor(const FieldDescriptor& field) {
   }
 }
 
-// Limits the fields of these names to `most`.
+// Sets each of the named fields to `most` if its value is larger.
 void CutDown(Message& operation, std::initializer_list<const char*> names, int32_t most) {
   for (const char* name : names) {
     const FieldDescriptor* const field = operation.GetDescriptor()->FindFieldByName(name);
@@ -193,7 +194,8 @@ void AddVariants(const v1::Transform& example, std::vector<v1::Transform>& varia
   }
 }
 
-// The table's example of the row with small edges, and variants that differ from it in one place.
+// For each of kEdges, the table's example of the row, cut down to this edge, and variants that
+// differ from the example in one field.
 std::vector<v1::Transform> VariantsOf(const OperationRow& row) {
   std::vector<v1::Transform> variants;
   for (const int edge : kEdges) {
@@ -326,7 +328,7 @@ class Untried {
 };
 
 // The results of `transform` after `beginning`, in the types that `types` asks for. Empty if the
-// transform does not fit there, or finds a damaged record.
+// transform does not fit after `beginning`, or finds a damaged record.
 enum class Types { kAll, kOne };
 std::vector<Case> CasesOf(const Beginning& beginning, const v1::Transform& transform, Types types) {
   v1::Output output;
@@ -420,7 +422,8 @@ class OperationsTest : public testing::Test {
   }
 
   // Feeds the cases through the server and through LocalFeed, with as many outputs at a time as a
-  // spec may have. An image whose size only its record knows counts as if it had the largest size.
+  // spec may have. If the size of an image stands only in its record, the plan counts the image as
+  // one of the largest size.
   void ExpectFed(const std::vector<Case>& cases) {
     v1::FeedSpec spec;
     spec.set_dataset("test");

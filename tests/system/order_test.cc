@@ -1,5 +1,5 @@
 // The real programs with the shipped specs and models. The tests check which records an epoch
-// holds, and what a training on them reports.
+// holds, and what a training with these records reports.
 #include <algorithm>
 #include <filesystem>
 #include <memory>

@@ -63,7 +63,7 @@ class PackTest : public testing::Test {
  protected:
   PackTest() { FillImageFolder(images_, {"rose", "daisy"}, 8); }
 
-  // The names of the run's files that are in the bucket's folder "out".
+  // The names of the run's files that the bucket's folder "out" has.
   static std::vector<std::string> LeftOf(const StubBucket& bucket) {
     std::vector<std::string> left;
     for (const char* name : {"labels.txt", "p.manifest", "p-train-00000-of-00003.tfrecord",
@@ -111,7 +111,7 @@ TEST_F(PackTest, ABucketGetsTheFilesOfAFolderWhereverTheImagesAre) {
                                     HasSubstr("2 classes, 12 train images")));
       ExpectSame(bucket, folder, local);
     }
-    // Packs over the shards of the first run.
+    // Packs again under the first run's name, and so replaces that run's shards.
     EXPECT_EQ(Pack(bucket, images_.path(), bucket.Name("out1/p")).exit_code, 0);
     ExpectSame(bucket, "out1/", local);
   }

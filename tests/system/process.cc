@@ -27,8 +27,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kStuckAfter(kSanitized ? 1800 : 600);
-// tests/CMakeLists.txt sets this exit code for sanitizers. Their default is a code that our
-// programs use.
+// tests/CMakeLists.txt sets this exit code for sanitizers. The sanitizers' default is a code that
+// our programs use.
 constexpr int kSanitizerReport = 99;
 constexpr char kStuck[] = "is stuck: it did not finish in time";
 

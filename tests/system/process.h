@@ -1,8 +1,8 @@
 // Runs one of the real programs as a child process of a test. The child cannot outlive the test: it
 // is killed when its Process is destroyed, or by the kernel if the test dies first.
 //
-// A program that is ended by a signal or by a sanitizer's report fails the test, even if the test
-// does not check how the program ended. A signal that the test itself sent does not count.
+// If a signal or a sanitizer's report ends a program, the test fails, even if it does not check how
+// the program ended. A signal that the test itself sent does not make the test fail.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_SYSTEM_PROCESS_H_
@@ -25,7 +25,7 @@ struct ProcessOptions {
   // 4096), which ReadLine() reads. A program that has filled the pipe waits, so a test can stop it
   // in the middle of a feed.
   int stdout_pipe_bytes = 0;
-  // How many files the program may open (RLIMIT_NOFILE, soft and hard). If 0, as many as the test.
+  // How many files the program may open (RLIMIT_NOFILE, soft and hard). 0 means the test's limits.
   int open_files = 0;
 };
 
@@ -34,8 +34,8 @@ struct Finished {
   int exit_code = -1;
   // The signal that ended the program, or 0.
   int signal = 0;
-  // The most memory that the program has had at once. It is never below what the test had when it
-  // started the program.
+  // The most memory that the program has had at once. It is at least the memory that the test had
+  // when it started the program.
   int64_t peak_bytes = 0;
   std::string out;
   std::string err;
@@ -58,7 +58,8 @@ class Process {
   std::string ReadLine();
   // What the program has written to stderr so far.
   std::string err() const;
-  // The program's memory now, from /proc/PID/status: "VmRSS", or "VmHWM", the most so far.
+  // A size from /proc/PID/status of the program, in bytes. `which` is "VmRSS" for the memory that
+  // the program has now, or "VmHWM" for the most that it has had at once.
   int64_t MemoryBytes(const std::string& which) const;
   // How many files the program has open now.
   int OpenFiles() const;

@@ -72,7 +72,8 @@ std::vector<fs::path> AllReadmes() {
 }
 
 // The first lines of a script that runs what a README shows. When the script's shell ends, for
-// whatever reason, its servers are killed. A feed waits for a server that is still starting.
+// whatever reason, the servers that it has started are killed. A feed waits for a server that is
+// still starting.
 std::string ShellWithPrograms() {
   return absl::StrCat("set -euo pipefail\nPATH=", fs::path(SystoleProgram()).parent_path().string(),
                       R"sh(:$PATH
@@ -105,7 +106,7 @@ TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
         continue;
       }
       // The script uses no file outside of the folder. It uses sockets in the folder instead of
-      // ports, because another process may have a port.
+      // ports, because another process may use the same ports.
       absl::StrAppend(&script,
                       absl::StrReplaceAll(
                           line, {{"/tmp/", folder / ""}, {"127.0.0.1:", "unix:" + folder / ""}}),

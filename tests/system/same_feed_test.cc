@@ -1,6 +1,7 @@
-// Several makers give the same feed: one server or several, with any number of threads, or the
-// trainer's own process, from arrays in memory or from their shard. After any step another maker
-// may go on with the feed, and the feed's batch and cores may change, too.
+// A feed is the same whoever makes it: one server, several servers, or the trainer's own process,
+// with any number of threads. The trainer's process reads arrays in memory, or a shard of the same
+// rows. After any step another maker may go on with the feed, also with another batch or another
+// number of cores.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -160,7 +161,8 @@ TEST_P(SameFeedTest, ItGoesOnUnderOtherBatchesAndCoresAgainAndAgain) {
                                      {.global_batch = 16, .num_cores = 1},
                                      {.global_batch = 24, .num_cores = 8},
                                      {.global_batch = 48, .num_cores = 4}};
-  // 400 steps have more examples than all lives of a run take. In each cut all examples come.
+  // Each life goes on with the feed where the life before it has stopped. 400 steps have more
+  // examples than all lives of a run take. No cut leaves an example out.
   const std::vector<std::string> whole = DigestsIn(ExampleLines(*MustOpen(cuts[0], kArrays), 400));
   CounterRng rng(/*seed=*/4, 0, 0, 0);
   for (int run = 0; run < 2; ++run) {
@@ -172,7 +174,7 @@ TEST_P(SameFeedTest, ItGoesOnUnderOtherBatchesAndCoresAgainAndAgain) {
       const auto maker = static_cast<int>(rng.UniformInt(0, kMakers));
       const absl::StatusOr<ResumeToken> from = ResumeToken::Decode(token);
       const std::unique_ptr<Feed> feed = MustOpen(cut, maker, from.ok() ? &*from : nullptr);
-      // Where no step begins at the token, the examples up to the next step are skipped.
+      // If no step begins at the token, the examples up to the next step are skipped.
       const std::unique_ptr<Feed> other = MustOpen(cut, kArrays);
       const size_t begin = ExampleLines(*other, feed->next_step()).size();
       ASSERT_GE(begin, taken);

@@ -63,8 +63,8 @@ class SecurityTest : public testing::Test {
                          absl::StrCat("datasets { name: 'raw' shards: '",
                                       folder_ / "raw-*.tfrecord", "' }\n", more));
   }
-  // Starts a server on which the identity "trainer" may read the dataset. Its token file is
-  // `tokens_`.
+  // Starts a server on which the identity "trainer" may read the dataset. The server's token file
+  // is `tokens_`.
   absl::StatusOr<std::unique_ptr<ServerProcess>> ServeToTokens() {
     tokens_ = folder_ / "tokens";
     NewToken("trainer");
@@ -161,7 +161,8 @@ TEST_F(SecurityTest, TheConfigFileNamesTheFilesAsTheFlagsDo) {
   EXPECT_NE(VainFeed(**server, {"--tls", "--tls-ca", CertificatePath("ca.pem")}).exit_code, 0);
   EXPECT_NE(VainFeed(**server, {}).exit_code, 0);
 
-  // A flag replaces the setting of the config file. The other files are still those of the config.
+  // A flag replaces one setting of the config file. The other TLS files are still those of the
+  // config file.
   EXPECT_THAT(
       ServerProcess::Start({"--config", config, "--tls-key", CertificatePath("ca.pem")}).status(),
       StatusIs(absl::StatusCode::kUnavailable, HasSubstr("ca.pem")));
@@ -279,7 +280,7 @@ TEST_F(SecurityTest, ATokenThatIsTakenAwayEndsTheFeed) {
                {.stdout_pipe_bytes = 4096});
   ASSERT_NE(feed.ReadLine(), "");
   NewToken("somebody");
-  // The lines of the token file, without the trainer's.
+  // The lines of the token file, except the trainer's line.
   std::string kept;
   for (const std::string& line : Lines(ReadWholeFile(tokens_))) {
     if (line.find("trainer") == std::string::npos) kept += line + "\n";
@@ -305,7 +306,7 @@ TEST_F(SecurityTest, WhatWouldShowASecretIsRefused) {
   Finished finished = run({"--server", "192.0.2.1:8470", "--token-file", token});
   EXPECT_NE(finished.exit_code, 0);
   EXPECT_THAT(finished.err, HasSubstr("in plain text"));
-  // Other users of the machine can read the token file.
+  // Now other users of the machine can read the token file.
   ASSERT_EQ(std::system(("chmod 644 " + token).c_str()), 0);
   finished = run({"--server", "127.0.0.1:1", "--token-file", token});
   EXPECT_NE(finished.exit_code, 0);

@@ -26,8 +26,8 @@ Finished RunSystole(const std::vector<std::string>& args, const ProcessOptions& 
 // A systole-server on a port that it chooses itself. The destructor kills it.
 class ServerProcess {
  public:
-  // Runs `systole-server --listen 127.0.0.1:0 --port-file .. ARGS..` and returns when it serves.
-  // Returns Unavailable with its stderr if it ends instead.
+  // Runs `systole-server --listen 127.0.0.1:0 --port-file .. ARGS..` and returns when the server
+  // serves. If the server ends instead, returns Unavailable with its stderr.
   static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(const std::vector<std::string>& args,
                                                               const ProcessOptions& options = {});
 

@@ -17,8 +17,8 @@ namespace systole {
 namespace {
 
 constexpr int kRecordBytes = 64 << 10;
-// A step has 4 MiB, and all steps have 640 MiB. A client prefetches less than that. So while nobody
-// reads a feed's output, the feed has steps that are not fetched yet.
+// A step has 4 MiB, and all steps together have 640 MiB. A client prefetches less than 640 MiB. So
+// while nobody reads a feed's output, the feed has steps that are not fetched yet.
 constexpr int kSteps = 160;
 
 class ServersTest : public testing::Test {

@@ -25,7 +25,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A slice has 512 KiB, a step has 4 MiB, and all steps have 640 MiB. A client prefetches less.
+// A slice has 512 KiB, a step has 4 MiB, and all steps together have 640 MiB. A client prefetches
+// less than 640 MiB.
 constexpr int kRecordBytes = 64 << 10;
 constexpr int kSteps = 160;
 
@@ -79,7 +80,7 @@ class SystemSharedMemoryTest : public testing::Test {
     return feed;
   }
 
-  // The digests of a feed by TCP from a server with one thread.
+  // The digests of a feed over TCP from a server with one thread.
   static std::string Reference() {
     static const std::string* const reference = [] {
       const auto server = Serve("", {"--threads", "1"});

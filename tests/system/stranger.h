@@ -15,7 +15,7 @@ enum class RequestFlood {
   kEndlessMessage,  // A message of 4 GiB, sent as far as flow control allows.
   kContinuation,    // Headers that never end.
   kTableEntries,    // Headers that never end, each a new entry of the header table.
-  kRequests,        // Streams that stay open. The server's limit of streams is ignored.
+  kRequests,        // Streams that stay open, more than the server's limit of streams.
   kHiddenRequests,  // kRequests after a stream of the highest even number, which is not allowed.
   kEmptyRequests,   // Streams that end without a message.
   kResets,          // Streams that are opened and reset.
@@ -28,13 +28,15 @@ enum class RequestFlood {
 struct RequestFloodCase {
   RequestFlood flood;
   const char* name;
-  int64_t bytes;  // Enough to fill a server that counts nothing, or to take all of its time.
+  // How many bytes to send. They would fill the memory of a server that does not count what clients
+  // send, or take all of its time.
+  int64_t bytes;
 };
 const std::vector<RequestFloodCase>& AllRequestFloods();
 
 // Connects to the server at "127.0.0.1:PORT" from the address 127.0.0.`host`. Sends until `bytes`
-// were sent or the server hangs up. Then waits for the server to hang up, and fails the test if it
-// does not. Returns how many bytes were sent.
+// were sent or the server hangs up. Then waits for the server to hang up, and fails the
+// test if the server does not. Returns how many bytes were sent.
 int64_t SendFlood(const std::string& server, RequestFlood flood, int64_t bytes, int host);
 
 }  // namespace systole

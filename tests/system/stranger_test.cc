@@ -1,5 +1,5 @@
 // Clients without a credential flood a server in every way that HTTP/2 has. The server must bound
-// the memory and time of such clients before it checks any credential.
+// the memory and the time that such clients cost before it checks any credential.
 #include "tests/system/stranger.h"
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// What limits a feed, through the real programs: storage that answers late, a costly output, a
+// The real programs say what limits a feed: storage that answers late, a costly output, or a
 // trainer that takes its time.
 #include <cstdint>
 #include <memory>

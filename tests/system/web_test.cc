@@ -55,7 +55,7 @@ TEST(WebTest, AFeedFromTheWebHasTheBytesOfTheSameFeedFromFiles) {
     const Finished fed =
         RunSystole({"feed", "--server", (*server)->address(), "--spec", spec, "--digest"});
     EXPECT_EQ(fed.exit_code, 0) << fed.err;
-    // Leaves out the line with --resume, which contains the spec's name of the dataset.
+    // Leaves out the line with --resume, because it contains the dataset's name in the spec.
     for (const std::string& line : Lines(fed.out)) {
       if (line.find("systole2:") == std::string::npos) {
         absl::StrAppend(&digests[dataset == std::string("web") ? 0 : 1], line, "\n");
@@ -85,7 +85,7 @@ TEST(WebTest, WhatCannotBeReadIsToldWithTheRemedy) {
   EXPECT_THAT(glob.err, HasSubstr("name each object"));
 }
 
-// Runs `systole ARGS..` and returns all that it says.
+// Runs `systole ARGS..` and returns its exit code and its whole output.
 std::string Said(const std::vector<std::string>& args) {
   const Finished finished = RunSystole(args);
   return absl::StrCat("exit code ", finished.exit_code, "\n", finished.out, finished.err);
@@ -139,7 +139,7 @@ TEST(WebTest, NoServerShowsTheSecretsOfAnAddress) {
   const auto dataset = [&](const std::string& name, const std::string& bytes) {
     return absl::StrCat(name, "=", objects.Put(absl::StrCat("/dir/", name), bytes), "?sig=SECRET");
   };
-  // The server cannot write an index to a web server. It notes this at its start.
+  // The server cannot write an index to a web server. It says so in its log when it starts.
   const auto server = ServerProcess::Start(
       {"--dataset", dataset("good", good), "--dataset", dataset("bad", WithFlippedBit(good, 3)),
        "--dataset", dataset("none", std::string(5000, 'x')), "--dataset",
@@ -164,7 +164,8 @@ TEST(WebTest, NoServerShowsTheSecretsOfAnAddress) {
                        AllOf(HasSubstr("holds no record"), Not(HasSubstr("SECRET")))));
 }
 
-// The retries of all shards would take long, so Ctrl-C must end the programs before.
+// The retries of all shards would take long, so Ctrl-C must end the programs before all retries are
+// over.
 TEST(WebTest, CtrlCEndsProgramsThatWaitForAServerOfShards) {
   StubObjects objects;
   objects.SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });

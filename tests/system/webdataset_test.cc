@@ -51,7 +51,7 @@ TEST(WebDatasetTest, AServedArchiveGivesTheBytesOfTheSameDataInTfRecord) {
     const Finished fed =
         RunSystole({"feed", "--server", (*server)->address(), "--spec", spec, "--digest"});
     EXPECT_EQ(fed.exit_code, 0) << fed.err;
-    // Leaves out the line with --resume, which contains the dataset's fingerprint.
+    // Leaves out the line with --resume, because it contains the dataset's fingerprint.
     for (const std::string& line : Lines(fed.out)) {
       if (line.find("systole2:") == std::string::npos) {
         absl::StrAppend(&digests[dataset == std::string("tar") ? 0 : 1], line, "\n");

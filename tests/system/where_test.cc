@@ -40,7 +40,7 @@ using ::testing::StartsWith;
 constexpr int kRecords = 300;
 constexpr int kShards = 3;
 
-// Record i has label i % 10 and, unless i % 6 is 0, a width.
+// Record i has the label i % 10. It also has a width if i % 6 is not 0.
 std::string Shard(int shard) {
   ShardBuilder builder;
   for (int i = shard * kRecords / kShards; i < (shard + 1) * kRecords / kShards; ++i) {
@@ -182,7 +182,7 @@ TEST_F(WhereTest, ARecordDamagedLaterKeepsItsPlaceAndADamagedOneIsInNoList) {
   int differ = 0;
   for (size_t i = 0; i < before.size(); ++i) differ += before[i] == after[i] ? 0 : 1;
   EXPECT_EQ(differ, 1);
-  // The columns that are noted now leave out the damaged record, so no feed reads it.
+  // The columns are made anew, without the damaged record. So no feed reads this record.
   const Finished noted = RunSystole({"index", glob(), "--columns", "label", "--rebuild"});
   EXPECT_NE(noted.exit_code, 0);
   EXPECT_THAT(noted.err, HasSubstr("1 record is damaged"));
@@ -240,7 +240,7 @@ TEST_F(WhereTest, AFeedOfTheSameListsReadsNoColumns) {
   for (const std::string& name : folder_.List()) {
     if (IsColumn(name)) std::filesystem::remove(folder_ / name);
   }
-  // If Resume() read the columns, it would note them again.
+  // If Resume() used the columns, it would write their files again.
   EXPECT_THAT(LocalFeed::Resume(spec, *dataset, (*feed)->TokenAt(5), options), IsOk());
   EXPECT_THAT(folder_.List(), Each(Not(EndsWith(".column"))));
   EXPECT_THAT(LocalFeed::Resume(spec, *dataset, (*feed)->TokenAt(5), {}), IsOk());

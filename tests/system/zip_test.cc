@@ -1,5 +1,6 @@
-// Feeds of zipped datasets from real servers. A feed has the same bytes from any servers, from any
-// step on, and in the trainer's process, whether the members' shards are files or in a bucket.
+// Feeds of zipped datasets from real servers. A feed has the same bytes whichever servers make it,
+// from whichever step on, and also in the trainer's process. Its members' shards may be files or in
+// a bucket.
 #include <memory>
 #include <optional>
 #include <string>
@@ -90,7 +91,7 @@ class ZipTest : public testing::Test {
     return absl::StrCat(folder_.path(), "/", name, "-*.tfrecord");
   }
 
-  // Starts a server whose dataset `depths` has the shards that `depths` matches.
+  // Starts a server whose dataset `depths` has the shards that the pattern `depths` matches.
   std::unique_ptr<ServerProcess> Start(const std::string& depths) const {
     absl::StatusOr<std::unique_ptr<ServerProcess>> server =
         ServerProcess::Start({"--dataset", absl::StrCat("photos=", Files("photos")), "--dataset",
@@ -112,7 +113,7 @@ class ZipTest : public testing::Test {
     return RunSystole(args);
   }
 
-  // The lines of a feed, sorted by step and core. The feed must end well.
+  // The lines of a feed, sorted by step and core. The feed must end without an error.
   std::vector<std::string> Digests(const std::string& servers,
                                    const std::vector<std::string>& more = {}) const {
     std::vector<std::string> args = {"--steps", "0"};  // To the end.
@@ -122,7 +123,7 @@ class ZipTest : public testing::Test {
     return Lines(SortedByStepAndCore(feed.out));
   }
 
-  // The same lines, but of a LocalFeed.
+  // The lines that Digests() would return for a LocalFeed.
   std::vector<std::string> LocalDigests() const {
     v1::FeedSpec spec;
     EXPECT_THAT(ParseTextproto(kSpec, "spec", spec), IsOk());

@@ -52,7 +52,7 @@ TEST_F(SpecPageTest, EveryFieldHasAnExampleThatItsMessageTakes) {
       SCOPED_TRACE(field.full_name());
       const std::string example = ExampleOf(field);
       ASSERT_NE(example, "") << "the field has no example: add one to Examples() in spec_page.cc";
-      // Fields that all operations share have an example of a whole output.
+      // The example of a field that all operations share is a whole output.
       const Descriptor& parent =
           message.name() == "Transform" ? *feed_->FindMessageTypeByName("Output") : message;
       const std::unique_ptr<google::protobuf::Message> parsed(factory.GetPrototype(&parent)->New());

@@ -73,7 +73,7 @@ TEST(AccessControlTest, AGoodNewFileTakesEffectAndABadOneKeepsTheOldTokens) {
   ::chmod(path.c_str(), 0644);
   EXPECT_THAT((*access)->Reload(),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("chmod")));
-  EXPECT_THAT((*access)->Reload(), IsOk());  // The error is returned once.
+  EXPECT_THAT((*access)->Reload(), IsOk());  // The error is returned only once.
   folder.Write("tokens", "nonsense");
   ::chmod(path.c_str(), 0600);
   EXPECT_THAT((*access)->Reload(),

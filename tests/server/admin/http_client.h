@@ -1,4 +1,4 @@
-// A client of HTTP for tests: sends any bytes, slowly if need be, and reads all that comes back.
+// An HTTP client for tests. It sends any bytes, at any pace, and reads all that comes back.
 //
 // Single-thread.
 #ifndef SYSTOLE_TESTS_SERVER_ADMIN_HTTP_CLIENT_H_
@@ -14,10 +14,10 @@ struct ssl_st;
 
 namespace systole {
 
-// Files of PEM. Empty `ca`: plain text.
+// The names of PEM files. If `ca` is empty, the connection has no TLS.
 struct TestTls {
   std::string ca;
-  std::string certificate = {};  // Of the client; empty: none.
+  std::string certificate = {};  // The client's certificate. Empty: it has none.
   std::string key = {};
 };
 

@@ -62,7 +62,7 @@ TEST(ConfigChangeTest, ADefaultThatIsWrittenOutIsNoChange) {
   EXPECT_THAT(change.fixed, IsEmpty());
 }
 
-// A running server can change its datasets, and what its identities may do. It names all other
+// A running server can change its datasets, and what its identities may do. `fixed` names all other
 // changed fields.
 TEST(ConfigChangeTest, WhatARunningServerCannotChangeIsNamed) {
   EXPECT_THAT(Change("threads: 1", "threads: 2 tls { certificate: '/c' key: '/k' }").fixed,

@@ -108,8 +108,8 @@ TEST_F(HealthTest, WhoWatchesIsToldOfADrainAndTheCallEnds) {
   EXPECT_EQ(gone->reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
   const std::unique_ptr<Watcher> watcher = Watch(*stub);
   EXPECT_EQ(watcher->Next(), HealthCheckResponse::SERVING);
-  // Drain() waits for all calls, also for this watch. It returns true because the server ends the
-  // watch.
+  // Drain() waits for all calls, also for this watch. Drain() returns true because the server ends
+  // the watch.
   EXPECT_TRUE(server_->Drain(absl::Seconds(100)));
   EXPECT_EQ(watcher->Next(), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(watcher->Next(), HealthCheckResponse::UNKNOWN);

@@ -99,7 +99,7 @@ ServerReflectionRequest Request(const std::string& text) {
   return request;
 }
 
-// The parameter is the package of reflection that is called.
+// The parameter is the package of the reflection service that the test calls.
 class ReflectionTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { Start(""); }

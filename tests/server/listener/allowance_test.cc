@@ -97,9 +97,9 @@ TEST(AllowanceTest, ACallPaysForWhatCameBeforeItAndForNothingLater) {
   EXPECT_TRUE(allowance.IsOver());
 }
 
-// A client that reads a message opens a flow control window for each 64 KiB or more, and sends 26
-// bytes for it. For a message of 1 MiB these are at most 16 windows. A client answers a ping with
-// 17 bytes.
+// A client that reads a message sends 26 bytes to open the flow control window again, each time
+// that it has read 64 KiB or more. So it does this at most 16 times for a message of 1 MiB. A
+// client answers a ping with 17 bytes.
 TEST(AllowanceTest, AReaderEarnsByWhatItIsSent) {
   Allowance allowance(kPlainConnectionCost, kStart);
   Traffic traffic = {.bytes_received = 2 * kKiB, .calls_served = 1, .streams_opened = 1};
@@ -253,7 +253,8 @@ TEST(AllowancesTest, WhileAllTogetherCostTooMuchFewComeIn) {
   EXPECT_TRUE(all.MayComeIn("a third", kStart + absl::Milliseconds(100)));
 }
 
-// The sum counts running connections and the debts of ended ones, because memory is freed late.
+// The sum counts running connections and the debts of ended ones, because the memory of a
+// connection is freed some time after its end.
 TEST(AllowancesTest, TheSumOfWhatGoesOnHasABoundHoweverManyPeersFlood) {
   for (const int peers : {1, 2, 16, 100}) {
     Allowances all;

@@ -47,8 +47,8 @@ TEST(FrameScannerTest, ARequestWithoutABodyDoesNotWait) {
   EXPECT_EQ(scanner.streams_waiting(), 0);
 }
 
-// gRPC ignores a stream with an even number. After it, gRPC still accepts any odd number, also a
-// smaller one.
+// gRPC ignores a stream with an even number. After such a stream, gRPC still accepts any odd
+// number, also a smaller one.
 TEST(FrameScannerTest, StreamsOfEvenNumbersHideNone) {
   FrameScanner scanner;
   Take(scanner, kHttp2Preface + Http2Frame(1, kEndHeaders | kEndStream, 0x7ffffffe, "abc"));
@@ -74,7 +74,7 @@ TEST(FrameScannerTest, AListOfHeadersIsAsLongAsAllItsFrames) {
   Take(scanner, kHttp2Preface + Http2Frame(1, 0, 1, std::string(1000, 'h')));
   for (int i = 0; i < 100; ++i) Take(scanner, Http2Frame(9, 0, 1, std::string(1000, 'h')));
   EXPECT_EQ(scanner.header_bytes(), 101'000);
-  // The length in a frame's header counts before the frame has come.
+  // The length in a frame's header counts before the rest of the frame has come.
   Take(scanner, Http2Frame(9, 0, 1, std::string(1000, 'h')).substr(0, 9));
   EXPECT_EQ(scanner.header_bytes(), 102'000);
 }

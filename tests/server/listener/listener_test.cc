@@ -57,7 +57,8 @@ bool IsClosed(const OwnedFd& client) {
   return ::recv(client.get(), &byte, 1, 0) <= 0;
 }
 
-// A listener, the connections that it accepted, and its messages about those that it dropped.
+// A listener, the connections that it accepted, and its messages about the connections that it
+// dropped.
 class ListenerTest : public testing::Test {
  protected:
   // REQUIRES: called only once in a test.

@@ -101,7 +101,7 @@ TEST_F(MeterTest, WhatHasComeOfARequestCountsWhateverIsEarnedMeanwhile) {
   EXPECT_LE(sent, kMaxUnearnedBytes);
 }
 
-// When a client does not read its answers, the server keeps them and their calls.
+// When a client does not read its answers, the server keeps the answers and their calls.
 TEST_F(MeterTest, CallsWhoseAnswersDoNotGoAreBounded) {
   const Connection connection = Connect(kFd, "a");
   ASSERT_TRUE(connection.Send(kHttp2Preface));

@@ -70,7 +70,7 @@ TEST(ReadObserverTest, WhatIsReadIsShownInOrderAndComesToItsReader) {
   ObserveReads(sockets.near.get(), recorder);
   std::string text;
   sockets.Send("hello there");
-  EXPECT_EQ(Read(sockets.near, text, MSG_PEEK), 11);  // A peek is no read.
+  EXPECT_EQ(Read(sockets.near, text, MSG_PEEK), 11);  // A peek does not count as a read.
   EXPECT_EQ(recorder->bytes_, 0u);
   EXPECT_EQ(Read(sockets.near, text), 11);
   EXPECT_EQ(text, "hello there");
@@ -149,7 +149,7 @@ class TlsPair {
     ::SSL_free(client_);
   }
 
-  // Sends `text` and returns how much of it the server reads, or -1 for an error.
+  // Sends `text` and returns how many bytes the server reads into `into`, or -1 for an error.
   int Send(const std::string& text, std::string& into) {
     EXPECT_GT(::SSL_write(client_, text.data(), static_cast<int>(text.size())), 0);
     into.resize(100);

@@ -162,7 +162,7 @@ TEST(CatalogueTest, AShardDamagedInPartsIsServed) {
 TEST(CatalogueTest, WhatIsSaidOfARefusedDatasetHoldsNoSecretOfItsAddresses) {
   const TempFolder folder;
   folder.Write("good.tfrecord", GoodShard());
-  // Nothing is sent: the addresses are refused before that.
+  // No request is sent, because these web addresses are refused at once.
   const Catalogue catalogue = MustOpen(
       absl::StrCat(DatasetText("good", folder / "good.tfrecord"),
                    DatasetText("password", "https://user:SECRET@host/a.tfrecord"),
@@ -221,7 +221,7 @@ TEST(CatalogueTest, ClientsLearnNothingOfServersOfShardsWhateverFails) {
 InterruptFlag* raised_while_opening = nullptr;
 int opened = 0;
 
-// TFRecord, but opening a shard raises the flag.
+// Like the format TFRecord, except that opening a shard raises the interrupt flag.
 constexpr ShardFormat kRaising = {.name = "TFRecord",
                                   .begins = nullptr,
                                   .ending = {},

@@ -37,7 +37,7 @@ class FeedMakersTest : public testing::Test {
     Made made = absl::UnknownError("not ended");
   };
 
-  // Asks for a feed that takes until Finish(key), or until it is interrupted.
+  // Asks for a feed. A maker works on it until Finish(key), or until it is interrupted.
   std::shared_ptr<Asked> Ask(const std::string& peer, const std::string& key,
                              const std::vector<uint64_t>& datasets = {}) {
     const auto asked = std::make_shared<Asked>();
@@ -110,7 +110,8 @@ TEST_F(FeedMakersTest, PeersTakeTurnsHoweverManyFeedsEachWants) {
   std::vector<std::shared_ptr<Asked>> asked;
   for (const char* const key : {"a1", "a2", "a3"}) asked.push_back(Ask("a", key));
   for (const char* const key : {"b1", "b2"}) asked.push_back(Ask("b", key));
-  // "c" wants the same feed as "a". The feed is made at the turn of "c", which comes first.
+  // "c" asks for "a3", as "a" did before. The turn of "c" comes before the third turn of "a", so
+  // "a3" is made in the turn of "c".
   asked.push_back(Ask("c", "a3"));
   for (const char* const key : {"a1", "a2", "a3", "b1", "b2"}) Finish(key);
   Finish("x");  // This maker goes on. The other maker is still busy with "y".

@@ -50,7 +50,7 @@ class ServedFeedsTest : public testing::Test {
                                      "outputs { name: 'label' feature: 'label' }"));
   }
 
-  // A feed of the records of `near` whose weight is not `excluded`.
+  // The spec of a feed of those records of `near` whose weight is not `excluded`.
   static v1::FeedSpec WhereSpec(int excluded, int seed = 1) {
     v1::FeedSpec spec = Spec("near", seed);
     spec.set_tail(v1::PAD);

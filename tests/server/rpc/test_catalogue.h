@@ -32,14 +32,14 @@ inline absl::StatusOr<Catalogue> OpenTestCatalogue(const std::string& shards,
   return Catalogue::Open(config, {});
 }
 
-// Finds a dataset for a caller that may know of all.
+// Finds a dataset for a caller that may know of all datasets.
 inline absl::StatusOr<std::shared_ptr<const Dataset>> FindIn(const Catalogue& catalogue,
                                                              absl::string_view name) {
   return catalogue.Find(name, [](absl::string_view) { return true; });
 }
 
-// Parses the block `access` of a config. Returns null for "", as without the block. If the block
-// names a token file, the file `tokens` is used instead.
+// Parses the block `access` of a config. Returns null for "", which stands for a config without
+// this block. If the block names a token file, the file `tokens` is used instead.
 inline absl::StatusOr<std::shared_ptr<AccessControl>> TestAccess(
     const std::string& access, const std::string& tokens,
     const std::set<std::string>& datasets = {"test"}) {

@@ -90,7 +90,7 @@ class SlotServerTest : public testing::Test {
   static void WaitUntilDropped(const std::weak_ptr<const void>& owner) {
     EXPECT_TRUE(WaitUntil([&] { return owner.expired(); }));
   }
-  // Waits until the server has hung up on the client, and takes the offers before that.
+  // Takes the client's offers until the server has hung up on the client.
   static void WaitForHangUp(const SlotSocket& client) {
     EXPECT_TRUE(WaitUntil([&] { return !client.Receive().ok(); }));
   }
@@ -307,7 +307,7 @@ TEST_F(SlotServerTest, AClientIsStalledSinceItLastGaveSomethingBack) {
   EXPECT_EQ(session->stalled(), absl::InfiniteDuration());
   EXPECT_EQ(session->Lend(Memory(), nullptr), v1::SESSION_OVER);
   WaitForHangUp(client);
-  server_ = nullptr;  // Before the clock, which it uses.
+  server_ = nullptr;  // The server uses the clock, so it must end first.
 }
 
 TEST_F(SlotServerTest, AClientThatKeepsSlotsAfterItsStreamsEndLosesThem) {
@@ -324,7 +324,7 @@ TEST_F(SlotServerTest, AClientThatKeepsSlotsAfterItsStreamsEndLosesThem) {
   WaitForHangUp(client);
   EXPECT_TRUE(WaitUntil([&] { return server_->sessions() == 0; }));
   EXPECT_EQ(server_->lent_bytes(), 0);
-  server_ = nullptr;  // Before the clock, which it uses.
+  server_ = nullptr;  // The server uses the clock, so it must end first.
 }
 
 TEST_F(SlotServerTest, ClientsTogetherHoldNoMoreThanTheLimit) {
@@ -378,8 +378,8 @@ TEST_F(SlotServerTest, AFloodWhileAnotherIsServed) {
   std::vector<std::shared_ptr<const SealedMemory>> memory;
   for (int i = 0; i <= kFlood; ++i) {
     memory.push_back(Memory());
-    // The server's thread reads the first return and then waits in this owner, until the clients
-    // have sent all their returns.
+    // The server's thread reads the first return and drops the owner of this memory. The owner's
+    // function makes the thread wait until the clients have sent all their returns.
     ASSERT_EQ(a->Lend(memory.back(), Owner([&heard, &go_on, i] {
                         EXPECT_THAT(heard.Push(i == 0 ? "first" : "flood"), IsOk());
                         if (i == 0) go_on.Pop().status().IgnoreError();
@@ -410,7 +410,8 @@ TEST_F(SlotServerTest, AFloodWhileAnotherIsServed) {
 
 // ---- Clients that give back wrong slots ----
 //
-// The server hangs up on such a client. Only then does the server take its own memory back.
+// The server hangs up on such a client. Only then does the server take back the memory that it
+// lent.
 
 class BadReturnTest : public SlotServerTest {
  protected:

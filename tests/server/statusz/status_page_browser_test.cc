@@ -60,9 +60,9 @@ std::map<std::string, double> NumbersOf(const std::string& dom) {
   return numbers;
 }
 
-// A real server. The browser opens the server's page at a second address, which adds an image to
-// the page. This image loads until some events have come. Without the image the browser, which has
-// no screen, would end as soon as it has loaded the page.
+// A real server. The browser opens the server's page through a second HTTP server, `front_`, which
+// adds an image to the page. This image loads until some events have come. Without the image the
+// browser, which has no screen, would end as soon as it has loaded the page.
 class StatusPageBrowserTest : public testing::Test {
  protected:
   static constexpr int kEvents = 20;

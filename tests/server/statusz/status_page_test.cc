@@ -88,7 +88,7 @@ TEST(StatusPageTest, WhatOthersNameIsText) {
   const ServerView view = SampleView(hostile);
   const std::string page = StatusPage(view);
   EXPECT_THAT(page, AllOf(Not(HasSubstr("<img")), HasSubstr("&lt;img src=x&gt;&quot;")));
-  // One line, so that no text can end the event or begin another one.
+  // The event is one line. So no text in it can end the event or begin another one.
   const std::string event = StatusEvent(view, 0, false);
   EXPECT_EQ(event.find('\n'), event.size() - 2);
 }
@@ -122,7 +122,7 @@ TEST(StatusPageTest, PicturesComeWithTheFirstEventThatHasThem) {
   EXPECT_THAT(
       StatusEvent(view, 5, false),
       AllOf(Not(HasSubstr("anBlZw")), HasSubstr("From a, b, step 7, core 0: as they are.")));
-  // Pictures that the viewer may not see any more go away.
+  // A viewer who may no longer see the pictures gets an empty list.
   view.pictures = nullptr;
   EXPECT_THAT(StatusEvent(view, 5, false), HasSubstr("\"pictures\":[]"));
 }

@@ -34,7 +34,7 @@ TraceContext Parent(bool sampled) {
 
 class StreamTraceTest : public testing::Test {
  protected:
-  // A tracer whose spans go to a collector, if `exports`, and whose clocks stand still.
+  // A tracer whose clocks stand still. Its spans go to a collector if `exports`.
   std::unique_ptr<Tracer> MakeTracer(bool exports) {
     TracerOptions options;
     options.clock = [this] { return now_; };
