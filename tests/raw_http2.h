@@ -50,8 +50,8 @@ class RawHttp2 {
   // Sends a request that announces a body, which never comes.
   void BeginRequest(const std::string& method) { SendHeaders(method, {}, /*flags=*/4); }
 
-  // Sends a PING and reads until its answer comes. By then the server has seen all that was sent
-  // before. Returns false if the server has closed the connection.
+  // Sends a PING and reads until its answer comes. By then the server has read all that was sent
+  // before the PING. Returns false if the server has closed the connection.
   bool Settle() {
     Send(Http2Frame(/*type=*/6, /*flags=*/0, 0, "settled?"));
     std::string seen;

@@ -5,7 +5,7 @@
 #                            of the Python package
 #   tests/run.sh --all       all the sections below. chaos, prometheus, python and torch mostly wait for
 #                            sockets and clocks, so they run beside asan, tsan and fuzz
-#   tests/run.sh SECTION..   only these, one after the other:
+#   tests/run.sh SECTION..   only these sections, one after the other:
 #     format    clang-format over every source; makes the reference of the installed headers, without a warning
 #     build     the release build, without a warning
 #     release   the same build, and its tests

@@ -212,8 +212,8 @@ TEST_F(AccessTest, WhatIsNotPermittedIsNotThere) {
   EXPECT_THAT(Log(), HasSubstr("identity 'a'"));
 }
 
-// The caller may not read `dogs`. The test asks for datasets with similar names, in every way in
-// which a spec can name datasets.
+// The caller may not read `dogs`. The test asks for datasets with names similar to `dogs`, in every
+// way in which a spec can name datasets.
 TEST_F(AccessTest, NoRefusalNamesADatasetThatTheCallerMayNotRead) {
   StartForA();
   const auto ask_for = [&](const std::string& datasets, const std::string& rest) {
@@ -251,7 +251,8 @@ TEST_F(AccessTest, NoRefusalNamesADatasetThatTheCallerMayNotRead) {
   ask_for("dataset: 'cats'", misspelt);
 }
 
-// A new config may remove a dataset after a request for it was permitted and before it is answered.
+// A new config may remove a dataset when a request for it is permitted already, but not answered
+// yet.
 TEST_F(AccessTest, ADatasetThatWasJustRemovedIsRefusedWithoutTheNamesOfOthers) {
   StartForA();
   server_->Change({"cats"}, Catalogue());

@@ -355,8 +355,8 @@ TEST_F(QuietConnectionsTest, OneWithACallStaysWhateverItsAddress) {
     SCOPED_TRACE(absl::StrCat(listen, " from ", dial));
     const auto stub = v1::Systole::NewStub(grpc::CreateChannel(
         absl::StrCat(dial, ":", server_->port()), grpc::InsecureChannelCredentials()));
-    // The feed is endless, because a short one could be over on the server before its first chunk
-    // is read.
+    // The feed is endless. The server could have sent a short feed to its end before the client
+    // reads the first chunk.
     v1::FeedSpec endless = Spec();
     endless.set_epochs(0);
     grpc::ClientContext context;

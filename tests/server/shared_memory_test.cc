@@ -318,7 +318,7 @@ TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
   EXPECT_EQ(MetricOf(Status(), "shared_payload_bytes"), shared);
 }
 
-// A client made by hand. It can do what our own client never does.
+// A client made by hand. It can do what FeedClient never does.
 class HandClient {
  public:
   HandClient(v1::Systole::Stub& stub, const std::string& path, const std::string& session) {
@@ -386,7 +386,8 @@ TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
                             static_cast<size_t>(view->bytes()));
     EXPECT_TRUE(held.emplace(chunk.slot(), Held{*std::move(view), bytes}).second);
   }
-  // While another client gets a whole feed, the hoarder gets no more, and its slots do not change.
+  // While another client gets a whole feed, the hoarder gets no more slots, and the contents of the
+  // slots that it holds do not change.
   const auto client = Client(/*share_memory=*/true, 40);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 40u * kCores);

@@ -87,7 +87,7 @@ std::string SpecOf(const std::string& dataset, int epochs = 1) {
                       "outputs { name: 'label' feature: 'cls' dtype: INT64 }");
 }
 
-// The sorted digests of a feed of this dataset. `systole feed` must end well.
+// The sorted digests of a feed of this dataset. `systole feed` must end without an error.
 std::string Digests(const ServerProcess& server, const std::string& dataset) {
   const TempFolder folder;
   const std::string spec = folder.Write("spec.textproto", SpecOf(dataset));

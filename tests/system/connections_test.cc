@@ -59,8 +59,8 @@ class ConnectionsTest : public testing::Test {
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     return fd;
   }
-  // Reads what the server sends until it closes the connection. Returns false if the server was
-  // silent for kLongestWait instead.
+  // Reads what the server sends until it closes the connection. Returns false if the server is
+  // silent for kLongestWait before that.
   static bool IsClosed(const OwnedFd& client) {
     char buffer[4096];
     pollfd wanted = {.fd = client.get(), .events = POLLIN, .revents = 0};

@@ -38,7 +38,7 @@ class RowsOfArrays {
 
   int rows() const { return rows_; }
   int image_width() const { return image_width_; }
-  // The rows as they lie in memory, as a dataset of `members` members. Each member has all rows.
+  // A dataset of `members` members that lies in memory. Each member has all rows.
   std::shared_ptr<const Dataset> InMemory(int members) const;
   // The bytes of a shard with these rows.
   std::string Shard() const;

@@ -125,7 +125,7 @@ TEST_F(MetricsTest, EachStepCountsOnceAndTheTimesAgree) {
   EXPECT_LE(waited, Stage("read") + Stage("make") + 1e-6);
   EXPECT_GT(Stage("make"), 0);
   // At most four slices are begun ahead for each thread. So the three stages together never have
-  // more slices than that.
+  // more than four slices for each thread.
   EXPECT_LE(Stage("read") + Stage("make") + Stage("wait"), wall * 4 * Get("cpus") * 7);
   EXPECT_EQ(Ready("waiting"), 0);
 }

@@ -282,7 +282,7 @@ class Untried {
     names_.insert("");  // The operation itself.
   }
 
-  // Whether `transform` sets some of these fields.
+  // Whether `transform` sets a field that no case has set yet.
   bool Has(const v1::Transform& transform) const {
     const std::set<std::string> set = NamesIn(transform);
     return std::any_of(set.begin(), set.end(),

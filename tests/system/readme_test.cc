@@ -122,7 +122,7 @@ TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
 
 // Runs blocks of server/README.md in their order: a config, a token, certificates, a server and a
 // feed. Here the server listens on a Unix socket, not on an address that other machines reach. The
-// name in its certificate is the same.
+// name in the server's certificate is the same.
 TEST(ReadmeTest, TheServersFeedOverTlsWithATokenRunsAsItIsShown) {
   const TempFolder folder;
   fs::create_directory(folder / "data");

@@ -206,7 +206,7 @@ TEST_F(ServerLogTest, AsJsonAnEndByAnErrorIsAnObjectToo) {
   EXPECT_THAT(lines, Each(AllOf(StartsWith(R"({"time":")"), HasSubstr(R"("level":"error")"))));
 }
 
-// A server gets SIGHUP when its terminal is closed. Without a config file it then drains.
+// A server gets SIGHUP when its terminal is closed. A server without a config file then drains.
 TEST_F(ServerLogTest, AHangUpDrainsAServerWithoutAConfigFile) {
   const auto server = Serve();
   ASSERT_NE(server, nullptr);

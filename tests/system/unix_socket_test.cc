@@ -101,7 +101,7 @@ TEST_F(UnixSocketTest, OfServersThatStartAtOnceOneServes) {
   std::vector<std::string> args = Flags();
   args.insert(args.begin(), ServerProgram());
   for (int i = 0; i < 4; ++i) servers.push_back(std::make_unique<Process>(args));
-  // All servers but one find the socket in use and end.
+  // All servers except one find that the socket is in use, and end.
   const auto running = [&servers] {
     int count = 0;
     for (const auto& server : servers) count += server->IsRunning() ? 1 : 0;

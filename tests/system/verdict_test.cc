@@ -54,7 +54,8 @@ TEST(VerdictTest, StorageThatAnswersLateIsTheLimit) {
   const TempFolder folder;
   StubObjects objects;
   constexpr int kSteps = 24;
-  // With more threads all steps could wait for storage at once, and come one after the other.
+  // With more threads, all steps could wait for storage at the same time, and then come without a
+  // further wait.
   std::vector<std::string> args = {"--threads", "1"};
   for (int i = 0; i < kSteps; ++i) {
     args.push_back("--dataset");

@@ -81,7 +81,7 @@ TEST_F(HttpServerTest, TheSeventeenthConnectionIsClosedAtOnce) {
   TestHttpConnection further(port_);
   EXPECT_EQ(further.ReadAll(), "");
   EXPECT_TRUE(WaitUntil([&] { return server_->counters().refused == 1; }));
-  // The connections that were open before are served.
+  // The sixteen connections that were open before are still served.
   ASSERT_TRUE(idle[3]->Send("GET /3 HTTP/1.1\r\nHost: a\r\n\r\n"));
   EXPECT_EQ(AnswerOf(idle[3]->ReadAll()).body, "this is /3\n");
   EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 15; }));

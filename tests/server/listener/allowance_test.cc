@@ -98,8 +98,8 @@ TEST(AllowanceTest, ACallPaysForWhatCameBeforeItAndForNothingLater) {
 }
 
 // A client that reads a message sends 26 bytes to open the flow control window again, each time
-// that it has read 64 KiB or more. So it does this at most 16 times for a message of 1 MiB. A
-// client answers a ping with 17 bytes.
+// that it has read 64 KiB or more. So the client does this at most 16 times for a message of 1 MiB.
+// A client answers a ping with 17 bytes.
 TEST(AllowanceTest, AReaderEarnsByWhatItIsSent) {
   Allowance allowance(kPlainConnectionCost, kStart);
   Traffic traffic = {.bytes_received = 2 * kKiB, .calls_served = 1, .streams_opened = 1};

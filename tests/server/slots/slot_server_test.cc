@@ -162,7 +162,8 @@ TEST_F(SlotServerTest, MoreSessionsThanAllowedGetNothing) {
 TEST_F(SlotServerTest, AServerWithoutDescriptorsSaysSoAndFindsTheClientLater) {
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  // The limit leaves one free descriptor. The client's socket takes it, so the server has none.
+  // The limit leaves one free descriptor. The client's socket takes this descriptor, so the server
+  // has none.
   const int left = dup(STDIN_FILENO);
   ASSERT_GE(left, 0);
   close(left);

@@ -278,7 +278,8 @@ constexpr char kAccess[] = R"js(
   return 'missing:' + missing.join(' ');
 )js";
 
-// The page without its script. The script would send requests to a server, and here there is none.
+// The page without its script. The script would send requests to a server, and this test has no
+// server.
 std::string Still(const ServerView& view) {
   std::string page = StatusPage(view);
   const size_t script = page.find("<script>");

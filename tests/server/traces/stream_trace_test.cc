@@ -187,7 +187,7 @@ TEST_F(StreamTraceTest, OfStepsThatAreNotSlowOnlySomeHaveSpans) {
   const size_t spans = Sent().size();
   const size_t slow = SlowSteps::kSlowestMade;
   EXPECT_GE(spans, slow + static_cast<size_t>(Tracer::kStepSpansAtOnce));
-  // This second lies in two minutes at most, each with `slow` slow steps.
+  // The 1000 steps lie in two minutes at most, each with `slow` slow steps.
   EXPECT_LE(spans, 2 * slow + static_cast<size_t>(Tracer::kStepSpansAtOnce +
                                                   Tracer::kStepSpansPerSecond + 1));
 }
