@@ -81,7 +81,8 @@ if [[ $(id -u) -ne 0 ]]; then
   as_root=(sudo)
 fi
 apt() {
-  # On a new machine, automatic updates may hold apt's lock. This command waits for it for 300 s.
+  # On a new machine, automatic updates may hold apt's lock. apt-get waits up to 300 s until the
+  # lock is free.
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" \
     </dev/null
 }

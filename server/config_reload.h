@@ -54,7 +54,7 @@ class ConfigReload {
   // calls Begin() and the server's Tick().
   void Tick();
 
-  // Whether a config of Begin() is being opened, or waits.
+  // Whether a config of Begin() is being opened, waits, or has been opened and is not in force yet.
   bool busy() const { return opening_ != nullptr; }
 
   // Stops opening datasets. Returns false if the thread still works after `patience`, most likely

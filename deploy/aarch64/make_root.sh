@@ -24,7 +24,8 @@ case "$#-${1:-}" in
   2---oldest)
     suite=bullseye
     packages=(libc6 libgcc-s1 libstdc++6 zlib1g libexpat1)
-    mirror=(http://deb.debian.org/debian)  # This mirror has no updates of bullseye.
+    # Without updates: those of bullseye are no longer where mmdebstrap's default takes them from.
+    mirror=(http://deb.debian.org/debian)
     shift
     ;;
   [01]-*)

@@ -16,7 +16,7 @@ using GrpcLogSink = void (*)(absl::string_view message);
 void RedirectGrpcLog(GrpcLogSink sink);
 
 // From now on gRPC's log messages are dropped, except if the environment variable GRPC_VERBOSITY is
-// set.
+// set and not empty.
 void SilenceGrpcLog();
 
 }  // namespace systole

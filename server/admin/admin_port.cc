@@ -196,7 +196,7 @@ ServerView AdminPort::View(const Source& source, const Permissions& permissions)
   if (!view.no_pictures.empty()) return view;
   view.pictures = source.Pictures();
   if (view.pictures == nullptr) {
-    view.no_pictures = "No stream has sent anything since somebody opened this page.";
+    view.no_pictures = "There are no pictures now. The next slice that a stream sends is shown.";
   } else if (!std::all_of(view.pictures->datasets.begin(), view.pictures->datasets.end(),
                           [&](const std::string& name) { return permissions.MayRead(name); })) {
     view.pictures = nullptr;

@@ -122,7 +122,8 @@ std::vector<MetricFamily> CallMetrics::Read() const {
                           .kind = MetricKind::kHistogram,
                           .help =
                               "How long calls took until their end. The duration of a stream of "
-                              "steps says nothing about speed, because its client ends it."};
+                              "steps says nothing about speed, because it depends on how many "
+                              "steps its client wants and how fast it takes them."};
   MetricFamily sent = {.name = "grpc_server_call_sent_total_compressed_message_size_bytes",
                        .kind = MetricKind::kHistogram,
                        .help = "Bytes of all messages that a call sent, added up."};

@@ -251,7 +251,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
                  {"sent_too_much", AtListener<&ListenerCounters::sent_too_much>,
                   "sent more than its calls account for"},
                  {"cost_most", AtListener<&ListenerCounters::cost_most>,
-                  "sent the most when all connections together sent too much"}}},
+                  "cost the most memory when all connections together cost too much"}}},
       {.name = "memory_budget_bytes",
        .kind = kGauge,
        .help = "The most memory that slices may take: three quarters of `--memory-budget`.",

@@ -54,9 +54,9 @@ class SlotServer {
   SlotServer(const SlotServer&) = delete;
   SlotServer& operator=(const SlotServer&) = delete;
 
-  // The session of the client whose hello had the text `session`, and which now asks for a stream.
-  // Each session is returned once. Returns no session for a second request, for a text that no
-  // client has sent, and for a client for which there is no room. Never waits, because a client
+  // The session of the client whose SlotHello had the id `session`, and which now asks for a
+  // stream. Each session is returned once. Returns no session for a second request, for an id that
+  // no client has sent, and for a client for which there is no room. Never waits, because a client
   // connects before it asks for its stream.
   StreamSlots Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -55,8 +55,8 @@ class PeGrid {
   void TakeShadow(int64_t diagonal);
 
   // One cycle with a stationary operand: a moves right, sum = fma(a, b, the upper neighbour's sum),
-  // +0 enters from above. Shadow registers shift by shift_depth(). `loading` must be true if
-  // shift_depth() of any column is not 0.
+  // +0 enters from above. In each column the top shift_depth() shadow registers shift down by one.
+  // `loading` must be true if shift_depth() of any column is not 0.
   void StreamCycle(bool loading);
   // One cycle with stationary sums: a moves right, b moves down, sum = fma(a, b, sum).
   void AccumulateCycle();

@@ -24,9 +24,9 @@
 
 namespace systole::emulator {
 
-// The largest message of a file. Larger values are cut into several messages. So writing and
-// reading take little memory besides the values, and no message comes near protobuf's limit of 2
-// GiB.
+// The largest message of a file. Each format cuts larger values into several messages. So writing
+// and reading take little memory besides the values, and no message comes near protobuf's limit of
+// 2 GiB.
 inline constexpr int64_t kMaxMessageBytes = (int64_t{1} << 20) + (int64_t{64} << 10);
 
 struct FileFormat {

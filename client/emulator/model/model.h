@@ -50,8 +50,8 @@ struct Model {
 
 // Reads a textproto of v1::Model and compiles it. `file` is for messages only.
 //   InvalidArgument  `text` is not such a textproto, it has a field that the schema does not have,
-//                    or CompileModel() refuses the model. For a syntax error the message names
-//                    file, line and column. Line and column are counted from 1.
+//                    or CompileModel() refuses the model. If the text cannot be parsed, the message
+//                    names file, line and column. Line and column are counted from 1.
 absl::StatusOr<Model> ParseModel(absl::string_view text, absl::string_view file);
 
 //   InvalidArgument  a value is out of range (the message names the field), or a layer does not fit

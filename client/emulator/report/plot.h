@@ -20,8 +20,8 @@ class Plot {
   // The id of the narrow plot is `options.id` + "-narrow".
   Plot(const PlotOptions& options, const Axis& x, const Axis& y);
 
-  // A line through the points, with gaps at points that are not finite. A point between two gaps is
-  // drawn as a dot.
+  // A line through the points, with gaps at points that are not finite. A point without a finite
+  // neighbour is drawn as a dot.
   void Line(absl::string_view series, absl::Span<const Point> points);
   // A band between `lower` and `upper`, which have the same x. It has gaps at points that are not
   // finite.

@@ -75,7 +75,7 @@ struct Roofline {
 // What a load test measured with a given number of trainers.
 struct LevelReport {
   int64_t trainers = 0;
-  bool fed = false;             // No `au` and no `wall_au` is below kHighAu.
+  bool fed = false;             // Each `au` and `wall_au` is at least kHighAu.
   std::vector<double> au;       // Each trainer's (utilisation.h). Here and below: NaN if not known.
   std::vector<double> wall_au;  // Each trainer's, with the emulator's own lost time counted.
   double lowest_au = 0;

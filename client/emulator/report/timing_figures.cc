@@ -177,8 +177,8 @@ Figure CoreStalls(const RunReport& report) {
             Axis::Linear(0, top, Unit::kSeconds, 4));
   for (size_t begin = 0; begin < count; begin += merged) {
     const size_t end = std::min(begin + merged, count);
-    // A bar for several cores shows the core that waited longest, because the other cores wait for
-    // it.
+    // A bar for several cores shows the core with the longest infeed stall, because a mean would
+    // hide this core.
     const CoreTimes& core =
         *std::max_element(report.cores.begin() + static_cast<int64_t>(begin),
                           report.cores.begin() + static_cast<int64_t>(end), by_stall);

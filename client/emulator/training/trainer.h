@@ -38,7 +38,8 @@ struct TrainerOptions {
   // split over cores. kFast stays within its tolerance (array/numerics.h). On one machine, with the
   // same options, kFast gives the same bits again.
   Numerics numerics = Numerics::kExact;
-  // A model that needs more memory is refused, because a model's text can have sizes without limit.
+  // A model that needs more memory is refused. A model's text may describe a model that is larger
+  // than any machine's memory.
   int64_t memory_limit_bytes = int64_t{8} << 30;
 };
 

@@ -1,7 +1,7 @@
 """Runs a function in another process. Arrays travel through memory that both processes share.
 
-The memory is a file without a name (memfd_create). The kernel frees it when the last process that
-uses it ends, so nothing is left behind when a process is killed. The pipe carries only shapes and
+The memory is a file without a name (memfd_create). The kernel frees it when no process uses
+it any more, so nothing is left behind when a process is killed. The pipe carries only shapes and
 dtypes.
 """
 

@@ -335,7 +335,7 @@ def image_operations(
         elif isinstance(value, Sequence) and not isinstance(value, str):
             made.append(known[kind](*value))
         else:
-            # One number stands for both height and width.
+            # One number is used for all sizes of the operation, such as height and width.
             sizes = max(len(_positional_fields_of(known[kind])), 1)
             made.append(known[kind](*[value] * sizes))
     if not any(operation._kind.startswith("decode_") for operation in made):

@@ -311,7 +311,8 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
         super().on_epoch_end(epoch, logs)
 
     def on_train_end(self, logs: Any = None) -> None:
-        self._train._step = self._step  # A callback may have stopped it in mid-epoch.
+        # A callback may have stopped the training in mid-epoch.
+        self._train._step = self._step
         super().on_train_end(logs)
 
     def _save_model(self) -> None:

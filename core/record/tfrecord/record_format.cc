@@ -51,7 +51,7 @@ std::string FramingCause(const char* header, uint64_t frame_bytes) {
     return TooLongCause(*length, left);
   }
   if (*length == left - kRecordFooterBytes) return "";
-  return absl::StrCat("the header announces ", *length, " bytes of payload, the index ",
+  return absl::StrCat("the header announces ", *length, " bytes of payload, but the index says ",
                       left - kRecordFooterBytes, "; delete the index file");
 }
 

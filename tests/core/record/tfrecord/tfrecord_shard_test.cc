@@ -148,7 +148,7 @@ TEST(TfRecordShardTest, IndexThatCutsElsewhereIsDataLossAtAccess) {
   AlignedBuffer scratch;
   EXPECT_THAT(shard->ReadRecord(0, scratch),
               StatusIs(absl::StatusCode::kDataLoss,
-                       AllOf(HasSubstr("announces 3 bytes of payload, the index 23"),
+                       AllOf(HasSubstr("announces 3 bytes of payload, but the index says 23"),
                              HasSubstr("delete the index"))));
 }
 
