@@ -31,7 +31,7 @@ uint64_t CounterRng::NextU64() {
 int64_t CounterRng::UniformInt(int64_t begin, int64_t end) {
   SYSTOLE_CHECK(begin < end);
   // The arithmetic is unsigned, because end - begin may exceed int64. The high half of draw * range
-  // lies in [0, range). Each value there comes from 2^64 / range draws, rounded down or up.
+  // lies in [0, range). Each value of [0, range) comes from 2^64 / range draws, rounded down or up.
   const uint64_t range = static_cast<uint64_t>(end) - static_cast<uint64_t>(begin);
   const unsigned __int128 product = static_cast<unsigned __int128>(NextU64()) * range;
   return static_cast<int64_t>(static_cast<uint64_t>(begin) + static_cast<uint64_t>(product >> 64));

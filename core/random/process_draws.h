@@ -10,12 +10,13 @@
 
 namespace systole {
 
-// A function that draws a number, uniform in [0, 1), at each call. It may be called by one thread
-// at a time. `now` is the count of any clock. Because of it, a process draws other numbers than an
-// earlier process with the same process ID. `purpose` keeps two uses apart.
+// A function that draws a number, uniform in [0, 1), at each call. Only one thread at a time may
+// call the function. `now` is the count of any clock. Because `now` differs, a process draws other
+// numbers than an earlier process with the same process ID. `purpose` keeps two uses apart.
 std::function<double()> DrawsOfProcess(uint64_t now, uint32_t purpose);
 
-// 64 bits, drawn in the same way. Two calls with the same `now` give the same number.
+// A number of 64 bits, made from draws of DrawsOfProcess(). Two calls with the same `now` and
+// `purpose` give the same number.
 uint64_t NumberOfProcess(uint64_t now, uint32_t purpose);
 
 }  // namespace systole

@@ -19,8 +19,8 @@ inline constexpr int kShardsOpenedAtOnce = 16;
 // WorkInOrder() for `count` shards, on this thread and others. Works on `at_once` shards at a time,
 // or on fewer if the system gives no more threads. The returned error is always the error of the
 // first shard, in order, that has one. REQUIRES: at_once > 0. A task of a WorkerPool may call this
-// function, too. The other threads are not those of the pool: this function makes them and ends
-// them before it returns.
+// function, too: the function does not use the pool's threads, but makes threads of its own, and
+// ends them before it returns.
 absl::Status ForEachShard(int64_t count, int at_once,
                           absl::FunctionRef<absl::Status(int64_t i)> work);
 

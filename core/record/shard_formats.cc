@@ -153,7 +153,7 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
   if (!restart_path.empty() && !opened->CheckHoldsRecords().ok() &&
       CheckMayKeep(restart_path, options.write_index).ok()) {
     // The file seems not to be a shard. Its restart points were written only for this attempt to
-    // read it, so they must not stay beside it.
+    // read the file, so they must not stay beside the file.
     RemoveStored(restart_path).IgnoreError();  // There may be no such file.
   }
   return opened;

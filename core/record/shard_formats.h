@@ -19,9 +19,10 @@
 
 namespace systole {
 
-// All formats. A shard has the first format whose bytes it begins with. If there is none, the
-// ending of its name decides. If no format has this ending, the shard has the first format of the
-// list. The name alone decides whether a file is a record (ShardFormat::is_record).
+// All formats. A shard has the first format in the list that its first bytes fit. If they fit no
+// format, the ending of the shard's name decides. If no format has this ending, the shard has the
+// first format of the list. The name alone decides whether a file is a record
+// (ShardFormat::is_record).
 absl::Span<const ShardFormat* const> ShardFormats();
 
 // The files of one shard: one file, or all files of a format whose records are files.

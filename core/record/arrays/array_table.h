@@ -41,7 +41,8 @@ class ArrayTable {
  public:
   // Reads all rows once, on `threads` threads, for the content hash. `owner` keeps the arrays alive
   // as long as the table.
-  //   InvalidArgument  no column, two columns of one name, another dtype, or a row is too large.
+  //   InvalidArgument  there is no column, two columns have one name, a dtype is none of the three,
+  //                    or a row is too large.
   //   Cancelled        InterruptRequested().
   static absl::StatusOr<std::shared_ptr<const ArrayTable>> Create(std::vector<ArrayColumn> columns,
                                                                   int64_t rows,

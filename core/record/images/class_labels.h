@@ -1,5 +1,6 @@
 // labels.txt (kLabelsFileName): the class of label 0, 1, .., one on each line. `systole pack`
-// writes the file beside shards. Beside class folders of images, it gives the folders their labels.
+// writes the file beside shards. If the file lies beside class folders of images, it decides the
+// labels of the folders.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_IMAGES_CLASS_LABELS_H_

@@ -40,7 +40,7 @@ class GroupIndex {
   // Also the errors of the store. After an error the index has no lines.
   absl::Status Read();
 
-  // The file's line for image `i` of the group. A view, valid as long as the index.
+  // The file's line for image `i` of the group. A view, valid while the index exists.
   std::optional<ImageIndexLine> Line(size_t i) const;
 
   // Writes the file anew. Image `i` has the line `lines[i]`, as text. If `lines[i]` is empty, the

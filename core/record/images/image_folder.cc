@@ -38,8 +38,8 @@ absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group,
   const absl::StatusOr<std::string> text = GetStored(path, kMaxLabelsBytes);
   std::vector<ImageClass> classes;
   if (!text.ok()) {
-    // PermissionDenied does not count as absent here: without the labels of this file, records
-    // would have other labels, and so other bytes.
+    // If the file may not be read (PermissionDenied), it does not count as absent: without the
+    // labels of this file, records would have other labels, and so other bytes.
     if (absl::IsPermissionDenied(text.status())) {
       return WithLogAsReason(
           absl::PermissionDeniedError(absl::StrCat(
@@ -141,7 +141,8 @@ ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, Read
     content.UpdateU64(bytes);
     content.UpdateU64(image.facts.crc);
     content.UpdateU64(class_hashes[group.images[i].class_index]);
-    // A store may claim any size. Files beyond this sum are too large to be read.
+    // A store may claim any size, so the sum of the sizes is kept at or below 2^62. A file that
+    // does not fit below 2^62 is too large to be read.
     end += std::min(bytes, (uint64_t{1} << 62) - end);
     ends_.push_back(end);
     least = std::min(least, bytes);
@@ -150,7 +151,8 @@ ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, Read
   content_hash_ = content.Digest64();
   if (files_.empty()) return;
   if (is_on_server) far_bytes_ = MakeFarBytes();
-  // Larger files are not read. A store may claim any size.
+  // A file larger than max_record_bytes_ is not read, and a store may claim any size, so larger
+  // sizes do not count.
   least = std::min(least, static_cast<uint64_t>(max_record_bytes_));
   most = std::min(most, static_cast<uint64_t>(max_record_bytes_));
   // The record around an image is made only when the image is read, so these sizes are bounds.
@@ -333,7 +335,7 @@ absl::StatusOr<absl::string_view> ImageFolder::ReadFile(int64_t record, AlignedB
   }
   if (absl::Status whole = CheckBytes(record, absl::string_view(image.data(), *read));
       !whole.ok()) {
-    // If bytes differ because the file was changed, they are not damage.
+    // If bytes differ because the file was changed, that is not damage.
     absl::Status status = ReadFailure((*source)->CheckUnchanged());
     outage = IsOutage(status);
     return status.ok() ? whole : status;

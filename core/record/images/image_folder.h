@@ -94,7 +94,7 @@ class ImageFolder final : public RecordSource {
   absl::Status Changed(int64_t record, absl::string_view how) const;
   // The error for a file that cannot be opened.
   absl::Status CannotOpen(int64_t record, const absl::Status& error) const;
-  // The files as if they followed each other.
+  // The bytes of all files as one source, in which the files follow each other.
   class FarBytes;
   std::unique_ptr<const ByteSource> MakeFarBytes() const;
 
@@ -104,7 +104,7 @@ class ImageFolder final : public RecordSource {
   absl::Status Damaged(int64_t record) const;
   absl::Status TooLarge(int64_t record) const;
   // Opens the file and compares its state with the state at the time when the group was opened.
-  // Makes no request for an object if its reads show whether it has changed.
+  // Makes no request for an object whose reads show whether the object has changed.
   absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(int64_t record) const;
   // OK if `image` has the CRC-32C that the file had when the group was opened, else DataLoss.
   absl::Status CheckBytes(int64_t record, absl::string_view image) const;

@@ -151,8 +151,8 @@ absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names) {
                                                      ": pack them into shards"));
   }
   ImageGroup group;
-  // The ClassFolder of each folder that was seen. The files lie in few folders, so it is seldom
-  // computed.
+  // The ClassFolder of each folder that was seen. The files lie in few folders, so a ClassFolder is
+  // seldom computed.
   std::map<std::string, ClassFolder, std::less<>> folders;
   std::vector<const ClassFolder*> folder_of;
   folder_of.reserve(names.size());

@@ -4,8 +4,8 @@
 // The class of an image is the folder that it lies in. All class folders lie in one folder.
 //
 // Records are sorted by class, then by the file's base name, both by bytes. In an address of the
-// web both are percent-encoded, and are decoded here. So the order depends neither on the common
-// folder nor on the store.
+// web, class and base name are percent-encoded, and are decoded here. So the order depends neither
+// on the common folder nor on the store.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_IMAGES_IMAGE_GROUP_H_

@@ -54,8 +54,8 @@ bool ImageNameIsBefore(absl::string_view a, absl::string_view b);
 // The line as text, with its end.
 std::string ImageIndexLineText(const ImageIndexLine& line);
 
-// Checks all lines of the index `text`, and returns them as a view into it. InvalidArgument if
-// `text` is not an index. The message says what is wrong.
+// Checks all lines of the index `text`, and returns the lines as a view into `text`.
+// InvalidArgument if `text` is not an index. The message says what is wrong.
 absl::StatusOr<absl::string_view> CheckImageIndex(absl::string_view text);
 
 // Takes the first line off `lines`, which CheckImageIndex() returned. REQUIRES: there is a line.

@@ -79,7 +79,7 @@ absl::StatusOr<Found> ReadFile(const std::string& path, const StoredState* liste
   if (listed != nullptr) {
     absl::StatusOr<Found> found =
         ReadSource(OpenStoredInState(path, *listed), max_bytes, in_flight);
-    // After the list, the file may have been replaced or removed.
+    // Since the list was made, the file may have been replaced or removed.
     if (!absl::IsFailedPrecondition(found.status()) && !absl::IsNotFound(found.status())) {
       return found;
     }
@@ -132,8 +132,9 @@ class GroupLook {
         listed = nullptr;
       }
       if (is_known) {
-        // A file above the limit gets the facts that ReadFile() would return for it. The facts of
-        // an index that was written with a larger limit would change content_hash().
+        // A file above the limit gets the facts that ReadFile() would return for it. The index may
+        // have been written with a larger limit, and so may have other facts about the file. With
+        // those, content_hash() would not be the same with and without an index.
         const uint64_t bytes = known->facts.bytes;
         Keep(i, bytes > max_bytes ? FactsOfLargeFile(bytes) : known->facts, known->identity,
              /*cause=*/"");
@@ -244,10 +245,10 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
             status, absl::StrCat("the image \"", ForeignName(look.NameOf(i)), "\" cannot be read"));
       });
   // The index is also written after an error or an interruption, so that the next try reads only
-  // the other files. But with kRebuild, a partial index does not replace the old one. If no file is
-  // an image, no index is written beside the files.
-  const InterruptFlag never;  // Without this, a store that sends requests would stop because of the
-                              // interruption.
+  // files that were not read yet. But with kRebuild, a partial index does not replace the old one.
+  // If no file is an image, no index is written beside the files.
+  // Without this flag, a store that sends requests would stop because of the interruption.
+  const InterruptFlag never;
   const InterruptScope writing(never);
   const bool is_rebuilt = options.index_use == IndexUse::kRebuild && looked.ok();
   const bool has_more = TrustsIndex(options.index_use) && look.has_new_line();

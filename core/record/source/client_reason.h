@@ -12,11 +12,11 @@
 
 namespace systole {
 
-// `error`, with `reason` as the text that clients see instead of its message.
+// `error`, with `reason` as the text that clients see instead of the error's message.
 absl::Status WithClientReason(absl::Status error, absl::string_view reason);
 
-// `error`, with a text for clients. The text says what cannot be done, and has the code: `the
-// image "rose/1.jpg" cannot be read (NOT_FOUND); the server's log says why`.
+// `error`, with a text for clients. The text says what cannot be done, and gives the error's code,
+// as in `the image "rose/1.jpg" cannot be read (NOT_FOUND); the server's log says why`.
 absl::Status WithLogAsReason(const absl::Status& error, absl::string_view what_cannot_be_done);
 
 bool HasClientReason(const absl::Status& error);

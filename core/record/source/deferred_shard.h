@@ -1,11 +1,12 @@
 // A shard of which only the facts are known. It is opened when its records are first read.
-// Otherwise, a set of 100,000 shards on a server would start with some requests for each shard.
+// If all shards were opened at the start, the start of a set of 100,000 shards on a server would
+// take some requests for each shard.
 //
 //   facts + the file in its state --> DeferredShard --first read--> ShardFormat::open() --> records
 //
 // If the shard is read ahead, the threads that read blocks (core/fetch) read unread_index() before
 // the shard's first records. Any other first read waits for the storage. If opening fails, the next
-// read tries again. The opened shard stays in memory as long as this object.
+// read tries again. The opened shard stays in memory while this object exists.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_DEFERRED_SHARD_H_
 #define SYSTOLE_CORE_RECORD_SOURCE_DEFERRED_SHARD_H_
 

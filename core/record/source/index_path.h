@@ -11,8 +11,8 @@
 namespace systole {
 
 // `name` with `ending` after its base name. In a web address with a query, `ending` comes before
-// the query. If it came after, a server that ignores the query would send the shard in place of its
-// index.
+// the query. If `ending` came after the query, a server that ignores the query would send the shard
+// in place of its index.
 std::string WithEnding(absl::string_view name, absl::string_view ending);
 
 // The path of the index of `shard_path`. If `index_dir` is empty: `<shard>.idx`. Otherwise:

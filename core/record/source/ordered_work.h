@@ -12,8 +12,8 @@
 
 namespace systole {
 
-// Calls its argument for each i in [0, count), in any order and perhaps on several threads, and
-// returns when all calls have ended.
+// A function that calls call(i) for each i in [0, count), in any order and perhaps on several
+// threads, and that returns when all calls have ended.
 using ForEachCall = absl::FunctionRef<void(int64_t count, absl::FunctionRef<void(int64_t i)> call)>;
 
 // Calls work(i) for each i in [0, count), by means of `for_each`. After an error no call for a

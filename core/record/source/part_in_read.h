@@ -47,8 +47,9 @@ class PartInReadScope {
   PartInRead* const before_;
 };
 
-// While a ReadsPart lives, its thread reads this part. Outside of a PartInReadScope nothing is
-// noted. Single-thread. REQUIRES: no other ReadsPart lives on the thread.
+// While a ReadsPart lives, its thread counts as reading the given part. Outside of a
+// PartInReadScope nothing is noted. Single-thread. REQUIRES: no other ReadsPart lives on the
+// thread.
 class ReadsPart {
  public:
   explicit ReadsPart(size_t part) : noted_(PartInReadScope::noted_) {

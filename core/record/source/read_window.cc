@@ -10,7 +10,7 @@ namespace systole {
 namespace {
 
 // A system call costs about as much as copying this many bytes. A Peek() at a place farther away
-// than that gets its own small read.
+// than kJumpBytes gets its own small read.
 constexpr uint64_t kJumpBytes = 8 << 10;
 // Calls of Peek() at closer places share reads of this size.
 constexpr uint64_t kPeekReadBytes = 64 << 10;

@@ -25,9 +25,9 @@ inline constexpr size_t kMaxDamagedListed = 100;
 // memory. A file of more records is scanned each time.
 inline constexpr uint64_t kMaxIndexedRecords = uint64_t{1} << 29;
 
-// The limit for a file that is not on this machine: the places of its records take 256 MiB. A scan
-// of such a file also ends at this limit, because a server could claim, and send, records without
-// end.
+// The most records of a file that is not on this machine. Their places take 256 MiB of memory. A
+// scan of such a file also ends at this limit, because a server could claim, and send, records
+// without end.
 inline constexpr uint64_t kMaxFarRecords = uint64_t{1} << 25;
 
 // The error ResourceExhausted: the file `name` has more than `max_records` records. The message has
@@ -57,8 +57,8 @@ class RecordIndex {
 
   // `ends[i]` is where record i ends and record i + 1 begins. Record 0 begins at 0. `num_damaged`
   // records are known to be unreadable. `damaged` has the first of them, at most kMaxDamagedListed.
-  // REQUIRES: `ends` rises strictly, from above 0. `damaged` is sorted by record, and has
-  // `num_damaged` entries or kMaxDamagedListed.
+  // REQUIRES: `ends` rises strictly, and its first number is above 0. `damaged` is sorted by
+  // record, and has `num_damaged` entries or kMaxDamagedListed.
   explicit RecordIndex(std::vector<uint64_t> ends, std::vector<DamagedRecord> damaged = {},
                        int64_t num_damaged = 0);
 
@@ -77,10 +77,10 @@ class RecordIndex {
 
   // Records known to be unreadable.
   int64_t num_damaged() const { return num_damaged_; }
-  // The first of these by number, at most kMaxDamagedListed.
+  // The first of the damaged records, by number, at most kMaxDamagedListed.
   const std::vector<DamagedRecord>& damaged() const { return damaged_; }
-  // Whether there are records and all of them are known to be unreadable. Such a file is more often
-  // a file of another kind than a shard.
+  // Whether there are records and all of them are known to be unreadable. Such a file is probably
+  // not a shard, but a file of another kind.
   bool all_damaged() const { return num_damaged_ > 0 && num_damaged_ == num_records(); }
 
   // This index with damage that was found after the index was made. REQUIRES: as for the

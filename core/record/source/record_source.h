@@ -34,16 +34,16 @@ enum class RecordBytes {
   // In `scratch`: a copy that no other program can change.
   kCopied,
   // In the file itself, if it can be mapped and the format allows it. A read checks these bytes as
-  // it would check a copy, and saves one pass over them. The reader must keep the rules of
-  // core/storage/mapping.h.
+  // it would check a copy, but saves the pass over them that a copy takes. The reader must keep the
+  // rules of core/storage/mapping.h.
   kInPlace,
 };
 
 // Whether `error`, from reading a record, is an error of the storage and not of the record.
 // Examples are a server that does not answer, a signed address that has expired, a file that was
-// replaced, and an interruption. All other records would fail in the same way, each perhaps after
-// minutes of retries. A bad sector is not such an error (EIO is Unknown), because the records
-// beside it can perhaps be read.
+// replaced, and an interruption. After such an error, a read of any other record would fail, too,
+// perhaps after minutes of retries. A bad sector is not such an error (EIO is Unknown), because the
+// records beside it can perhaps be read.
 inline bool IsOutage(const absl::Status& error) {
   switch (error.code()) {
     case absl::StatusCode::kCancelled:
@@ -104,14 +104,15 @@ class RecordSource {
   std::string PlaceOf(int64_t record) const;
   // The stored bytes, if a read of them may wait for a server. Then blocks of these bytes can be
   // read ahead, and ReadFetched() takes records from the blocks. A record lies at its span(), or is
-  // made of far_pieces(). Null: the bytes are at hand. Valid as long as the shard.
+  // made of far_pieces(). Null: a read of the bytes waits for no server. Valid while the shard
+  // exists.
   virtual const ByteSource* far_bytes() const { return nullptr; }
   // A source that must be read once, as 0 bytes at offset 0, before the records of far_bytes() can
   // be fetched. Before this read the places of records are not known. Null: there is no such
-  // source, or it has been read. Valid as long as the shard.
+  // source, or it has been read. Valid while the shard exists.
   virtual const ByteSource* unread_index() const { return nullptr; }
   // The pieces of far_bytes() from which the bytes of span() are made, if the file is compressed.
-  // Null: span() is a place in far_bytes(). Valid as long as the shard.
+  // Null: span() is a place in far_bytes(). Valid while the shard exists.
   virtual const StoredPieces* far_pieces() const { return nullptr; }
   // How many bytes far_bytes() has; 0 if it is null.
   uint64_t far_size() const;
@@ -139,7 +140,8 @@ class RecordSource {
   virtual uint64_t content_hash() const = 0;
   // The facts that may be kept, so that a start need not open the shard. Nullopt if nothing may be
   // kept: the shard is on this machine, is compressed, is damaged or is a group of files; its state
-  // has no identity; or its index is not kept, and reads would have to make the index.
+  // has no identity; or its index is not kept, and the first read after such a start would have to
+  // make the index.
   virtual std::optional<ShardFacts> facts() const { return std::nullopt; }
   // Records that were found unreadable when the file was opened. `damaged` has the first of them,
   // by number, kMaxDamagedListed at most.
@@ -218,10 +220,10 @@ class RecordSource {
   }
 
   // OK if the file is empty or at least one record is not known to be damaged. Otherwise the file
-  // is not a shard, or nothing of it can be read. The message says what the file looks like, and
-  // what to do.
-  //   InvalidArgument  a file of another kind: an image, or a compressed file that is read as one
-  //                    that is not compressed.
+  // is not a shard, or none of its records can be read. The message says what the file looks like,
+  // and what to do.
+  //   InvalidArgument  a file of another kind: an image, or a compressed file that was not
+  //                    decompressed.
   //   DataLoss         unknown bytes. The message says what is wrong with the first record.
   virtual absl::Status CheckHoldsRecords() const = 0;
 };

@@ -52,7 +52,7 @@ struct ShardOptions {
   std::string index_dir = {};
   IndexUse index_use = IndexUse::kUse;
   // Whether index files may be written into buckets (CheckMayKeep()). If not, a note says what to
-  // do. OpenShard() sets it if MustKeepIndex().
+  // do. OpenShard() sets write_index if MustKeepIndex().
   bool write_index = false;
   // Largest payload accepted, in bytes. Stops a hostile record from taking all memory.
   int64_t max_record_bytes = kDefaultMaxRecordBytes;

@@ -55,7 +55,8 @@ std::optional<ShardFacts> SpanSource::facts() const {
                       .records = num_records(),
                       .payload = payload_bytes_,
                       .content_hash = file_.content_hash};
-  // A DeferredShard has no pieces, so a compressed file is opened at the start.
+  // A DeferredShard has no far_pieces(), so a compressed file must be opened at the start, and its
+  // facts are not kept.
   const bool may_be_kept = far_bytes() != nullptr && far_pieces() == nullptr &&
                            file_.index_is_kept && num_damaged() == 0 && !facts.identity.empty();
   if (!may_be_kept) return std::nullopt;
@@ -183,8 +184,8 @@ absl::Status SpanSource::ReadInPlace(absl::Span<const int64_t> records, const Ma
           Check(record, mapped.bytes().substr(at.offset, at.size));
       if (payload.ok() && !mapped.failed()) {
         const absl::Status wants_more = callback(place, payload);
-        // If the mapping has failed meanwhile, the callback's result for this record is not used.
-        // Not even an error of the callback, by which it ends ReadRecords(), is used then.
+        // If the mapping has failed meanwhile, the callback's result for this record is not used,
+        // even if the result is an error that would end ReadRecords().
         if (!mapped.failed()) {
           SYSTOLE_RETURN_IF_ERROR(wants_more);
           continue;

@@ -89,7 +89,8 @@ class SpanSource : public RecordSource {
 
  private:
   // Returns `error`. But if it is DataLoss and the file has changed, returns the error of
-  // CheckUnchanged(), because bytes that fail after the file was replaced are not damage.
+  // CheckUnchanged(), because bytes that fail their check after the file was replaced are not
+  // damage.
   absl::Status UnlessChanged(absl::Status error) const;
   absl::Status CheckNumber(int64_t record) const;
   // The bytes of records [first, last] in one read. `outage` says whether an error is an outage
@@ -106,7 +107,7 @@ class SpanSource : public RecordSource {
         read;
     bool asks = true;
   };
-  // ReadRecords() by copies.
+  // ReadRecords() that copies the records.
   absl::Status ReadRuns(absl::Span<const int64_t> records, int64_t max_read_bytes,
                         const SpanReader& reader, RecordCallback callback) const;
   // ReadRecord() of a record that exists. `outage` says whether an error is an outage.
@@ -115,12 +116,12 @@ class SpanSource : public RecordSource {
   // ReadOne() with ReadSpans() as the reader.
   absl::StatusOr<absl::string_view> ReadOne(int64_t record, AlignedBuffer& scratch,
                                             bool& outage) const;
-  // Check(). If that fails and `asks` is set, also checks whether the file was replaced.
+  // Check(). If the check fails and `asks` is set, also checks whether the file was replaced.
   absl::StatusOr<absl::string_view> CheckAndAsk(int64_t record, absl::string_view bytes, bool asks,
                                                 bool& outage) const;
   // The error for a record that is too large to be read.
   absl::Status TooLarge(int64_t record) const;
-  // ReadRecords() of a file that can be read in place: `mapped` has bytes.
+  // ReadRecords() of a file that can be read in place. REQUIRES: `mapped` has bytes.
   absl::Status ReadInPlace(absl::Span<const int64_t> records, const MappedRead& mapped,
                            AlignedBuffer& scratch, RecordCallback callback) const;
   // "shard .., record .. at byte offset ..".

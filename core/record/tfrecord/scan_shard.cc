@@ -53,7 +53,8 @@ class Scanner {
       }
       if (ends_.size() > max_records_) return TooManyRecords(source_.name(), max_records_);
     }
-    // Shrinking copies all of ends_, so it is done only if it frees more than an eighth of that.
+    // Shrinking copies all of ends_. So ends_ is shrunk only if the unused part is more than an
+    // eighth of the used part.
     if (ends_.capacity() - ends_.size() > ends_.size() / 8) ends_.shrink_to_fit();
     return ScannedShard{.index = damage_.MoveInto(RecordIndex(std::move(ends_))),
                         .content_hash = hasher_.Digest()};
@@ -66,8 +67,8 @@ class Scanner {
   };
 
   // Makes room for as many records as the shard has if its other bytes are like its first
-  // `seen_bytes`. Growing step by step would copy the records again and again, into pages that are
-  // new to the process.
+  // `seen_bytes`. Growing step by step would copy ends_ again and again, into pages that are new to
+  // the process.
   void Reserve(uint64_t seen_bytes) {
     ends_.reserve(std::min<uint64_t>(ends_.size() * (size_ / seen_bytes + 1), kMostReserved));
   }
@@ -90,8 +91,8 @@ class Scanner {
   }
 
   // Adds to the index the records from `offset` on that have a good header and are completely in
-  // memory. Stops before the first record that does not fit this, and returns its offset. Nearly
-  // all small records are added here, at a fraction of the cost of TakeRecord().
+  // memory. Stops before the first other record, and returns the offset of this record. Nearly all
+  // small records are added here, at a fraction of the cost of TakeRecord().
   uint64_t TakeHeldRecords(uint64_t offset) {
     absl::string_view held = window_.Held(offset);
     while (held.size() >= kRecordFramingBytes) {
@@ -159,8 +160,8 @@ class Scanner {
   }
 
   // The first place from `offset` on where a record begins, or the shard's end if there is none.
-  // Such a record is accepted only if the shard's end or a header follows it, or if its payload has
-  // the stored CRC.
+  // A record is accepted only if the shard's end or a header follows it, or if its payload has the
+  // stored CRC.
   absl::StatusOr<uint64_t> FindRecord(uint64_t offset) {
     for (; offset + kRecordFramingBytes <= size_; ++offset) {
       SYSTOLE_ASSIGN_OR_RETURN(const char* const header, window_.At(offset, kRecordHeaderBytes));
@@ -179,8 +180,8 @@ class Scanner {
 
   // Whether the payload after the header at `offset` has the CRC that follows it. If so, the record
   // is good although damage follows. All these checks together read at most as many bytes as the
-  // shard has. After that many bytes the result is always false. Otherwise a shard full of false
-  // headers would cost the square of its size.
+  // shard has. After that many bytes the result is always false. Without this limit, the time for a
+  // shard full of false headers would grow with the square of the shard's size.
   absl::StatusOr<bool> PayloadHolds(uint64_t offset, uint64_t length) {
     if (length > unproven_bytes_) return false;
     unproven_bytes_ -= length;

@@ -19,7 +19,7 @@ struct ScanOptions {
   // each record, if records are large.
   bool verify_payloads = false;
   // The bytes of one read from the storage, at least 4096. With a larger number there are fewer
-  // reads, and each takes this much memory. If the source is not local, reads are larger
+  // reads. Each scan takes this much memory. If the source is not local, reads are larger
   // (read_window.h).
   int64_t read_bytes = 256 << 10;
   // Ends the scan of a shard that has more records than this. Each record takes 8 bytes of memory.

@@ -82,7 +82,7 @@ class Scanner {
     int files = 0;
   };
 
-  // Records that a file may have been lost between the last file and the next one.
+  // Notes that a file may have been lost between the last file and the next one.
   void Doubt(std::string cause) {
     if (doubt_.empty()) doubt_ = std::move(cause);
   }

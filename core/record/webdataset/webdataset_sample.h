@@ -25,9 +25,9 @@ inline constexpr int kMaxSampleFiles = 1000;
 // copy.
 inline constexpr size_t kMaxSampleJsonBytes = size_t{1} << 20;
 
-// Decode() returns DataLoss if a record is not the stretch of exactly one sample, if two of its
-// files have the same extension, or if a `cls` or JSON file cannot be read. The message names the
-// file.
+// Decode() returns DataLoss if a record is not the stretch of exactly one sample, if two files of
+// the sample have the same extension, or if a `cls` or JSON file cannot be read. The message names
+// the file.
 const ExampleFormat& WebDatasetSample();
 
 }  // namespace systole

@@ -24,8 +24,8 @@ namespace systole {
 // The bytes before the payloads of a joined record.
 constexpr size_t ZipHeaderBytes(size_t members) { return members * sizeof(uint64_t); }
 
-// Sets `payloads` to the members' parts of `record`. Reads each size once. DataLoss if the sizes
-// are not those of the record.
+// Sets `payloads` to the members' parts of `record`. Reads each size once. DataLoss if the sizes do
+// not fit the size of the record.
 absl::Status SplitZip(absl::string_view record, absl::Span<absl::string_view> payloads);
 
 // Decodes the members' payloads by their formats, one after the other, and puts each member's
@@ -33,7 +33,7 @@ absl::Status SplitZip(absl::string_view record, absl::Span<absl::string_view> pa
 // the member's part (MarkedAsOfPart()).
 class ZipFormat final : public ExampleFormat {
  public:
-  // REQUIRES: one format for each member of `names`. They live as long as this format.
+  // REQUIRES: one format for each member of `names`. The formats must outlive this object.
   ZipFormat(std::vector<const ExampleFormat*> formats, std::shared_ptr<const ZipNames> names)
       : formats_(std::move(formats)), names_(std::move(names)) {}
 

@@ -32,7 +32,7 @@ class ZipNames {
  public:
   // The most bytes of joined names that are made for one record. Names that were made in advance do
   // not count.
-  // Without a limit, a record of a million tiny features would take a hundred times its size.
+  // Without this limit, a record of a million tiny features would take a hundred times its size.
   static constexpr size_t kMaxMadeBytes = size_t{4} << 20;
 
   // The most names that are made once and kept. Others are made for each record.

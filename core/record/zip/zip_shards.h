@@ -21,7 +21,7 @@ inline constexpr size_t kMaxZipSources = 1000;
 // The joined records of all members. They lie in one source (ZipSource), or in several if shards of
 // a member have several formats: a source ends where the format of any member changes. The memory
 // does not depend on how many shards or records there are. O(shards + sources * members). REQUIRES:
-// each member has the same number of records, and `names` has the members.
+// each member has the same number of records, and `names` was made for these members.
 //   InvalidArgument  there would be more than `max_sources` sources.
 absl::StatusOr<std::vector<std::shared_ptr<const RecordSource>>> ZippedShards(
     std::vector<ZipMember> members, const std::shared_ptr<const ZipNames>& names,

@@ -255,8 +255,8 @@ absl::Status ZipSource::ReadAll(absl::Span<const int64_t> records, int64_t max_r
     bool outage = false;
     const absl::StatusOr<absl::string_view> payload = joining.Join(records[place], outage);
     ended = callback(place, payload);
-    // CheckRead() would send further requests, and each might take as long as the request that
-    // failed.
+    // After a failure of the storage no files are checked. CheckRead() would send further requests,
+    // and each might take as long as the request that failed.
     if (outage) return ended.ok() ? payload.status() : ended;
   }
   SYSTOLE_RETURN_IF_ERROR(joining.CheckRead());
