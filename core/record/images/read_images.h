@@ -1,5 +1,5 @@
-// Looks at all files of a group. If a file has not changed, takes its facts from the index. Reads
-// all other files.
+// Finds the facts about all files of a group. If a file has not changed, its facts come from the
+// index. All other files are read.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_IMAGES_READ_IMAGES_H_

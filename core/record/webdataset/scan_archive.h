@@ -29,10 +29,10 @@ struct ScannedArchive {
 
 // Reads all of `archive`. A tar header is trusted only if its checksum matches and its file ends
 // within the archive. Otherwise the scan searches for the next block that is a header. A file of
-// the sample before or of the sample after may have been lost in between, so both samples are
-// marked as damaged. (The file before and the file after may also belong to one sample. Then this
-// sample is damaged.) An entry without a readable name also damages both samples, and so does a
-// block of zeros with data after it. An archive that ends without a block of zeros was cut: its
+// the sample before or of the sample after may have been lost in the skipped bytes, so both samples
+// are marked as damaged. (The file before and the file after may also belong to one sample. Then
+// this sample is damaged.) An entry without a readable name also damages both samples, and so does
+// a block of zeros with data after it. An archive that ends without a block of zeros was cut: its
 // last sample is damaged. If an archive is damaged and no file is found in it, the whole archive is
 // one damaged sample. Each sample takes 16 bytes of memory.
 //   ResourceExhausted  there are more than `max_samples` (not set: any number). The message names
