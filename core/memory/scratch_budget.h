@@ -35,7 +35,7 @@ namespace systole {
 
 class ScratchBudget {
  public:
-  // The memory that a thread takes if it works on photographs for several feeds in turn.
+  // The memory that a thread needs for ordinary images, also if it serves several feeds in a row.
   static constexpr int64_t kOrdinaryBytes = int64_t{8} << 20;
 
   // The account of a thread. It must exist until its last turn has ended with EndTurn(account, 0).

@@ -187,7 +187,7 @@ TEST_F(AdminTest, TheConfigInForceIsShownWithoutItsSecrets) {
 
 TEST_F(AdminTest, PicturesCanBeSwitchedOffAndAreOffIfASocketsModeSaysWhoMayRead) {
   Serve();
-  EXPECT_NE(Get("/statusz").body.find("No stream has sent anything"), std::string::npos);
+  EXPECT_NE(Get("/statusz").body.find("There are no pictures now"), std::string::npos);
   const auto page = [this](const v1::ServerConfig& config) -> std::string {
     absl::StatusOr<std::unique_ptr<AdminPort>> admin =
         Server::OpenAdmin(config, /*access=*/nullptr, /*events=*/nullptr);
@@ -213,7 +213,7 @@ TEST_F(AdminTest, PicturesCanBeSwitchedOffAndAreOffIfASocketsModeSaysWhoMayRead)
   EXPECT_NE(page(config).find("this port answers where the datasets are not served"),
             std::string::npos);
   config.set_listen("0.0.0.0:0");
-  EXPECT_NE(page(config).find("No stream has sent anything"), std::string::npos);
+  EXPECT_NE(page(config).find("There are no pictures now"), std::string::npos);
 }
 
 TEST_F(AdminTest, WithoutTheFlagThereIsNoPort) {

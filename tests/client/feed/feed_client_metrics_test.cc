@@ -1,4 +1,4 @@
-// The metrics of a client of servers. Each metric changes when the thing that it counts happens.
+// The metrics of a FeedClient. Each metric changes when the thing that it counts happens.
 #include <cstdint>
 #include <memory>
 #include <optional>

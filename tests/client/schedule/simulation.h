@@ -21,7 +21,7 @@
 
 namespace systole {
 
-// Changes what the schedule has decided before it is carried out. Tests use it to plant a bug.
+// Changes the schedule's actions before the simulation carries them out. Tests plant bugs with it.
 using PlantedBug = std::function<void(const ScheduleEvent& event, ScheduleActions& actions)>;
 
 struct SimulationResult {
@@ -112,8 +112,8 @@ class Simulation {
   std::priority_queue<Occurrence> queue_;
   int64_t order_ = 0;
   absl::Duration now_ = absl::ZeroDuration();
-  absl::Duration stopped_until_ = absl::ZeroDuration();  // For the whole process.
-  absl::Duration stopped_for_ = absl::ZeroDuration();    // In total.
+  absl::Duration stopped_until_ = absl::ZeroDuration();  // The client's process stands still.
+  absl::Duration stopped_for_ = absl::ZeroDuration();    // Pauses in the trainer's wait.
   std::vector<World> servers_;
   std::map<int, Stream> streams_;  // By lane.
   std::set<int> lanes_;            // Lanes that had a stream and are not closed.

@@ -194,7 +194,8 @@ TEST(ShardColumnsTest, ColumnsInMemoryServeAsTheFiles) {
   EXPECT_EQ(again->counts[0].present, 5);
 }
 
-// Clients see the message about a missing column, and must not learn the server's folders.
+// A missing column is NotFound, whose message clients see, so it names no folder of the server. All
+// other failures name the path, and have other codes.
 TEST(ShardColumnsTest, WhatIsNoFileIsNoMissingColumn) {
   const TempFolder folder;
   const std::string path = folder.Write("a.tfrecord", Shard(5));

@@ -79,7 +79,7 @@ TEST(GuardedMessageTest, BytesThatAreNoMessageAreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("not a systole.v1.StreamStepsRequest message")));
   EXPECT_THAT(DecodeGuarded(grpc::ByteBuffer(), {}, received),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("the call ended before")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no message arrived")));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Compares what the layers compute with loops written from their definitions.
+// Compares the results of the layers with those of plain loops, written from the definitions.
 #include "client/emulator/training/layer.h"
 
 #include <algorithm>
