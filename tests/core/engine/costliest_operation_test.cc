@@ -64,7 +64,7 @@ std::set<std::string> Measured(const std::string& outputs, bool caches = false, 
 
 TEST(CostliestOperationTest, EachOperationIsFoundIfAllTimePassesInIt) {
   constexpr char kLabel[] = "outputs { name: 'label' feature: 'label' dtype: INT32 } ";
-  // These transforms are fused into decoding and one pass. The pass counts as the resize.
+  // decode_jpeg is timed by itself. One pass does the other transforms, and counts as the resize.
   constexpr char kImage[] =
       "outputs { name: 'image' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
       "  transforms { resize { height: 4 width: 4 } } transforms { random_flip {} } } ";
