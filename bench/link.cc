@@ -79,7 +79,7 @@ struct Direction {
 
   // True if something was read.
   bool Take() {
-    if (held.size() >= kRelayPackets) return false;  // Then the device drops packets.
+    if (held.size() >= kRelayPackets) return false;  // The device drops what it cannot hold.
     Packet packet;
     if (!spare.empty()) {
       packet.bytes = std::move(spare.back());

@@ -26,7 +26,7 @@ inline constexpr char kFarServer[] = "10.77.2.2";
 // Moves this process into a namespace of its own and starts the server's process in another one.
 // `serve` runs in the server's process and gets the descriptor of a stream socket. The socket's
 // other end is `control`. The server's process and the relay end when this process ends. REQUIRES:
-// no other thread runs, because this forks.
+// no other thread runs, because this forks, and moves only the calling thread.
 //   FailedPrecondition  the machine does not allow namespaces or links. The message says what to
 //                       run as root.
 absl::Status StartBehindLinks(const std::function<void(int control)>& serve, int& control);

@@ -41,8 +41,8 @@ class ReadySlots {
 };
 
 // Sends, out of the slots, the steps that a request asks for, with the real server's session and
-// window. It sends a slice as soon as the previous slice is written, if the slots lent to the
-// client and the new slice have at most kWindowBytes together.
+// window. It sends a slice as soon as the previous slice is written, if fewer than two slices are
+// lent to the client, or if the lent slots and the new slice have at most kWindowBytes together.
 class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   SlotWriter(const ReadySlots& slots, const v1::StreamStepsRequest& request,

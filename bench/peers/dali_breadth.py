@@ -99,8 +99,7 @@ def _colours(images):
 
 
 def _augment(images):
-    # Pixels outside of the image are black, as in Systole and the other peers. DALI's default is
-    # grey.
+    # Pixels outside of the image are black, as in Systole and torchvision. DALI's default is grey.
     return trivial_augment.trivial_augment_wide(images, fill_value=0)
 
 

@@ -158,7 +158,7 @@ std::vector<int> LaneTable::Ended() const {
 
 std::optional<LaneEnding> LaneTable::EndingOf(int index) const {
   const FeedLane& lane = lanes_.at(index);
-  // If this client has stopped the stream, its end says nothing about the server.
+  // If Stop() has stopped the stream, its end says nothing about the server.
   if (lane.stopping) return std::nullopt;
   return lane.Ending();
 }

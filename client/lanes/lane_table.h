@@ -57,8 +57,8 @@ class LaneTable {
   // Passes `listener` to the streams.
   explicit LaneTable(ChunkListener& listener) : listener_(listener) {}
 
-  // Sets the shape of steps. Call it once, before all functions below. `finisher` is null if no
-  // tensor has a compact form. `always_compact`: FeedClientOptions::finish is "client".
+  // Sets the shape of steps. Call it once, before all functions below. `finisher` is null if
+  // nothing travels in a compact form. `always_compact`: FeedClientOptions::finish is "client".
   void Start(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepFinisher> finisher,
              bool always_compact, std::shared_ptr<StepShelf> shelf);
   const std::shared_ptr<const StepShape>& shape() const { return shape_; }
@@ -97,8 +97,8 @@ class LaneTable {
   void StreamEnded(int lane, StreamEnd end) { lanes_.at(lane).ended = std::move(end); }
   // The lanes whose stream has ended.
   std::vector<int> Ended() const;
-  // Why the stream of a lane of Ended() ended. Nullopt: all steps of the stream had come, or this
-  // client has stopped the stream.
+  // Why the stream of a lane of Ended() ended. Nullopt: all steps of the stream had come, or Stop()
+  // was called.
   std::optional<LaneEnding> EndingOf(int lane) const;
   // Makes a lane of Ended() idle again. `failed`: the next stream is a retry. Returns the stream,
   // for the caller to destroy.

@@ -29,8 +29,9 @@ namespace systole {
 
 class TrainerReports {
  public:
-  // `client`: a number that no other client has. The first reports are due `every` after `now`.
-  // `every` is at least a millisecond, so that the caller of Due() does not spin.
+  // `client`: this client's number, which tells its reports from those of other clients. The first
+  // reports are due `every` after `now`. `every` is at least a millisecond, so that the caller of
+  // Due() does not spin.
   TrainerReports(uint64_t client, absl::Duration every, absl::Duration now)
       : client_(client == 0 ? 1 : client),
         every_(std::max(every, absl::Milliseconds(1))),

@@ -61,13 +61,15 @@ struct LocalFeedOptions {
 
 class LocalFeed final : public Feed {
  public:
-  // Steps have placement kTensorMajor. Each slice is copied once into its step. Two conditions
-  // together save this copy. First, the wanted cores are an aligned part of all cores: their number
-  // divides num_cores and core_begin. Second, no output has the examples in its last dimension. If
-  // the spec has a `where`, Create() first notes the columns that shards lack. For this it reads
-  // all records of these shards, with the memory of DatasetColumns::Note().
-  //   InvalidArgument    an option is out of range, or the spec is wrong, or a `where` names a
-  //                      feature that no record has. The message names the field.
+  // Steps have placement kTensorMajor. Each slice is copied once into its step. The copy is saved
+  // if all of this holds: the wanted cores are an aligned part of all cores (their number divides
+  // num_cores and core_begin), num_cores divides global_batch, no output has the examples in its
+  // last dimension or in tiles, and the step fits into one slice. If the spec has a `where`,
+  // Create() first notes the columns that shards lack. For this it reads all records of these
+  // shards, with the memory of DatasetColumns::Note().
+  //   InvalidArgument    an option is out of range, or the spec is wrong: the message names the
+  //                      field. Or a `where` names a feature that no record has: the message names
+  //                      the feature.
   //   NotFound           the spec names another dataset.
   //   ResourceExhausted  a step is larger than the budget of options.engine.
   static absl::StatusOr<std::unique_ptr<LocalFeed>> Create(const v1::FeedSpec& spec,

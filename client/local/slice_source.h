@@ -38,8 +38,8 @@ class SliceSource {
  private:
   struct Inbox;
 
-  // Requests the next slice from the stream. Does nothing if a request is under way, if there is an
-  // error, or if the step is complete.
+  // Requests the next slice from the stream. Does nothing if a request is under way, or if its
+  // answer was not taken yet. REQUIRES: not IsReady().
   void Ask();
   bool IsReady() const;
 

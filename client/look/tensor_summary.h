@@ -33,8 +33,8 @@ class TensorSummary {
   std::string MeanText() const;
 
   bool all_finite() const { return not_finite_ == 0; }
-  // The share of values that are NaN or infinite, such as "0.5 %". "0 %" only if no value is NaN or
-  // infinite.
+  // The share of values that are NaN or infinite, such as "0.5 %". The text is "0 %" only if no
+  // value is NaN or infinite.
   std::string NotFiniteText() const;
 
  private:

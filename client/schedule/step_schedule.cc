@@ -54,8 +54,8 @@ void StepSchedule::On(const AskFailed& event) {
   if (!servers_.AskFailed(event.server, event.failure, now_, /*matters=*/!stopped_)) return;
   ++counts_.retries;
   const FailureKind kind = event.failure.kind;
-  // If all questions to a server fail, for example because it garbles its answers, the feed goes on
-  // as long as there are other servers.
+  // A server that garbles its answers again and again ends the feed only if there is no other
+  // server.
   if (kind == FailureKind::kFinal ||
       (servers_.IsUseless(event.server) && !servers_.AnotherServes(event.server) &&
        !choice_.CanTake(now_))) {

@@ -82,8 +82,8 @@ void ReceiveMeter::CallEnds(int64_t ahead_bytes, bool given_up) {
   if (!given_up) return Settle(ahead_bytes);
   given_up_.push_back({.at = begun_, .ahead_bytes = ahead_bytes});
   // A server that never answers must not be allowed more and more bytes, so the list has a limit.
-  // An honest server stays below it: even if one direction of the connection is blocked, at most
-  // twice as many calls can be on the list as were ever under way at once.
+  // An honest server never exceeds the limit: even if one direction of the connection is blocked,
+  // at most twice as many calls can be on the list as were ever under way at once.
   if (given_up_.size() > 2 * most_open_) {
     Settle(given_up_.front().ahead_bytes);
     given_up_.pop_front();

@@ -58,8 +58,8 @@ grpc::ChannelArguments ChannelArgs(const std::string& server_name,
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // The schedule decides when to try again (client/schedule), so gRPC's own pauses are short. In a
-  // pause, by default 1 s to 2 min, gRPC fails calls without asking the server. The shortest pause
-  // is also the time limit of one connection attempt.
+  // pause, by default 1 s to 2 min, gRPC fails calls without asking the server.
+  // MIN_RECONNECT_BACKOFF is, in spite of its name, the time limit of one connection attempt.
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);

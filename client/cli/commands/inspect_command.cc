@@ -263,11 +263,11 @@ class InspectCommand final : public Command {
                      "A feed spec: show how many bytes its epochs fetch from shards in buckets and "
                      "on web servers, and propose numbers for WINDOW");
     options.Optional("--read-budget", "SIZE", &read_budget_,
-                     "For --spec: memory for what is read ahead, such as 4GB. The server's flag "
-                     "of this name says the same; default: 256MB");
+                     "For --spec: memory for what is read ahead, such as 4GB. Give the value of "
+                     "the server's flag of this name; default: 256MB");
     options.Optional("--block-cache-bytes", "SIZE", &block_cache_bytes_,
-                     "For --spec: the cache of blocks on disk, such as 64GB. The server's flag of "
-                     "this name says the same; default: none");
+                     "For --spec: the cache of blocks on disk, such as 64GB. Give the value "
+                     "of the server's flag of this name; default: none");
   }
 
   absl::Status Run(const Console& console) override {

@@ -58,8 +58,8 @@ class PackOutput {
   ShardSet set_;
   std::string labels_path_;
   std::string labels_;
-  // Whether BeginWith() wrote labels.txt, which it does only in a bucket. If so, Undo() may remove
-  // the file.
+  // Whether BeginWith() wrote labels.txt, or may have written it, which it does only in a bucket.
+  // If so, Undo() may remove the file.
   bool wrote_labels_ = false;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMostShards = 99999;
 
-// The tweaks of the keyed permutations. Each permutation has another tweak, so all permutations
+// The tweaks of the keyed permutations. Each permutation has a tweak of its own, so that all
 // differ. The tweak of class c is kSplitClass + c.
 constexpr uint64_t kOrderTrain = 0;
 constexpr uint64_t kOrderValidation = 1;
