@@ -25,8 +25,9 @@ enum class ScratchUse {
 };
 inline constexpr size_t kScratchUses = 5;
 
-// Where a thread's memory is counted. Memory counts until the source's owner says that the example,
-// or the thread's turn, is over.
+// Where a thread's memory is counted. A thread works in turns (scratch_budget.h), and may make
+// several examples in a turn. Its memory counts until the source's owner says that the example, or
+// the turn, is over.
 class ScratchSource {
  public:
   virtual ~ScratchSource() = default;

@@ -26,8 +26,8 @@ struct GuardedMethod {
   // The permission's name in the config, for errors.
   const char* permission;
   bool (Permissions::*may)() const;
-  // The most calls at once. Peers share them like the places of streams
-  // (server/streams/running_streams.h).
+  // How many calls may be open at once. Peers share these places as they share the places for
+  // streams (server/streams/running_streams.h).
   int max_calls;
 };
 

@@ -88,9 +88,8 @@ class PackCommand final : public Command {
                      "Compress each shard: zstd, gzip or zlib; gains little on JPEG");
     options.Flag("--skip-bad", &options_.skip_bad,
                  "Leave out files that are not whole JPEGs or PNGs, and list them");
-    options.Optional(
-        "--threads", "N", &threads_,
-        "Threads; 0 = one for each processor. More threads hide a bucket's delay");
+    options.Optional("--threads", "N", &threads_,
+                     "Threads; 0 = one for each processor. More threads hide a bucket's delay");
   }
 
   absl::Status Run(const Console& console) override {

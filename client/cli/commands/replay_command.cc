@@ -33,8 +33,9 @@ namespace systole {
 namespace {
 
 constexpr char kDrainNote[] =
-    "the arrivals were recorded by a reader that never waits. A slower chip's feed could run ahead "
-    "only by its client's window, so a hiccup may cost more than shown: AU is an upper bound";
+    "the arrivals were recorded by a reader that never waits. A client of a slower chip would stop "
+    "when its window is full, so a stall of its servers could cost more than shown: AU is an upper "
+    "bound";
 constexpr char kPacedNote[] =
     "the arrivals were recorded in a paced run, whose feed waited for its chip: they say nothing "
     "about a faster chip";

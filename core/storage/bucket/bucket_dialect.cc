@@ -170,10 +170,10 @@ absl::Status BucketDialect::Explained(Action action, absl::string_view called,
                          words_.endpoint, ")"));
       }
       if (code == "NoSuchUpload") {
-        return absl::NotFoundError(
-            absl::StrCat(what,
-                         "the server does not know the upload any more; somebody has ended it, or a "
-                         "rule of the bucket for unfinished uploads has removed it"));
+        return absl::NotFoundError(absl::StrCat(
+            what,
+            "the server does not know the upload any more; somebody has ended it, or a "
+            "rule of the bucket for unfinished uploads has removed it"));
       }
       if (!code.empty() && code != "NoSuchKey") {
         return absl::NotFoundError(absl::StrCat(

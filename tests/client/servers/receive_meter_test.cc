@@ -179,8 +179,7 @@ TEST(ReceiveMeterTest, WhatIsTakenMayComeForEver) {
   MeteredCall call(meter, kMiB);
   Connection connection(*meter);
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(
-        connection.Send(kMiB + kMiB / 8));  // The headers of small frames add an eighth.
+    ASSERT_TRUE(connection.Send(kMiB + kMiB / 8));  // The headers of small frames add an eighth.
     meter->Look();
     call.Took(kMiB);
   }

@@ -1,5 +1,5 @@
-// Tests answers with compact forms. All other fields are tested in
-// tests/client/feed/hostile_server_test.cc.
+// Tests the fields of answers for compact forms, for `where`, and for how transforms run. The other
+// fields are tested in tests/client/feed/hostile_server_test.cc.
 #include "client/servers/server_answer.h"
 
 #include <cstdint>

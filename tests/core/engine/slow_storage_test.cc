@@ -28,8 +28,8 @@ using ::testing::Not;
 constexpr char kSpec[] =
     "global_batch: 16 num_cores: 1 outputs { name: 'id' feature: 'record_id' dtype: INT64 }";
 const StepRange kEpoch = {.count = 1000, .core_end = 1};
-// Each hanging read runs into this timeout. A healthy read takes microseconds, and must not run into
-// it on a busy machine either.
+// Each hanging read runs into this timeout. A healthy read takes microseconds, and must not run
+// into it on a busy machine either.
 const absl::Duration kReadTimeout = absl::Seconds(1);
 
 std::shared_ptr<Dataset> OpenGated(const std::string& name, const std::shared_ptr<Gate>& gate) {

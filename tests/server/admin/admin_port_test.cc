@@ -299,8 +299,9 @@ TEST_F(AdminPortTest, PicturesAndStreamsAreForThoseWhoMaySeeTheDataset) {
     return HttpGet(port_->port(), "/statusz", Bearer(token)).body;
   };
   EXPECT_THAT(page(all), HasSubstr("anBlZw=="));
-  EXPECT_THAT(page(some), AllOf(Not(HasSubstr("anBlZw==")), HasSubstr("permission to read their dataset"),
-                                HasSubstr("No stream runs.")));
+  EXPECT_THAT(page(some),
+              AllOf(Not(HasSubstr("anBlZw==")), HasSubstr("permission to read their dataset"),
+                    HasSubstr("No stream runs.")));
   AdminOptions without;
   without.no_pictures = "They are off.";
   Open(std::move(without));
