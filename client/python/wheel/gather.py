@@ -5,10 +5,10 @@ usage: gather.py WHEEL REPLACEMENT FOLDER [ROOT]
 The libraries are this machine's or, for a wheel for aarch64, those in ROOT, the folder of
 deploy/aarch64/make_root.sh.
 
-REPLACEMENT is the library made from newer_glibc.c. It has functions that an older glibc lacks. FOLDER gets a copy of each library that the wheel
-needs, and the changed wheel. Copies and wheel run with an older glibc (symbol_versions.py). The
-wheel also gets the licences of all that is in it. auditwheel must find the copies before the
-originals (AUDITWHEEL_LD_LIBRARY_PATH).
+REPLACEMENT is the library made from newer_glibc.c. It has functions that an older glibc lacks.
+FOLDER gets a copy of each library that the wheel needs, and the changed wheel. Copies and wheel run
+with an older glibc (symbol_versions.py). The wheel also gets the licences of all that is in it.
+auditwheel must find the copies before the originals (AUDITWHEEL_LD_LIBRARY_PATH).
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _PROVIDED = rf"{GLIBC}|lib(gcc_s|z|expat)"
 # another name, so that auditwheel adds it to the wheel.
 _STDCXX, _OWN_STDCXX = "libstdc++.so.6", "libstdc++-systole.so.6"
 
-# Headers whose functions become part of the programs. Boost is not in this list, because its licence need not come with programs.
+# Headers whose functions become part of the programs. Boost is not in this list, because its
+# licence need not come with programs.
 _HEADERS = ["usr/include/CLI/CLI.hpp"]
 _COMMON_LICENSES = "usr/share/common-licenses"
 
