@@ -21,7 +21,8 @@ std::string DiskEntryHeader(const CacheKey& key, absl::string_view value);
 
 // `header` is the first kDiskEntryHeaderBytes of a file, and `value` is all its other bytes. OK if
 // the file has this value for this key.
-//   DataLoss  the file is damaged or has another key. The message says what is wrong.
+//   DataLoss  the file is damaged, has another key, or is not a cache file of this version. The
+//             message says what is wrong.
 absl::Status CheckDiskEntry(const CacheKey& key, absl::string_view header, absl::string_view value);
 
 // The file's name is the key as 32 hex digits. ParseDiskEntryName() is false for any other name.

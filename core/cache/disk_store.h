@@ -38,8 +38,8 @@ enum class DiskWrite {
 class DiskStore {
  public:
   // Makes the folder if it is missing, locks it for this process alone, and lists the values in it.
-  // Files whose names are not keys are left alone. If the values take more than `budget_bytes`,
-  // some are removed.
+  // Removes temporary files that killed processes left. Other files whose names are not keys are
+  // left alone. If the values take more than `budget_bytes`, some are removed.
   //   FailedPrecondition  another process uses the folder.
   // Also errors of making and reading the folder. Each message names the folder.
   static absl::StatusOr<std::unique_ptr<DiskStore>> Open(const std::string& folder,

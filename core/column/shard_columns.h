@@ -45,8 +45,8 @@ struct ColumnCounts {
 };
 
 struct MadeColumns {
-  // The columns that were made. A feature that had a column already is left out. In the order of
-  // `features`.
+  // The columns that were made, in the order of `features`. Unless all were made anew (`rebuild`),
+  // a feature that had a column already is left out.
   std::vector<Column> columns;
   // For all features, in the order of `features`.
   std::vector<ColumnCounts> counts;

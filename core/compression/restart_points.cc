@@ -71,11 +71,12 @@ absl::Status RestartScan::Reach(uint64_t size_bytes) {
     SYSTOLE_RETURN_IF_ERROR(windows_(window_));
   }
   if (size_bytes - last().offset <= max_chunk_bytes_) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the frame or block at byte ", last().compressed_bit / 8, " has more than ", max_chunk_bytes_,
-      " bytes, and must be decompressed as a whole; give a cache of "
-      "twice its size (systole-server --decompression-cache), or write the shard anew "
-      "in small frames, as `systole pack --compression zstd` does"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the frame or block near byte ", last().compressed_bit / 8,
+                   " decompresses to more than ", max_chunk_bytes_,
+                   " bytes, and must be decompressed as a whole; give a cache of "
+                   "twice its size (systole-server --decompression-cache), or write the shard anew "
+                   "in small frames, as `systole pack --compression zstd` does"));
 }
 
 std::string RestartTableBytes(const StoredState& file, Compression compression,

@@ -1,6 +1,6 @@
-// The points of a compressed file at which decompression can begin. The points are close enough
-// that every byte can be reached from one of them by decompressing only a little. A scan of the
-// whole file finds the points, and a second file keeps them.
+// The points of a compressed file at which decompression can begin. To reach a byte, only the bytes
+// from the point before it to the next point are decompressed. A scan of the whole file finds the
+// points, and a second file keeps them.
 //
 // Between two points lies a chunk, which is decompressed as a whole. Inside a deflate stream a
 // point needs its window: the 32 KiB that were decompressed before it.
@@ -61,7 +61,7 @@ class RestartScan {
   // Called with the window of each point except the first, in order. Only deflate has windows.
   using WindowSink = absl::FunctionRef<absl::Status(absl::string_view window)>;
 
-  // The distance between two points is at least `spacing` and at most `max_chunk_bytes`
+  // The distance from a point to the next one is at least `spacing` and at most `max_chunk_bytes`
   // decompressed bytes.
   RestartScan(uint64_t spacing, uint64_t max_chunk_bytes, WindowSink windows)
       : spacing_(spacing), max_chunk_bytes_(max_chunk_bytes), windows_(windows) {

@@ -32,7 +32,7 @@ absl::StatusOr<std::string> StsEndpointOfEnvironment(
 
 // The domain of AWS's servers in a region. A server's name is SERVICE.REGION.DOMAIN.
 //   FailedPrecondition   the domain of the region is not known here, or the region has no servers,
-//                        as aws-global. The message says to set the variable `endpoint_variable`,
+//   such as aws-global. The message says to set the variable `endpoint_variable`,
 //                        such as "AWS_ENDPOINT_URL_S3".
 absl::StatusOr<std::string> AwsDomainOfRegion(absl::string_view region,
                                               absl::string_view endpoint_variable);

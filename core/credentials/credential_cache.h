@@ -50,9 +50,9 @@ struct CacheSurroundings {
   std::function<std::string()> asked;
 };
 
-// A value is renewed when its time that is left falls to kRenewBefore or to a tenth of the value's
-// life, whichever is less. The renewal is then delayed by a random time, up to half of the time
-// that is left. Because of this delay, machines that began together do not renew together.
+// A value is renewed when the time until it expires has fallen to kRenewBefore or to a tenth of the
+// value's life, whichever is less. The renewal is then delayed by a random time, up to half of the
+// time that is left. Because of this delay, machines that began together do not renew together.
 inline constexpr absl::Duration kRenewBefore = absl::Minutes(5);
 // The pause after a failed renewal, and the longest pause. The pause doubles with each failure.
 // Without a valid value the pause is shorter, because threads wait for the next attempt.
@@ -193,7 +193,8 @@ class CredentialCache {
 
   mutable Mutex mu_;
   bool renewing_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t renewals_ ABSL_GUARDED_BY(mu_) = 1;  // The number of this or the next renewal.
+  // The number of the renewal that runs, or else of the next one.
+  int64_t renewals_ ABSL_GUARDED_BY(mu_) = 1;
   std::optional<T> value_ ABSL_GUARDED_BY(mu_);
   absl::Duration ends_ ABSL_GUARDED_BY(mu_);
   absl::Duration renew_at_ ABSL_GUARDED_BY(mu_);

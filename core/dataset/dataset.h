@@ -75,8 +75,8 @@ class Dataset {
       std::vector<std::shared_ptr<const Dataset>> members);
   // Makes a dataset whose record i has the features of record i of each member (core/record/zip). A
   // member may be named twice, with other prefixes. Reads nothing: features() and sample() are put
-  // together from those of the members. Damage that indexing found is taken from the members. Takes
-  // O(shards) time. REQUIRES: at least one member, none of them joined or zipped.
+  // together from those of the members. A zip lists no damage that indexing found: its members list
+  // it. Takes O(shards) time. REQUIRES: at least one member, none of them joined or zipped.
   //   InvalidArgument  the members have different numbers of records, features of one name (with
   //                    the field of the spec), or shards that change their kind too often
   //                    (kMaxZipSources).

@@ -186,7 +186,8 @@ absl::StatusOr<NotedColumns> DatasetColumns::Note(Shards shards, std::vector<std
     if (const int64_t damaged = of.counts[0].damaged; damaged > 0) {
       noted.damaged += damaged;
       absl::StrAppend(&of.note, of.note.empty() ? "" : "; ", damaged,
-                      " damaged records, which no `where` selects");
+                      damaged == 1 ? " damaged record" : " damaged records",
+                      ", which no `where` selects");
     }
     // The note of one shard is enough, because most shards have the same note.
     if (noted.note.empty() && !of.note.empty()) {

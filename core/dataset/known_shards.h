@@ -52,9 +52,9 @@ class KnownShards {
   // Writes the index of a folder anew if the index's lines change, and if at least
   // kLeastKnownShards of `shards` are in the folder. `shards` are those shards of the list whose
   // facts may be kept, in any order. A line of another shard stays if the shard's file is still
-  // there, because the line belongs to another glob over the same folder. Returns the first error
-  // of writing an index or of CheckMayKeep(), which names the index. After an error, the indexes of
-  // the other folders are still written.
+  // there, because the line may belong to another glob over the same folder. Returns the first
+  // error of writing an index or of CheckMayKeep(), which names the index. After an error, the
+  // indexes of the other folders are still written.
   absl::Status Keep(absl::Span<const KnownShard> shards, bool write_index) const;
 
   // A note for a person, which says why an index was not used. Empty: all indexes were used.

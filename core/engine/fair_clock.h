@@ -154,8 +154,8 @@ class FairClock {
     ForgetPeers();
   }
 
-  // Forgets each peer that has no stream and whose time is at most now_. If more than kMaxDebtors
-  // peers without a stream are left, forgets the least advanced of these.
+  // Forgets peers that have no stream and no piece under way, and whose time is at most now_. If
+  // more than kMaxDebtors peers without a stream are left, forgets the least advanced of these.
   void ForgetPeers() {
     const auto idle = [](const Peer& peer) { return peer.streams == 0 && peer.under_way == 0; };
     std::erase_if(peers_, [&](const auto& known) {

@@ -13,8 +13,8 @@
 // The engine decides whose records are read next, and only when there is room for a read. So a peer
 // waits for at most one read of another peer. If a task finds no room for its blocks, all tasks
 // wait until there is room. Otherwise tasks with small blocks could overtake a task with large
-// blocks for ever. There is one exception: a task may wait only because its dataset has used up its
-// own part, for instance because its storage hangs. Then tasks of other datasets go on.
+// blocks for ever. There is one exception. If a task waits only because its dataset has used up its
+// own part, for instance because its storage hangs, tasks of other datasets go on.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_ENGINE_READ_AHEAD_H_

@@ -13,7 +13,8 @@ namespace {
 // the work is no longer wanted.
 constexpr absl::Duration kLook = absl::Milliseconds(50);
 
-// If an example needed more bytes than this, all its bytes are given back when the example ends.
+// If an example needed more bytes than this for kCoefficients and kValues together, these bytes are
+// given back when the example ends.
 constexpr int64_t kExampleBytes = int64_t{2} << 20;
 
 }  // namespace

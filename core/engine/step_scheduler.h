@@ -83,7 +83,7 @@ class StepScheduler {
   // Whether reads may have changed since the last call: TakeToRead() may have a task now, or a
   // slice was thrown away, so its reads may be unwanted. May be true without a change. O(streams).
   bool TakeReadsChanged();
-  // The records of `task`, from Take(), are not in memory as expected. Once they are read, the
+  // The records of `task`, from Take(), were expected in memory, but are not there. Once read, the
   // task's run comes back with Arrive(). From now on the stream reads ahead again.
   void ReadFirst(const SliceTask& task);
   // The records of a task from TakeToRead() or ReadFirst() are read, and `run` has their bytes. Any

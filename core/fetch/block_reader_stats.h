@@ -15,7 +15,8 @@ struct BlockReaderStats {
   int64_t reads_queued = 0;
   int64_t reads_hung = 0;  // Reads that have timed out and have not returned.
   int64_t memory_bytes = 0;
-  int64_t memory_in_use_bytes = 0;  // The part of memory_bytes for blocks that are read or in use.
+  // The part of memory_bytes for blocks that wait to be read, are being read, or are in use.
+  int64_t memory_in_use_bytes = 0;
   // These numbers are totals since the BlockReader began.
   int64_t blocks_read = 0;  // Read from their sources, not from disk.
   int64_t blocks_failed = 0;

@@ -59,8 +59,8 @@ class BlockTable {
   };
   struct Admission {
     bool admitted = false;
-    // The want was refused because its dataset already holds its whole part of the reader
-    // (DatasetParts). There is room for other datasets.
+    // The want was refused because with it its dataset would hold more than its part of the memory
+    // or of the queue (DatasetParts). Other datasets may be admitted.
     bool dataset_is_full = false;
     int64_t want = 0;
     // Has a value if all blocks are here.
