@@ -5,10 +5,11 @@
 #
 #   bench/ab.sh main HEAD BM_Wire    how this branch changes the speed of the wire
 #
-# Runs the benchmarks of each commit five times, in turns (A B A B ..). A run has the rounds of
-# `bench/run.sh --quick`. For each figure the script prints both medians, and the median, min and
-# max of the ratio B / A. The commits are checked out and built under a temporary folder that is
-# removed at the end. The script does not touch this tree, whatever its state.
+# Runs the benchmarks of each commit five times, in turns (A B A B ..). In each run every benchmark
+# measures as many rounds as with `bench/run.sh --quick`. For each figure the script prints both
+# medians, and the median, min and max of the ratio B / A. The commits are checked out and built
+# under a temporary folder that is removed at the end. The script does not touch this tree, whatever
+# its state.
 set -euo pipefail
 
 readonly runs=5
@@ -94,8 +95,8 @@ for program in "${common[@]}"; do
 done
 for side in A B; do
   if [[ ! -e $work/$side.jsonl ]]; then
-    echo "$0: $side = ${revision[$side]} reported no figure: its benchmarks that match '$filter'" \
-      "have no ceiling, or the commit is older than bench/rounds.h" >&2
+    echo "$0: $side = ${revision[$side]} reported no figure: no benchmark that matches '$filter'" \
+      "is compared with a ceiling (bench/README.md), or the commit is older than bench/rounds.h" >&2
     exit 1
   fi
 done

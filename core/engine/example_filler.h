@@ -40,7 +40,7 @@ struct FillerScratch {
   // Bytes that the scratch holds.
   int64_t bytes() const;
 
-  AlignedBuffer example;        // One example of an output that is not made in place.
+  AlignedBuffer example;  // The values of one example, for an output that is not made in place.
   std::vector<uint8_t> pixels;  // For ProgramRunner::Run.
   ListScratch lists;
 };
@@ -72,8 +72,8 @@ class ExampleFiller {
   // value, or the output asks for no cache.
   using Kept = std::vector<CachedValue>;
   // Looks up `kept` before the record is read. True: the cache has a value of every image. If
-  // `kept` is then passed to Begin(), Begin() and Fill() do not look into the images' files, and no
-  // image waits in a lane of PairedDecoding.
+  // `kept` is then passed to Begin(), Begin() and Fill() do not read the encoded images in
+  // `payload`, and no image waits in a lane of PairedDecoding.
   bool FindKept(const FeedPlan& plan, const Record& record, Kept& kept);
 
   // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. `payload`
@@ -97,7 +97,7 @@ class ExampleFiller {
   DamageCause damage() const { return damage_; }
 
  private:
-  // An output that asks for the cache.
+  // How an output uses the cache. Every output has one of these.
   struct Cached {
     std::optional<size_t> form;         // Index in CachePlan::forms. Not set: no cache.
     std::optional<ProgramRunner> rest;  // Runs KeptForm::rest.

@@ -46,7 +46,8 @@ std::vector<std::string> PacingNotes(const std::vector<std::string>& servers,
   if (most > kMuchOverhead) {
     notes.push_back(absl::StrFormat(
         "the emulator itself took up to %.1f %% of the time: this machine cannot hold the pace, "
-        "so the feed was asked for less than the chip would ask for, and AU is an upper bound",
+        "so the emulator requested examples more slowly than the chip would, and AU is an upper "
+        "bound",
         100 * most));
   }
   return notes;

@@ -34,7 +34,7 @@ std::string Decompressed(const std::string& bytes, Compression compression) {
   const TempFolder folder;
   absl::StatusOr<std::unique_ptr<ByteSource>> file = OpenStored(folder.Write("a", bytes));
   std::string note;
-  // A cache as small as this refuses a file that was compressed in one piece.
+  // A cache this small refuses a Zstandard file that is one large frame.
   const auto source = DecompressedSource::Open(*std::move(file),
                                                {.compression = compression,
                                                 .restart_path = folder / "r",

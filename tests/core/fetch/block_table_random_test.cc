@@ -1,4 +1,5 @@
-// Random wants, reads, drops and hangs. After each step, the test checks what must always hold.
+// Uses a BlockTable at random: asks for blocks, drops wants, and lets reads end, fail or hang.
+// After each step, the test checks what must always hold.
 #include <algorithm>
 #include <cstdint>
 #include <iterator>

@@ -20,7 +20,7 @@ absl::Status Bad(absl::string_view line, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(why, ": ", line));
 }
 
-// The buckets of one histogram with one set of labels, in the order of the text.
+// What the last bucket that was read says, for one histogram with one set of labels.
 struct Buckets {
   double last_bound = -std::numeric_limits<double>::infinity();
   double last_count = 0;
@@ -69,7 +69,7 @@ class Parser {
     expects_type_ = false;
     type_ = match[2];
     if ((type_ == "counter") != absl::EndsWith(family_, "_total")) {
-      return Bad(line, "_total is the end of counters only");
+      return Bad(line, "a counter's name must end in _total, and no other name may");
     }
     result.types[family_] = type_;
     return absl::OkStatus();
