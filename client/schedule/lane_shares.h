@@ -7,8 +7,8 @@
 //   A, B, C alike:     A B C A B C A B C A B C
 //   B is slow:         A B C A A C A B C A A C      half of B's lane
 //
-// A server is judged by the time in which the feed awaits a step from it. In the rest of the time
-// the server pauses.
+// A server is judged by the time in which it has a step to send that has not arrived yet. In the
+// rest of the time the server pauses.
 //
 // Times are those of StepSchedule. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_LANE_SHARES_H_

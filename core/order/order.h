@@ -8,8 +8,8 @@
 // global_batch positions. `kPad` fills the last batch up with empty places.
 //
 // In a mixture each member goes through its records in passes of its own. A pass does not end with
-// the epoch: each epoch goes on where the previous epoch ended. No position of a pass is left out.
-// The mixture's weights may change between steps.
+// the epoch: each epoch goes on where the previous epoch ended. So even kDrop leaves out no record
+// of a pass. The mixture's weights may change between steps.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_ORDER_H_
@@ -56,7 +56,7 @@ struct OrderSpec {
   // Examples per step over all cores, 1 .. 2^62.
   int64_t global_batch = 0;
   Tail tail = Tail::kDrop;
-  // Number of passes; 0 = endless.
+  // Number of epochs; 0 = endless.
   int64_t epochs = 1;
   // How a global batch is shared among cores. Not in the fingerprint: a feed may be resumed with
   // another split.
@@ -121,8 +121,9 @@ class Order {
   // The fingerprint of the first `positions` positions alone. Later changes of a mixture's weights
   // do not count. So a run that has taken these positions may get other weights for the rest.
   uint64_t FingerprintBefore(uint64_t dataset_fingerprint, absl::uint128 positions) const;
-  // What FingerprintBefore() would be after the first turns.size() changes of a mixture's weights,
-  // if change i began at turns[i]. REQUIRES: the order has turns.size() changes (CHECK).
+  // What FingerprintBefore() would give for positions that include exactly the first turns.size()
+  // changes of a mixture's weights, if change i began at position turns[i]. REQUIRES: the order has
+  // turns.size() changes (CHECK).
   uint64_t FingerprintIfChangedAt(uint64_t dataset_fingerprint,
                                   absl::Span<const absl::uint128> turns) const;
   // The changes of a mixture's weights within the first `positions` positions.

@@ -1,4 +1,4 @@
-"""Tests of feed_client.py without a server. tests/interop/run.sh makes the stubs and runs them."""
+"""Tests feed_client.py without a server. tests/interop/run.sh makes the stubs and runs it."""
 
 import sys
 import unittest
@@ -34,7 +34,7 @@ def seal(chunk: service_pb2.Chunk, data: bytes = b"") -> service_pb2.Chunk:
 
 
 def piece(step: int, tensor: int, offset: int, data: bytes) -> service_pb2.Chunk:
-    """A whole chunk of core 3."""
+    """A chunk of core 3, with its checksums."""
     return seal(service_pb2.Chunk(step=step, core=3, tensor=tensor, offset=offset), data)
 
 

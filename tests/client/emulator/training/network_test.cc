@@ -108,7 +108,8 @@ TEST(NetworkTest, InitialWeightsDependOnTheSeedAndOnNothingElse) {
 
 // ---- The two numerics ----
 
-// bf16 keeps 8 bits, so the loss and the gradients of `exact` are close to those without rounding.
+// `exact` rounds its operands to bf16, which keeps 8 bits. `real` does not round. So the losses and
+// gradients of the two are close, but not equal.
 TEST(NetworkTest, ExactNumericsFollowTheRealOnesWithinTheRoundingOfOperands) {
   const Model model = StackModel();
   const NetworkOptions options = {.num_cores = 2, .images_per_shard = 8, .seed = 3};
@@ -250,8 +251,8 @@ TEST(NetworkTest, LossOfAnEvaluationIsSmoothedAsInTraining) {
 }
 
 // Products and sums below the normal numbers become zero, whatever the calling thread's own state
-// is. Examples are the decay of 2^-126 by 3 / 4, and LARS's norm of weights of 2^-66, whose squares
-// are subnormal.
+// is. The first case multiplies a velocity of 2^-126 by the momentum 3 / 4. In the second case LARS
+// squares weights of 2^-66 for their norm. Both results are subnormal.
 TEST(NetworkTest, SubnormalsAreFlushedWhateverTheCallersState) {
   for (const std::string optimizer : {"momentum: 0.75", "weight_decay: 0.5 lars {}"}) {
     const absl::StatusOr<Model> model = ParseModel(

@@ -59,7 +59,8 @@ Rgb ToRgb(int y, int cb, int cr) {
           Clamped(y + RoundedShift(fixed(1.772) * (cb - 128), 16))};
 }
 
-// Draws a table of small factors. Small factors clamp few samples, as in an encoder's images.
+// Draws a table of small factors, with which few samples are clamped. In images of an encoder, too,
+// few samples are clamped.
 Quantization DrawQuantization(CounterRng& rng) {
   Quantization q;
   for (uint16_t& factor : q) factor = static_cast<uint16_t>(rng.UniformInt(1, 20));
