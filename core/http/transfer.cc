@@ -289,8 +289,8 @@ absl::Status Transfer::ErrorOf(CURLcode code) const {
 
 void Transfer::EndWith(CURLcode code) {
   MutexLock lock(mu_);
-  // If a callback refuses bytes, libcurl reports an error of its own. The callback's error is in
-  // status_ already and says more, so status_ stays.
+  // If a callback refuses bytes, libcurl reports an error of its own. If the callback had an error,
+  // it is in status_ already and says more, so status_ stays.
   if (status_.ok() && !enough_ && code != CURLE_OK) status_ = ErrorOf(code);
   if (status_.ok() && answer_.status < 200) status_ = NotHttp(names_.object());
   over_ = true;

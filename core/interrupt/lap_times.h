@@ -1,9 +1,10 @@
 // Measures how long the parts of a thread's work take. The code that runs the work begins the
 // measurement, and does this only for a few pieces of work. The functions that do the work call
-// NoteLap() when a part has ended. A lap is the time from one such call to the next:
+// NoteLap() after a stretch of work on a part. A lap is the time since the previous call, or since
+// the LapTimes was made:
 //
 //   LapTimes times(clock);            // On the thread, around the work.
-//     .. NoteLap(0); .. NoteLap(2);   // In the work: part 0 has ended; part 2 has ended.
+//     .. NoteLap(0); .. NoteLap(2);   // In the work: a lap for part 0; then one for part 2.
 //   times.Take()
 //
 // Nothing but a report may depend on these times.

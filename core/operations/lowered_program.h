@@ -34,7 +34,7 @@
 namespace systole {
 
 // A window's memory is kept for the next example if it has at most this size, which is enough for a
-// colour image of 700 x 500 pixels. Memory that is not kept comes from the kernel again for each
+// colour image of 640 x 500 pixels. Memory that is not kept comes from the kernel again for each
 // example, and the kernel zeroes it.
 inline constexpr int64_t kMaxKeptWindowBytes = int64_t{1} << 20;
 

@@ -64,8 +64,8 @@ class Program {
   // Runs steps [first, end), or all from `first` on. `value` is the result of the steps before, or
   // the stored value if there are none. Stored floats become x + 0, so -0 becomes 0, unless the
   // first step is a normalize. REQUIRES: neither bound lies inside the steps of scaled_decoding().
-  // Errors: those of Operation::Apply. NoteLap() counts the time of each transform of the spec,
-  // here and in Run().
+  // Errors: those of Operation::Apply. Calls NoteLap() for each transform of the spec, as Run()
+  // does. The steps of scaled_decoding() count as the first one.
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first = 0,
                                   size_t end = kMaxTransforms) const {
     return Steps(std::move(value), example, first, std::min(end, steps_.size()), nullptr);

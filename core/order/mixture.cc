@@ -35,7 +35,7 @@ uint64_t ChangeHash(absl::uint128 from_turn, absl::Span<const int64_t> weights) 
   return hasher.Digest64();
 }
 
-// The fingerprint of all pieces up to and with the piece that begins with a change. `before` is the
+// The fingerprint of all pieces up to and including the piece that a change begins. `before` is the
 // fingerprint of the earlier pieces. `change_hash` is the ChangeHash() of the change.
 uint64_t FingerprintAfter(uint64_t before, uint64_t change_hash) {
   Xxh3Hasher fingerprint;

@@ -35,7 +35,7 @@ struct MixtureMember {
 };
 
 // Where a mixture's weights change, and how the spec says so. Turn n is example n of the mixture,
-// so a spec names a turn by `from_example`.
+// so a spec may also name a turn by `from_example`.
 struct ChangePlace {
   bool by_example = false;  // Whether `number` is the spec's `from_example`, not its `from_step`.
   int64_t number = 0;

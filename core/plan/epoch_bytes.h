@@ -92,7 +92,8 @@ struct WindowProposal {
   int64_t window_records = 0;
   // The ReadRoom::memory_bytes that the proposal needs: four times the size of a window. With this
   // memory nothing is fetched twice, and the next windows come in time. memory_bytes is more than
-  // the given memory if a quarter of the given memory is too small for 16 blocks.
+  // the given memory if a quarter of the given memory, which a mixture's members share, is too
+  // small for a window of 16 blocks.
   int64_t memory_bytes = 0;
   // The bytes that an epoch fetches with these numbers, and with memory_bytes or the given memory,
   // whichever is more.

@@ -228,8 +228,8 @@ absl::StatusOr<std::optional<KeptValues>> KeptOf(const v1::Output& output, const
   return absl::InvalidArgumentError(absl::StrCat("cache ", kept.status().message()));
 }
 
-// How a cache keeps `value`, and how an example is made from the kept value. Nullopt if only the
-// reference operations can do this.
+// How a cache keeps `value`, and how an example is made from the kept value. Nullopt if the value
+// is uint8 and ProgramRunner cannot make an example from it.
 std::optional<KeptForm> KeptFormOf(const v1::Output& output, KeptValue value,
                                    const Dataset& dataset, const Program& program, DType dtype,
                                    bool read_soon) {

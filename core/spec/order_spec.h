@@ -71,7 +71,7 @@ struct WhereStep {
   // The number of the member whose `select` has this `where`. kOwnSelect: the feed's own `select`
   // has the `where`, which chooses from the records of all members.
   int member;
-  int step;  // The number of the `where` in this `select`.
+  int step;  // The index of the `where` among all steps of this `select`.
   // The records that the steps before this one leave.
   const Selection& before;
 };
@@ -86,7 +86,8 @@ using FindList =
 absl::StatusOr<std::shared_ptr<const RecordList>> NoLists(const WhereStep& step);
 
 // The order that the spec asks for. `datasets` has one element for each of MembersOf(spec), or just
-// one if the spec has no members. REQUIRES: the values of the spec's enumerations are known.
+// one if MembersOf(spec) is empty, as for a zip. REQUIRES: the values of the spec's enumerations
+// are known.
 //   InvalidArgument  the errors of CheckMembers(); a `select`, of the feed or of a member, cannot
 //                    be applied; a mixture cannot be made; `weights` cannot be applied; or
 //                    `weights` is set without a mixture. The message names the field.

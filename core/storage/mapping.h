@@ -1,12 +1,12 @@
 // Reads the bytes of a source, such as a file in the page cache, in place, without a system call or
 // a copy. If the source is cut meanwhile, or its storage fails, the process does not end.
 //
-// Touching a page that a file no longer has raises SIGBUS. The first mapping of the process
-// installs a handler for SIGBUS. The handler acts if a thread touches such a page of a mapping that
-// this thread is reading (see MappedRead). It puts zeros in place of the whole mapping and marks
-// the mapping failed. Then the thread goes on. The reader must not trust the zeros, so it looks at
-// the mark after use. A failed mapping stays failed. The source is then read by ReadAt(), whose
-// error says what is wrong.
+// Touching a page that a file no longer has, or that cannot be read, raises SIGBUS. The first
+// mapping of the process installs a handler for SIGBUS. The handler acts if a thread touches such a
+// page of a mapping that this thread is reading (see MappedRead). It puts zeros in place of the
+// whole mapping and marks the mapping failed. Then the thread goes on. The reader must not trust
+// the zeros, so it looks at the mark after use. A failed mapping stays failed. The source is then
+// read by ReadAt(), whose error says what is wrong.
 //   Any other SIGBUS goes to the handler that was there before. If there was none, SIGBUS has its
 //   default action. A program that installs a handler later must do the same: that handler must
 //   pass on each fault that is not its own to the handler that it replaced. A forked child inherits
@@ -48,8 +48,8 @@ class Mapping {
 
   // A new mapping of the first `bytes` bytes, for reading. The base class unmaps it. Returns
   // MAP_FAILED if the bytes cannot be mapped. Called before the first read, perhaps by several
-  // threads at a time. After one of these calls has returned, no further call begins. REQUIRES:
-  // bytes > 0.
+  // threads at a time. Not called again once the result of one of these calls has been stored.
+  // REQUIRES: bytes > 0.
   virtual void* Map(uint64_t bytes) const = 0;
 
  private:

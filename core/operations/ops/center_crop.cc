@@ -27,9 +27,9 @@ absl::StatusOr<SizedCrop::Rule> FractionRule(const v1::CenterCrop& crop) {
 
 absl::StatusOr<SizedCrop::Rule> TpuResNetRule(const v1::CenterCrop& crop) {
   if (crop.fraction() != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("fraction is ", crop.fraction(),
-                     ", but rule: TPU_RESNET has a fixed fraction; leave fraction out"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "fraction is ", crop.fraction(),
+        ", but rule: TPU_RESNET computes the fraction from height; leave fraction out"));
   }
   if (crop.height() != crop.width()) {
     return absl::InvalidArgumentError(absl::StrCat("has height: ", crop.height(),

@@ -53,8 +53,8 @@ class BucketDialect : public WebDialect {
 
   // Whether requests are signed, or have a token.
   virtual bool has_credentials() const = 0;
-  // Whether the dialect looks for credentials. False if requests are never to have any, as for an
-  // emulator.
+  // Whether the dialect looks for credentials. False for an emulator, whose requests never have
+  // any.
   virtual bool looks_for_credentials() const { return true; }
 
  private:

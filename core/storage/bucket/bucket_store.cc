@@ -156,7 +156,7 @@ absl::StatusOr<std::unique_ptr<ByteSource>> BucketStore::OpenInState(
   if (!object.has_value()) return Store::OpenInState(name, state);
   SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
   // `state` may be old, so it does not count as a check. CheckUnchanged() asks the server unless a
-  // read of this source has just shown that the object is unchanged.
+  // read or a check of this source has just shown that the object is unchanged.
   return std::make_unique<WebSource>(
       *parts->connection, name,
       SeenObject{.object = *std::move(object), .asked = -absl::InfiniteDuration()});

@@ -165,7 +165,7 @@ absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std:
       "the object is not empty, or not there, ",
       kMostAsks,
       " times in a row; perhaps the object is replaced all the time, or a cache or proxy "
-      "between is broken"));
+      "on the way is broken"));
 }
 
 absl::StatusOr<SeenObject> WebConnection::Look(const std::string& name, const std::string& called,

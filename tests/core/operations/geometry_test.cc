@@ -141,7 +141,8 @@ TEST(GeometryTest, WrongParametersSayWhatIsWanted) {
        "area_min: 2"},
       {"center_crop { height: 2 width: 2 rule: 4 }", "has rule 4, want FRACTION or TPU_RESNET"},
       {"center_crop { height: 2 width: 3 rule: TPU_RESNET }", "want a square"},
-      {"center_crop { height: 2 width: 2 rule: TPU_RESNET fraction: 0.5 }", "has a fixed fraction"},
+      {"center_crop { height: 2 width: 2 rule: TPU_RESNET fraction: 0.5 }",
+       "computes the fraction"},
       {"center_crop { height: 2 width: 2 method: AREA antialias: true }", "leave it out"},
   };
   for (const auto& [transform, message] : refusals) {
