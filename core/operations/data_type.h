@@ -1,4 +1,4 @@
-// The meaning of a spec's DataType, and the types that stand for it in this program.
+// Facts about DataType: which types are floats, and the type of an output whose spec names none.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_DATA_TYPE_H_
