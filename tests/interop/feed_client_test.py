@@ -1,4 +1,7 @@
-"""Tests feed_client.py without a server. tests/interop/run.sh makes the stubs and runs it."""
+"""Tests feed_client.py without a server.
+
+tests/interop/run.sh makes the stubs and runs these tests.
+"""
 
 import sys
 import unittest

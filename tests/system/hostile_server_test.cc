@@ -23,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// The bound is the sum of (client/servers/README.md):
+// The bound (client/servers/README.md) is the sum of:
 //   * the bytes that nobody asked for
 //   * the bytes that a server may send ahead on a stream, and twice as many while gRPC reads them
 //   * the bytes that come between one count of the client and its next count

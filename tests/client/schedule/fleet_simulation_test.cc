@@ -35,7 +35,8 @@ TEST(FleetSimulationTest, FeedsThatKnowNothingOfEachOtherShareTheServersEvenly) 
   fleet.BusiestToAverage();
   fleet.Run(absl::Minutes(1));
   EXPECT_LE(fleet.BusiestToAverage(), kMostToAverage);
-  EXPECT_GT(fleet.average_busy(), 0.4);  // Servers that are all busy have equal loads.
+  EXPECT_GT(fleet.average_busy(), 0.4);
+  // If all servers were fully busy, their loads would be equal, whatever the feeds chose.
   EXPECT_LT(fleet.average_busy(), 0.7);
   fleet.TakeLongestWait();
   for (int minute = 0; minute < 2; ++minute) {

@@ -1,4 +1,4 @@
-// Makes gRPC servers send slowly. A client on a busy machine counts the bytes that came late. If a
+// Makes gRPC servers send slowly. On a busy machine a client counts the bytes late. If a
 // server sent fast, a test's result would depend on how late the client is.
 #ifndef SYSTOLE_TESTS_CLIENT_SERVERS_PACED_SOCKETS_H_
 #define SYSTOLE_TESTS_CLIENT_SERVERS_PACED_SOCKETS_H_

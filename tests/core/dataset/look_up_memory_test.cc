@@ -60,7 +60,8 @@ __attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { 
 namespace systole {
 namespace {
 
-// The most look-ups at once. FeedMakers makes two feeds that are not slow and six that are slow.
+// The most look-ups at once: FeedMakers makes at most two feeds that are not slow, and six that are
+// slow, at the same time.
 constexpr int kLookUps = 8;
 constexpr int kShards = 16;
 

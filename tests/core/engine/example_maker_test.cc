@@ -153,9 +153,9 @@ TEST(ExampleMakerTest, AReadThatFailsForOneRecordEndsNoOther) {
   EXPECT_GE(distant.source->num_reads(), 8);
 }
 
-// Makes 16 records. In record 3 the header of an image is damaged, in records 4 and 7 the data of
-// both images, in record 5 only the image `other`. Record 12 is no tf.train.Example. The images of
-// record 9 are progressive.
+// Makes 16 records. In record 3 the headers of both images are damaged, in records 4 and 7 the data
+// of both images, in record 5 only the image `other`. Record 12 is no tf.train.Example. The images
+// of record 9 are progressive.
 std::string ShardWithDamage() {
   ShardBuilder builder;
   for (int64_t i = 0; i < 16; ++i) {

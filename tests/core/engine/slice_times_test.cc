@@ -137,7 +137,7 @@ TEST_F(ScheduledTimesTest, TheWaitForAStepIsThatForAllOfItsCores) {
   }
 }
 
-// Such a consumer waits until it gives a slice back itself.
+// A consumer that holds as many slices as it may waits until it gives one back itself.
 TEST_F(ScheduledTimesTest, AConsumerThatHoldsItsFillWaitsForNoStep) {
   const Stream stream = Add(/*steps=*/10, /*cores=*/1, {.window_bytes = 1});
   for (int i = 0; i < 3; ++i) Make(100, 110);

@@ -148,7 +148,7 @@ TEST(ClientLoopTest, AThreadThatWaitsForAnAnswerAPlaceOrATimeDoesNotRunMeanwhile
   const auto client = MakeClient({.max_connections_per_origin = 1});
   Caller answered(GetOf(*client, server));
   EXPECT_TRUE(WaitUntil([&] { return server.requests().size() == 1; }));
-  Caller listed(GetOf(*client, server));  // `answered` has the only connection.
+  Caller listed(GetOf(*client, server));  // `answered` has the only connection to `server`.
   Caller asleep([&] { return client->SleepFor(kLong); });
   // In each round the loop's thread looks at all flags.
   constexpr int kRounds = 25;

@@ -199,8 +199,8 @@ TEST(GeometryTest, ValuesOfVaryingSizeAreBoundedByTheirOwnSize) {
   EXPECT_THAT(MakeOfDecoded(smaller, 2000, 2000), IsOk());
 }
 
-// The input and the output have few values. But for each row of the result, the resize adds up rows
-// of the input, each of them 60,000 pixels wide.
+// The input and the output are small (at most 2 MB). But for each row of the result, the resize
+// adds up rows of the input, each of them 60,000 pixels wide.
 TEST(GeometryTest, TheTimeOfAResizeIsBounded) {
   EXPECT_THAT(MakeOfDecoded("resize { height: 300 width: 1 method: LANCZOS5 }", 11, 60000), IsOk());
   const std::string narrower = "resize { height: 16384 width: 1 method: LANCZOS5 }";

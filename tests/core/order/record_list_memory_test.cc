@@ -1,5 +1,5 @@
-// Counts the bytes that operator new takes for a list. record_list.h says how many bytes these may
-// be.
+// Counts the bytes that operator new takes for a list. record_list.h says how many bytes a list may
+// take.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

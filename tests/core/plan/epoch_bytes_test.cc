@@ -61,7 +61,8 @@ std::shared_ptr<Dataset> FarDataset(const std::vector<int>& records, int bytes,
   return OpenFarDataset(ShardsOf(records, bytes), std::make_shared<Gate>(), name);
 }
 
-// The feed has only the output `label`, because all datasets of these tests have the feature.
+// The feed has only the output `label`, because all datasets of these tests have the feature
+// `label`.
 std::shared_ptr<const FeedPlan> PlanOf(std::shared_ptr<const Dataset> dataset,
                                        const std::string& order) {
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(

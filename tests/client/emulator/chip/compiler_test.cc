@@ -48,7 +48,7 @@ Model Mlp() {
 }
 
 // The published sums for ResNet-50 at 128 images a core are 116.06 million cycles and 106.0 ms of
-// memory on v2, and 58.06 million cycles and 82.4 ms of memory on v3. The compiler takes 0.4 %
+// memory on v2, and 58.06 million cycles and 82.4 ms of memory on v3. The compiler counts 0.4 %
 // fewer cycles, because it counts the phases of a convolution with a stride exactly.
 TEST(CompilerTest, ResNet50TakesTheKnownCyclesAndBytes) {
   const Model model = ShippedModel("resnet50");

@@ -210,7 +210,7 @@ def test_a_prefetch_leads_to_its_feed(shards, write_spec, registry):
     )
     with prefetch.feed as feed:
         next(prefetch)
-        # The feed has also given the two batches that are under way to the device.
+        # The feed has given three batches: this one, and the two on their way to the device.
         assert numbers(feed)["next_step"] == 3
         systole.prometheus.register(prefetch.feed, registry)
         assert scraped(registry)["systole_feed_next_step"] == 3

@@ -1,6 +1,6 @@
-// A bucket behind a StubHttpServer. As S3 and Cloud Storage, it has objects, uploads at once and in
-// parts, lists in pages, signatures or tokens, and refusals in XML. A test may answer some requests
-// in another way.
+// A bucket behind a StubHttpServer. Like S3 and Cloud Storage, it has objects, uploads at once and
+// in parts, lists in pages, signatures or tokens, and refusals in XML. A test may answer some
+// requests in another way.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_H_
 #define SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_H_
 
