@@ -369,5 +369,31 @@ TEST(StepScheduleTest, AServerThatRefusedQuestionsAndIsGoneIsWaitedFor) {
   }
 }
 
+TEST(StepScheduleTest, AServerThatRefusesAndIsGoneByTurnsIsGivenUpAfterRetryFor) {
+  Scheduled feed({.retry_for = absl::Seconds(30),
+                  .backoff = absl::Milliseconds(100),
+                  .max_backoff = absl::Seconds(1)});
+  feed.Start(1, 100);
+  feed.Arrive(0);
+  feed.Tell(StepTaken());
+  feed.Tell(StepWanted());
+  feed.Tell(StreamEnded{.lane = 0, .failure = Failure{.kind = FailureKind::kLost}});
+  absl::Duration left = absl::Seconds(30) - absl::Microseconds(1);
+  int refusals = 0;
+  for (bool refuses = true;; refuses = !refuses) {
+    if (feed.All<AskServer>().empty()) {
+      const std::optional<absl::Duration> pause = feed.WaitFor<AskServer>(left);
+      if (!pause.has_value()) break;
+      left -= *pause;
+    }
+    const FailureKind kind = refuses ? FailureKind::kSuspect : FailureKind::kLost;
+    feed.Tell(AskFailed{.server = 0, .failure = {.kind = kind}});
+    ASSERT_THAT(feed.All<GiveUp>(), IsEmpty());
+    if (refuses) ++refusals;
+  }
+  EXPECT_GT(refusals, kMaxSuspectFailures);
+  EXPECT_EQ(feed.WaitFor<GiveUp>(absl::Seconds(1)), absl::Microseconds(1));
+}
+
 }  // namespace
 }  // namespace systole
