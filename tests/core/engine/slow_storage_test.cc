@@ -102,7 +102,7 @@ TEST(SlowStorageTest, AReadThatNeverReturnsFailsItsStepAndLeavesOtherDatasetsAlo
   gate->Shut();
   StepEngine engine({.threads = 1, .max_threads = 4, .read_timeout = kReadTimeout});
   // Each stream of the hung dataset stands for another try of a trainer.
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 10; ++i) {
     EXPECT_THAT(Drain(engine, hung),
                 StatusIs(absl::StatusCode::kUnavailable,
                          AllOf(HasSubstr("shard 'hung"), HasSubstr("has not returned for 1s"),
