@@ -55,8 +55,9 @@ std::optional<PageAnswer> Wrong(const http::request_header<>& request, bool has_
   if (has_body) return Refusal(400, "this port takes no request with a body");
   const auto [begin, end] = request.equal_range(http::field::host);
   const auto hosts = std::distance(begin, end);
-  if (hosts > 1 || (hosts == 0 && request.version() >= 11))
+  if (hosts > 1 || (hosts == 0 && request.version() >= 11)) {
     return Refusal(400, "want exactly one `Host` header");
+  }
   const absl::string_view host = hosts == 0 ? "" : ViewOf(begin->value());
   if (!MayBeHost(host)) return Refusal(400, "the `Host` is invalid");
   if (only_loopback_names && !host.empty() && !IsLoopbackHost(HostOf(host))) {
