@@ -4,7 +4,6 @@
 #include <memory>
 #include <tuple>
 #include <utility>
-#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -20,8 +19,8 @@ constexpr double kDecodeWork = 4;
 // The work for each byte that is copied, and for each byte that is read from disk.
 constexpr double kCopyWork = 1.0 / 16;
 constexpr double kDiskWork = 1.0 / 2;
-// A smaller value is better if its time exceeds the least time by at most this part of the least
-// time.
+// The chosen value is the smallest value whose time exceeds the least time by at most this part of
+// the least time.
 constexpr double kTimeForRoom = 0.1;
 
 // A text that says what the first `count` transforms do, and how their result is written.
@@ -35,7 +34,8 @@ std::string TextOf(const v1::Output& output, size_t count) {
   return text;
 }
 
-// The types of the value before each step and after the last one, all with a size.
+// The types of the values before each step and after the last step, all with a size. Where the
+// record decides the size, the record's image is taken to have the size `image`.
 std::vector<ValueType> SizedTypes(const Program& program, ImageSize image) {
   std::vector<ValueType> types = {program.input()};
   for (const Program::Step& step : program.steps()) {
@@ -54,9 +54,7 @@ std::vector<ValueType> SizedTypes(const Program& program, ImageSize image) {
 
 bool Resizes(const Operation& operation) {
   const std::vector<OperationPart> parts = operation.Parts();
-  return std::any_of(parts.begin(), parts.end(), [](const OperationPart& part) {
-    return std::holds_alternative<ResizePart>(part);
-  });
+  return std::any_of(parts.begin(), parts.end(), IsResize);
 }
 
 // The work of the steps from number `first` on, if the fused pass does the first `fused` of them.
@@ -75,8 +73,7 @@ double WorkFrom(const Program& program, absl::Span<const ValueType> types, size_
   return work;
 }
 
-// How many steps the fused pass does, beginning with number `first`. The pass takes floats only for
-// the last scale and bias.
+// How many steps the fused pass does if it begins with step number `first`.
 size_t FusedFrom(const Program& program, size_t first, DType dtype) {
   return Lower(std::make_shared<const Program>(program.From(first)), dtype, /*read_soon=*/false)
       .rest;
@@ -127,7 +124,8 @@ absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program&
 
   KeptValues kept;
   kept.work = WorkFrom(program, types, 0, FusedFrom(program, 0, dtype)) + write_work;
-  bool computes = false;  // Whether a step so far does more than copy or change single values.
+  // Whether a step so far does more than copy values or change each value by itself.
+  bool computes = false;
   for (size_t i = 0; i < steps.size() && !steps[i].random; ++i) {
     computes = computes || !is_raw || (i > 0 && steps[i].operation->RulesByValue() == 0);
     if (i + 1 < one) continue;
@@ -150,8 +148,8 @@ absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program&
     }
     if (is_end && is_worth_it) {
       std::string made_by = TextOf(output, i + 1);
-      // A value that is the example, byte for byte, gets the text of an unfinished value. So feeds
-      // with further steps find it, too.
+      // If the value is the example, byte for byte, the text does not say that it is finished. So
+      // feeds with further steps find the value, too.
       if (!is_example) {
         absl::StrAppend(&made_by, "\nas ", v1::DataType_Name(static_cast<v1::DataType>(dtype)));
       }

@@ -12,9 +12,7 @@ int PassPartOf(const Program& program, size_t fused) {
   size_t costliest = fused - 1;
   for (size_t i = 0; i < fused; ++i) {
     for (const OperationPart& part : program.steps()[i].operation->Parts()) {
-      if (std::holds_alternative<ResizePart>(part) || std::holds_alternative<ResamplePart>(part)) {
-        return program.number_of(i);
-      }
+      if (IsResize(part)) return program.number_of(i);
       if (std::holds_alternative<NormalisePart>(part)) costliest = i;
     }
   }

@@ -1,5 +1,5 @@
-// Decides to which of a spec's operations the time of a fused pass is counted. One pass does
-// several operations, so only the whole pass can be measured.
+// A fused pass does several operations of a spec at once, so only the time of the whole pass can be
+// measured. This header decides for which of these operations the time is counted.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_PASS_PART_H_
@@ -12,9 +12,11 @@
 namespace systole {
 
 // The part for NoteLap(): the number, in the spec, of the step that takes most of the pass's time,
-// not counting the decoding of a JPEG. If one of the first `fused` steps resamples, it is that
-// step, because the other steps take little time. Otherwise it is the step that normalises. If no
-// step normalises, it is the last step. LapTimes::kNoPart if nothing is fused.
+// apart from the decoding of a JPEG. Of the first `fused` steps, this is
+//   1. the step that resamples, because the other steps take little time;
+//   2. if no step resamples, the step that normalises;
+//   3. if no step normalises either, the last step.
+// LapTimes::kNoPart if `fused` is 0.
 int PassPartOf(const Program& program, size_t fused);
 
 }  // namespace systole

@@ -1,6 +1,6 @@
-// An operation of a spec with its parameters: its rule of types, its reference implementation, and
-// the facts that a fused path needs. Each operation has its own .cc, and operation_rows.h lists
-// them.
+// An operation of a spec with its parameters: the types that it takes and gives, its reference
+// implementation, and the facts that a fused path needs. Each operation has its own .cc.
+// operation_rows.h lists the operations.
 //
 // Thread-compatible; immutable, so any number of threads may use the same operation.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_H_
@@ -26,8 +26,8 @@
 
 namespace systole {
 
-// The parts of operations that core/image and core/numeric can do. Doing an operation's parts one
-// after the other gives the operation's result to the bit.
+// The parts that core/image and core/numeric can do. The parts of an operation, done one after the
+// other, give the operation's result to the bit.
 struct DecodeJpegPart {
   JpegDecoderOptions options;
   // Decodes at the scale that the later windows and the later resize allow: see scaled_decoding.h.
@@ -61,6 +61,11 @@ struct NormalisePart {
 using OperationPart = std::variant<DecodeJpegPart, DecodeRawPart, WindowPart, ResizePart,
                                    ResamplePart, MirrorPart, RoundPart, NormalisePart>;
 
+// Whether the part resizes its window.
+inline bool IsResize(const OperationPart& part) {
+  return std::holds_alternative<ResizePart>(part) || std::holds_alternative<ResamplePart>(part);
+}
+
 class Operation {
  public:
   virtual ~Operation() = default;
@@ -68,7 +73,8 @@ class Operation {
   // The type of the result for values of type `input`.
   //   InvalidArgument  the operation cannot take such values. The message is the end of a sentence
   //                    that begins with the operation's name.
-  // An operation whose input and output are images of any size must take images of every size.
+  // If TypeOf() makes a type without a size from an image type without a size, it must be OK for
+  // images of every size.
   virtual absl::StatusOr<ValueType> TypeOf(const ValueType& input) const = 0;
 
   // The reference. It is written the obvious way and defines the right result. REQUIRES:
@@ -77,24 +83,24 @@ class Operation {
   //   ResourceExhausted  the record has too many values.
   virtual absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const = 0;
 
-  // Makes the result of Apply, to the bit. Feeds call Run. An operation that can be done faster
-  // overrides Run.
+  // Makes the result of Apply, to the bit. Feeds call Run. Operations with faster code override
+  // Run.
   virtual absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const {
     return Apply(std::move(input), example);
   }
 
-  // Whether the operation can change a float32 image row by row. If so, feeds call ChangeOf for
-  // such images instead of Run. The change gives the result of Apply, to the bit. If by_row() is
-  // kAfterReadingAll, all earlier changes of `image` have been made. Otherwise some may not have
-  // been made yet, so ChangeOf may read only the type of `image`. REQUIRES: by_row() is not kNo.
-  // `image` has 1 or 3 channels.
+  // by_row() says whether the operation can change a float32 image row by row. If so, feeds call
+  // ChangeOf for such images instead of Run. The change gives the result of Apply, to the bit. With
+  // kAfterReadingAll, all changes of earlier operations have been made in `image` before the call
+  // of ChangeOf. With kYes, some of them may still be missing, so ChangeOf may read only the type
+  // of `image`. REQUIRES (ChangeOf): by_row() is not kNo, and `image` has 1 or 3 channels.
   virtual ByRow by_row() const { return ByRow::kNo; }
   virtual RowChange ChangeOf(const Value& /*image*/, const ExampleKey& /*example*/) const {
     return nullptr;
   }
 
-  // The number of bytes that every example must have. Nullopt if the operation takes no bytes, or
-  // any number of bytes.
+  // The number of bytes that the operation's input must have. Nullopt if the operation does not
+  // take bytes, or takes any number of bytes.
   virtual std::optional<int64_t> InputBytes() const { return std::nullopt; }
 
   // About how many values Apply computes, as a measure of its time. REQUIRES: both types have a
@@ -107,15 +113,16 @@ class Operation {
   // elements.
   virtual int64_t ScratchBytes(int64_t /*elements*/) const { return 0; }
 
-  // How many rules the operation has, if it draws nothing and changes each value by a rule that
-  // depends only on the value and its channel. 0 for any other operation. 1 means that all values
-  // have the same rule. A larger number means one rule for each channel, and channels are the last
-  // dimension. A client can do the last steps of a program if they all have such rules
-  // (compact_form.h).
+  // How many rules the operation has. It has rules if it draws nothing, and if each new value
+  // depends only on the old value and on the channel.
+  //   0     no rules
+  //   1     one rule for all values
+  //   more  one rule for each channel; channels are the last dimension
+  // If the last steps of a program all have rules, a client can do these steps (compact_form.h).
   // REQUIRES: TypeOf() is OK for uint8 or float32.
   virtual int RulesByValue() const { return 0; }
 
-  // The operation's parts. Empty if no fused path knows the operation, so that Run() must do it.
+  // The operation's parts. Empty if no fused path can do the operation.
   virtual std::vector<OperationPart> Parts() const { return {}; }
 };
 

@@ -43,8 +43,8 @@ absl::StatusOr<KeptValues> KeptOf(const v1::Output& output, DType dtype = DType:
   return KeptValuesOf(output, *program, dtype, {.height = 100, .width = 120});
 }
 
-// Names of the values that could be kept. A name is the number of steps before the value, or
-// "finished".
+// Returns the names of the values that the cache could keep of a record. The name of the finished
+// example is "finished". Any other name is the number of steps that make the value.
 std::vector<std::string> ValuesOf(const std::vector<std::string>& transforms,
                                   DType dtype = DType::kFloat32, const std::string& shape = "") {
   const absl::StatusOr<KeptValues> kept = KeptOf(OutputOf(shape, transforms), dtype);
@@ -63,7 +63,8 @@ std::vector<KeptCost> CostsOf(const KeptValues& kept) {
   return costs;
 }
 
-// The name of the best value to keep if the cache has room for `bytes` bytes of each record.
+// Returns the name of the best value to keep if the cache has room for `bytes` bytes of each
+// record.
 std::string BestOf(const std::vector<std::string>& transforms, double bytes,
                    DType dtype = DType::kFloat32) {
   const absl::StatusOr<KeptValues> kept = KeptOf(OutputOf("", transforms), dtype);
@@ -81,7 +82,7 @@ constexpr char kRound[] = "round_to_uint8 {}";
 constexpr char kNormalize[] = "normalize { mean: 3 }";
 constexpr char kBrightness[] = "brightness { delta_min: -0.1 delta_max: 0.1 }";
 constexpr char kRandomCrop[] = "random_crop { height: 40 width: 40 }";
-constexpr double kAll = 1e9;  // Room for any value of each record.
+constexpr double kAll = 1e9;  // Bytes for each record: enough for any value.
 
 TEST(KeptValueTest, IsMadeBeforeTheFirstRandomStep) {
   EXPECT_THAT(ValuesOf({kJpeg, "random_resized_crop { height: 8 width: 8 }"}), ElementsAre("1"));
@@ -99,7 +100,7 @@ TEST(KeptValueTest, IsAFinishedExampleIfNoStepDraws) {
 }
 
 TEST(KeptValueTest, IsSmallIfThereIsNoRoomForLargeOnes) {
-  // The decoded image has 36 kB, and the finished one 77 kB, because its values are floats.
+  // The decoded image has 36 kB. The finished image has 77 kB, because its values are floats.
   const std::vector<std::string> transforms = {kJpeg, kResize, kNormalize};
   EXPECT_EQ(BestOf(transforms, 77e3), "finished");
   EXPECT_EQ(BestOf(transforms, 36e3), "1");
@@ -121,13 +122,28 @@ TEST(KeptValueTest, MayBeAnImageOfFloats) {
   EXPECT_EQ(BestOf(transforms, 3e3), "1");
 }
 
+TEST(KeptValueTest, ADecodedImageSavesTheWorkOfTheDecodeWhateverTheResize) {
+  constexpr int kBytes = 100 * 120 * 3;
+
+  for (const std::string options : {"", "antialias: true", "method: BICUBIC", "method: AREA"}) {
+    const std::string resize = absl::StrCat("resize { height: 80 width: 80 ", options, " }");
+    const absl::StatusOr<KeptValues> kept =
+        KeptOf(OutputOf("", {kJpeg, resize, kRandomCrop, kNormalize}));
+    ASSERT_THAT(kept, IsOk());
+    const KeptValue& image = kept->values.front();
+    EXPECT_EQ(image.steps, 1u);
+    // The kept image is copied, which takes 1/16 a byte.
+    EXPECT_EQ(kept->work - image.cost.work, kBytes * (4 - 1.0 / 16)) << resize;
+  }
+}
+
 TEST(KeptValueTest, TakesNoMoreRoomForNothing) {
-  // The value before the crop is no choice: it takes more room than the cropped one and leaves more
-  // work.
+  // The value before the crop is not offered: it takes more room than the cropped value, and leaves
+  // more work.
   EXPECT_THAT(ValuesOf({kJpeg, kResize, kRound, "crop { height: 60 width: 60 }", kRandomCrop}),
               ElementsAre("4"));
-  // Padding makes an image larger. So keeping the padded image takes more room, but saves the work
-  // of padding.
+  // The padded image takes more room than the image before the padding, but saves work. So both are
+  // offered.
   const std::string pad = "pad { offset_height: 4 offset_width: 4 height: 160 width: 160 }";
   EXPECT_EQ(BestOf({kJpeg, kResize, kRound, pad, kRandomCrop}, 19'200), "3");
   EXPECT_EQ(BestOf({kJpeg, kResize, kRound, pad, kRandomCrop}, kAll), "4");
@@ -166,7 +182,7 @@ TEST(KeptValueTest, StepsThatAreOneAreNotParted) {
   EXPECT_THAT(ValuesOf({scaled, kResize}), ElementsAre("finished"));
   EXPECT_THAT(KeptOf(OutputOf("", {scaled, "random_resized_crop { height: 8 width: 8 }", kRound})),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use scale: FULL")));
-  // If any other operation follows decode_jpeg, AUTO means FULL.
+  // With a random_flip between decode_jpeg and the resize, AUTO means FULL.
   EXPECT_THAT(ValuesOf({scaled, "random_flip {}", kResize}), ElementsAre("1"));
 }
 
@@ -195,8 +211,8 @@ TEST(KeptValueTest, FinishedExamplesOfAnotherTypeHaveAnotherText) {
   }
   std::sort(texts.begin(), texts.end());
   EXPECT_EQ(std::unique(texts.begin(), texts.end()), texts.end());
-  // The first feed keeps its finished uint8 values. The second feed has the same uint8 values
-  // before its crop, and keeps these. Both feeds may share them, so their texts are equal.
+  // The first feed keeps its finished uint8 values. The second feed keeps the same uint8 values,
+  // which it has before its random crop. The feeds may share these values, so the texts are equal.
   EXPECT_EQ(MadeBy({kJpeg, kResize, kRound}, DType::kUint8),
             MadeBy({kJpeg, kResize, kRound, kRandomCrop}));
 }
