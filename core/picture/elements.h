@@ -50,10 +50,9 @@ inline double NumberAt(DType dtype, const uint8_t* at) {
   }
 }
 
-// Calls `visit(address)` for every element of the examples that are `valid`. A tiled tensor is read
-// example by example. Any other tensor is read in the order of memory. (With the batch innermost,
-// reading by example would go through all of memory for each example.) `values` is where the tensor
-// begins.
+// Calls `visit(address)` for every element of the examples that are `valid`. `values` is where the
+// tensor begins. A tiled tensor is read example by example. Any other tensor is read in the order
+// of memory, because the elements of an example may be spread over the whole tensor.
 // REQUIRES: `valid` has an entry for each example.
 template <typename Visitor>
 void ForEachValidElement(const SliceTensor& tensor, const uint8_t* values,

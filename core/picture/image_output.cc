@@ -73,8 +73,10 @@ absl::Status ImageOutput::UndoNormalizes(const v1::Output& output) {
   const std::vector<int64_t> shape(output.shape().begin(), output.shape().end());
   absl::StatusOr<Program> program =
       Program::Create(output.transforms(), {.element = ElementType::kBytes}, shape);
-  from_bytes_ = program.ok();
-  if (!from_bytes_) {
+  if (program.ok()) {
+    // decode_raw may also decode numbers that are not 0 to 255.
+    from_uint8_ = program->steps().front().output.element == ElementType::kUint8;
+  } else {
     program = Program::Create(output.transforms(),
                               {.element = ElementType::kFloat32, .shape = shape}, shape);
   }
@@ -112,7 +114,7 @@ double ImageOutput::PutBack(const uint8_t* example, int64_t y, int64_t x, int64_
 }
 
 void ImageOutput::Widen(const uint8_t* values, int64_t slot) {
-  if (from_bytes_ && is_normalized_) return;  // These are pixels of 0 to 255 by definition.
+  if (from_uint8_ && is_normalized_) return;  // IsStretched() does not need the range.
   const uint8_t* const example = values + FirstOffset(tensor_, slot);
   for (int64_t y = 0; y < height_; ++y) {
     for (int64_t x = 0; x < width_; ++x) {
@@ -128,11 +130,11 @@ void ImageOutput::Widen(const uint8_t* values, int64_t slot) {
 
 bool ImageOutput::IsStretched() const {
   if (min_ > max_) return false;  // No values at all.
-  if (from_bytes_ && is_normalized_) return false;
+  if (from_uint8_ && is_normalized_) return false;
   // Values of bfloat16 are a little off when normalize is undone.
   if (min_ < -2 || max_ > 257) return true;
   // Floats that are stored as 0 to 1 would all be black.
-  return !from_bytes_ && dtype_ != DType::kUint8 && max_ <= 1;
+  return !from_uint8_ && dtype_ != DType::kUint8 && max_ <= 1;
 }
 
 ImageOutput::Scale ImageOutput::PixelScale() const {

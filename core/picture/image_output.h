@@ -32,14 +32,14 @@ class ImageOutput {
   // REQUIRES: max_edge >= 1. Nullopt if `tensor` holds no images. A tensor holds images if each
   // example has the shape [height, width, 1 or 3] before `output.layout` reorders it, and its type
   // is UINT8 or a type of floats.
-  //   InvalidArgument  the transforms of `output` are wrong, or they do not make a tensor of this
-  //                    form.
+  //   InvalidArgument  the transforms of `output` are wrong, or a normalize has factors for another
+  //                    number of channels than `tensor` has.
   static absl::StatusOr<std::optional<ImageOutput>> Create(const v1::Output& output,
                                                            const SliceTensor& tensor,
                                                            int64_t max_edge = kMaxPictureEdge);
 
-  // Adds the values of example `slot` to the range of known values. `values` is where the tensor
-  // begins. Call it for all examples before the functions below.
+  // Extends the range of the values seen so far to the values of example `slot`. `values` is where
+  // the tensor begins. Call Widen() for all examples before HowText() and Picture().
   void Widen(const uint8_t* values, int64_t slot);
 
   // Returns a text that says how a value becomes a pixel. It can stand at the end of a sentence.
@@ -77,7 +77,7 @@ class ImageOutput {
   SliceTensor tensor_;
   int64_t every_ = 1;
 
-  bool from_bytes_ = false;  // The transforms begin with UINT8 values, so pixels are 0 to 255.
+  bool from_uint8_ = false;  // The transforms begin with a decode of pixels of 0 to 255.
   bool is_normalized_ = false;
   // All `normalize` transforms together, for each channel: value = pixel * scale + bias.
   std::array<double, 3> scale_ = {1, 1, 1}, bias_ = {0, 0, 0};

@@ -1,4 +1,4 @@
-// The pictures of a contact sheet are decoded and compared with what they were made from.
+// Decodes the pictures of a contact sheet and compares them with the pixels in the steps.
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -20,7 +20,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// The largest difference between the picture and the coloured blocks of `example`.
+// The largest difference between a value of the picture and the same value of the coloured blocks
+// of `example`. 256 if the picture has another size.
 int DifferenceFromBlocks(const DecodedPicture& picture, int64_t example, int64_t channels) {
   if (picture.height != kImageHeight || picture.width != kImageWidth) return 256;
   int largest = 0;
@@ -114,7 +115,8 @@ TEST(ContactSheetPictureTest, WithoutNormalizeTheRangeDecidesAndThePageSaysIt) {
   const std::string plain = render(1, 0);
   EXPECT_THAT(plain, HasSubstr("taken as they are: 0 is black, 255 is white"));
   EXPECT_LE(DifferenceFromBlocks(PicturesOf(plain)[3], 3, 3), 4);
-  // Values from 20 / 255 - 1 to 235 / 255 - 1 must be stretched to 0 .. 255.
+  // Pixels are 20 .. 235, so these values are -0.9216 .. -0.0784. The sheet must stretch them to
+  // 0 .. 255.
   const std::string stretched = render(1.0 / 255, -1);
   EXPECT_THAT(stretched, HasSubstr("stretched over their range: -0.9216 is black, "));
   const std::vector<DecodedPicture> pictures = PicturesOf(stretched);
@@ -129,6 +131,33 @@ TEST(ContactSheetPictureTest, WithoutNormalizeTheRangeDecidesAndThePageSaysIt) {
   EXPECT_GE(most, 252);
   // Floats of 0 to 1 must not be shown as an almost black picture.
   EXPECT_THAT(render(1.0 / 255, 0), HasSubstr("stretched over their range: 0.07843 is black, "));
+}
+
+TEST(ContactSheetPictureTest, StoredNumbersAreStretchedOverTheirRangeAlsoAfterNormalize) {
+  const struct {
+    std::string decode;
+    double scale;  // The stored number of a pixel is pixel * scale.
+    std::string how;
+  } cases[] = {
+      {"decode_raw { stored: FLOAT32 }", 1.0 / 255,
+       "stretched over their range: 0.07843 is black, "},
+      {"decode_raw { stored: UINT16 } } transforms { cast { dtype: FLOAT32 }", 100,
+       "stretched over their range: 2000 is black, "},
+  };
+  for (const auto& test : cases) {
+    const auto page = [&](absl::string_view normalize, double mean) {
+      const auto value = [&](uint8_t pixel, int64_t) { return pixel * test.scale - mean; };
+      const SheetFeed feed = {
+          .tensors = {BlocksTensor("image", DType::kFloat32, v1::NHWC, 3, value)}};
+      const std::string output = absl::StrCat(
+          "outputs { name: 'image' feature: 'pixels' shape: [16, 24, 3] dtype: FLOAT32 "
+          "transforms { ",
+          test.decode, " } ", normalize, " }");
+      return MustRender(ParseSpec(SpecText(output)), MakeSteps(feed, 0, 1));
+    };
+    EXPECT_THAT(page("", 0), HasSubstr(test.how));
+    EXPECT_THAT(page("transforms { normalize { mean: 0.5 } }", 0.5), HasSubstr(test.how));
+  }
 }
 
 TEST(ContactSheetPictureTest, ValuesThatAreNoPixelsAreClampedAndNanIsBlack) {
@@ -152,7 +181,7 @@ TEST(ContactSheetPictureTest, ValuesThatAreNoPixelsAreClampedAndNanIsBlack) {
   EXPECT_THAT(pictures[1].pixels, testing::Each(255));
   EXPECT_THAT(pictures[2].pixels, testing::Each(0));
   EXPECT_THAT(pictures[3].pixels, testing::Each(255));
-  // Two of eight examples are 25 %.
+  // Two of the eight examples, a quarter of the values, are NaN or infinite.
   EXPECT_EQ(RowOf(page, "image")[6], "25 %");
   EXPECT_EQ(RowOf(page, "valid")[6], "none");
   EXPECT_THAT(page, HasSubstr("25 % of its values are NaN or infinite"));
