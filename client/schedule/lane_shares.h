@@ -34,7 +34,8 @@ struct LaneShare {
 
 class LaneShares {
  public:
-  // The servers of the next plan and their shares. A server of the last plan keeps its share.
+  // The servers of the next plan and their shares. A server of the last plan keeps its share. But
+  // if no server would have a whole lane, all servers get whole lanes.
   std::vector<LaneShare> SharesOf(const std::vector<int>& servers) const;
   // The servers with whole lanes, which also get the steps that slow servers do not get. The server
   // that paused most comes first.
@@ -42,10 +43,10 @@ class LaneShares {
 
   // A new plan begins. Nothing is measured until StepTaken() gets `settled`.
   void Begin(const std::vector<LaneShare>& plan);
-  // The feed has awaited a step from the server for `time`.
+  // For `time`, the server had a step to send that had not arrived yet.
   void Awaited(int server, absl::Duration time);
-  // The trainer took a step. `settled`: the steps taken now are those of the plan. This may change
-  // the shares, and SharesOf() then gives a new plan.
+  // The trainer took a step. `settled`: the steps taken now are those of the plan. This call may
+  // change the shares. If so, SharesOf() returns the new ones.
   void StepTaken(absl::Duration now, bool settled);
 
  private:

@@ -15,12 +15,12 @@
 
 namespace systole {
 
-// The most steps of one stream. After these steps the lane opens a new stream. So a server that is
-// about to stop need not wait long for its streams to end.
+// The most steps of one stream. After these steps the lane (some steps of the feed:
+// schedule_lane.h) opens a new stream. So if a server is about to stop, its streams end soon.
 inline constexpr int64_t kStepsPerStream = 1024;
-// How many second copies of steps (hedges) are allowed beyond `hedge_fraction`. They are needed if
-// a step is late when only few steps have arrived. This is also the most second copies that are on
-// the way at a time, because each takes memory outside of the window.
+// How many second copies of steps (hedges) are allowed beyond `hedge_fraction`, which allows none
+// while few steps have arrived. At most this many second copies are on the way at a time, because
+// each takes memory outside of the window.
 inline constexpr int64_t kHedgeBurst = 2;
 // The most servers that a feed uses at a time, unless its options say otherwise.
 inline constexpr int kMostServers = 16;
@@ -38,11 +38,11 @@ struct ScheduleOptions {
   absl::Duration backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(2);
   // Second copies may be requested for this fraction of the steps that arrived, and for kHedgeBurst
-  // steps more. 0: for no step.
+  // steps more. 0: no second copies at all.
   double hedge_fraction = 0.02;
   // How many of the listed servers the feed uses: at the beginning (first_servers), and at most
-  // (max_servers). While the trainer waits, the feed adds one more server, if the server added last
-  // has helped.
+  // (max_servers). While the trainer waits, the feed adds servers one by one, as long as each added
+  // server has helped.
   int first_servers = kMostServers;
   int max_servers = kMostServers;
   // Decides the random part of the pauses. Clients with different seeds do not come back to a
@@ -54,11 +54,12 @@ struct ScheduleOptions {
 struct ServerLoad {
   // The part of the time that its threads worked lately, from 0 to 1.
   double busy = 0;
-  // How many more streams it would take.
+  // How many more streams the server would accept.
   int64_t free_places = 0;
 };
 
-// What has happened. Servers have numbers that are never used twice.
+// Events: what has happened. Servers have numbers that are never used twice: a server that comes
+// back to the list gets a new number.
 
 // The server is in the list of servers now. Servers of the lowest `rank` are used first
 // (server_subset.h).
@@ -69,13 +70,13 @@ struct ServerJoined {
 struct ServerLeft {
   int server;
 };
-// It is known now which steps to fetch. `window`: how many steps the client has room for at a time.
+// The client knows now which steps to fetch. `window`: for how many steps it has room at a time.
 struct FeedStarted {
   int64_t first_step;
   int64_t end_step;
   int64_t window;
 };
-// The question to a server was answered well (Answered); the question failed (AskFailed).
+// A server answered the client's question well (Answered); the question failed (AskFailed).
 struct Answered {
   int server;
   std::optional<ServerLoad> load = std::nullopt;
@@ -84,7 +85,7 @@ struct AskFailed {
   int server;
   Failure failure;
 };
-// Bytes came on a lane's stream.
+// Bytes have arrived on a lane's stream.
 struct ChunkArrived {
   int lane;
 };
@@ -100,21 +101,17 @@ struct StreamEnded {
 // The trainer waits for the next step (StepWanted); the trainer has taken it (StepTaken).
 struct StepWanted {};
 struct StepTaken {};
-// No attempt can get `step` or a later step.
-struct FeedLimited {
-  int64_t step;
-};
-// The feed is not wanted any more. Everything is cancelled.
+// The client ends the feed. All streams and questions are cancelled.
 struct FeedStopped {};
 // Time has passed. StepSchedule::wake_at() says when the next Tick is due at the latest.
 struct Tick {};
 using ScheduleEvent =
     std::variant<ServerJoined, ServerLeft, FeedStarted, Answered, AskFailed, ChunkArrived,
-                 StepArrived, StreamEnded, StepWanted, StepTaken, FeedLimited, FeedStopped, Tick>;
+                 StepArrived, StreamEnded, StepWanted, StepTaken, FeedStopped, Tick>;
 
-// What to do.
+// Actions: what the client must do.
 
-// Ask the server what the feed yields. The answer is an event.
+// Ask the server what the feed yields. Answered or AskFailed follows.
 struct AskServer {
   int server;
 };
@@ -127,7 +124,8 @@ struct ForgetServer {
 struct ReleaseServer {
   int server;
 };
-// Open a stream for `count` steps, `stride` apart. The stream's end is an event.
+// Open a stream for `count` steps: first_step, first_step + stride, .. StreamEnded follows at its
+// end.
 struct OpenStream {
   int lane;
   int server;
@@ -136,13 +134,13 @@ struct OpenStream {
   int64_t stride;
 };
 // Cancel the stream. `paused`: no read is under way. `silent`: the reason is that the server has
-// sent nothing for silence_timeout. The stream's end is an event.
+// sent nothing for silence_timeout. StreamEnded follows.
 struct StopStream {
   int lane;
   bool paused;
   bool silent = false;
 };
-// Do not read on after this step (PauseStream); read on (ResumeStream).
+// Read nothing from the lane's stream after the current step (PauseStream); read on (ResumeStream).
 struct PauseStream {
   int lane;
 };
@@ -186,11 +184,11 @@ struct ScheduleCounts {
   int64_t hedges = 0;
   int64_t hedges_won = 0;
   int64_t hedges_lost = 0;
-  // Steps within the window that went to another server because their server lagged.
+  // Steps within the window that were moved to another server because their server was slow.
   int64_t relieved_steps = 0;
   // Servers that joined or left after the feed's beginning.
   int64_t membership_changes = 0;
-  // Questions to servers that had failed or lagged.
+  // Questions to servers that had failed or were late.
   int64_t probes = 0;
 };
 
@@ -198,7 +196,9 @@ struct ScheduleCounts {
 struct ScheduleWaiting {
   // The server that was lost; nullopt: no server was lost.
   std::optional<int> lost;
+  // The server that must send an answer or a step.
   int asking = 0;
+  // How long this wait has lasted, and its limit: connect_timeout, retry_for or silence_timeout.
   absl::Duration waited;
   absl::Duration limit;
 };

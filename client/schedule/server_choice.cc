@@ -7,9 +7,9 @@
 namespace systole {
 namespace {
 
-// If the servers that are taken fail one after the other, this many more than wanted are taken
-// without a pause. After that, there is a pause before each further server. The pause doubles from
-// `backoff` to `max_backoff`.
+// While the taken servers fail one after the other, up to this many servers more than wanted are
+// taken without a pause. After that, there is a pause before each further server. The pause doubles
+// from `backoff` to `max_backoff`.
 constexpr int kTakenAtOnce = 2;
 
 // A server that is taken in place of another may have too much to do as well. At most this many

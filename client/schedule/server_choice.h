@@ -1,8 +1,9 @@
-// Decides which servers of the list a feed uses. Takes servers while too few serve, gives others
-// back, and now and then compares the servers in use with another server.
+// Decides which servers of the list a feed uses. It takes a server from the list while too few
+// servers serve, gives servers that are not needed back to the list, and now and then compares the
+// servers in use with another server.
 //
 // The servers that were taken are in the feed's ServerRoster, which the calls below change. Times
-// are those of StepSchedule, and never go back. Actions are appended. Thread-compatible.
+// are those of StepSchedule, and never go back. Advance() appends to `actions`. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_SERVER_CHOICE_H_
 #define SYSTOLE_CLIENT_SCHEDULE_SERVER_CHOICE_H_
 
@@ -25,24 +26,24 @@ class ServerChoice {
 
   // Adds a server to the list.
   void Add(int server, uint64_t rank) { subset_.Add(server, rank); }
-  // Takes a server off the list. False: it is not in the list.
+  // Removes a server from the list. Returns false if the server is not in the list.
   bool Remove(int server) { return subset_.Remove(server); }
   // The feed has begun. From now on servers are compared.
   void Begin(absl::Duration now) {
     begun_ = true;
     PlanLook(now);
   }
-  // A server has answered. A new server that is full or has too much to do is given back, if the
-  // list has another server.
+  // A server has answered. A new server that is full or too busy is given back if the list has
+  // another server, but only a few times in a row.
   void Answered(int server, const std::optional<ServerLoad>& load, absl::Duration now,
                 ServerRoster& roster);
-  // The trainer took a step, for which it had waited for `waited`. `settled`: the step belongs to
-  // the present plan.
+  // The trainer took a step after a wait of `waited`. `settled`: the step belongs to the present
+  // plan.
   void StepTaken(absl::Duration now, absl::Duration waited, bool settled,
                  const ServerRoster& roster);
   // Gives back a server that the roster no longer uses.
   void GiveBack(int server, absl::Duration now) { subset_.GiveBack(server, now); }
-  // Whether there is a server that could be taken.
+  // Whether the list has a server that could be taken.
   bool CanTake(absl::Duration now) const { return subset_.CanTake(now); }
 
   // Takes servers and gives others back, so that as many serve as are wanted, and compares servers
@@ -54,7 +55,7 @@ class ServerChoice {
   // server, or if it is too early. If it is too early, sets due_ to the time of the next attempt.
   bool TakeServer(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
   void TakeAndPart(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
-  // Plans when the servers in use, and the next server of the list, are asked how busy they are.
+  // Sets look_at_.
   void PlanLook(absl::Duration now);
   void LookAround(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
   void EndLook(absl::Duration now, ServerRoster& roster);
@@ -71,10 +72,13 @@ class ServerChoice {
   int taken_ = 0;
   int too_busy_ = 0;
   absl::Duration taken_at_ = absl::ZeroDuration();
-  absl::Duration look_at_ = absl::InfiniteDuration();  // When to ask how busy servers are.
-  std::optional<int> spare_;                           // The server asked beside those in use.
+  // When the servers in use, and a spare server of the list, are asked how busy they are.
+  absl::Duration look_at_ = absl::InfiniteDuration();
+  // The spare server, while it is asked.
+  std::optional<int> spare_;
+  // Whether servers are being asked now.
   bool looks_ = false;
-  absl::Duration swaps_after_ = absl::ZeroDuration();  // When the next exchange may happen.
+  absl::Duration swaps_after_ = absl::ZeroDuration();  // Before this time no server is exchanged.
   absl::Duration swap_pause_ = absl::ZeroDuration();
 };
 

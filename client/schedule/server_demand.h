@@ -1,13 +1,13 @@
-// Decides how many servers a feed uses. Adds one while the trainer waits, if the server added last
-// has helped. Gives a server up if the server added last did not help, or if the trainer has not
-// waited for some time.
+// Decides how many servers a feed uses. Adds a server while the trainer waits, if the server added
+// last has helped. Gives a server up if the server added last did not help, or if for some time the
+// trainer has not waited.
 //
 //   measure the trainer's wait and rate -> waits: add one -> measure -> faster: go on
 //                                                                    -> not:    give it back
 //
-// Each server that did not help doubles the time until the next server is tried. If a server was
-// given up and the trainer then waits, the time until another server is given up doubles. So the
-// number of servers settles.
+// Each server in a row that did not help doubles the time until the next server is tried. If the
+// trainer waits after a server was given up, the time until another server is given up doubles. So
+// the number of servers changes less and less often.
 //
 // Times are those of StepSchedule. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_SERVER_DEMAND_H_
@@ -28,8 +28,8 @@ class ServerDemand {
 
   int wanted() const { return wanted_; }
 
-  // The trainer took a step, after it had waited this long. `settled`: all servers that are wanted
-  // serve, and the steps taken now come from all of them. `more`: the list has another server.
+  // The trainer took a step after a wait of `waited`. `settled`: all servers that are wanted serve,
+  // and the steps taken now come from all these servers. `more`: the list has another server.
   void StepTaken(absl::Duration now, absl::Duration waited, bool settled, bool more);
 
  private:
@@ -38,7 +38,7 @@ class ServerDemand {
     int64_t steps = 0;
     absl::Duration waited = absl::ZeroDuration();
   };
-  // `waits`: the part of its time that the trainer waited. `rate`: steps a second.
+  // `waits`: the part of the time in which the trainer waited, 0 to 1. `rate`: steps a second.
   void Judge(absl::Duration now, double waits, double rate, bool more);
 
   const int least_;
@@ -48,10 +48,13 @@ class ServerDemand {
   // The rate before the last server was added, until it is known whether the server helps.
   std::optional<double> rate_before_;
   absl::Duration pause_ = absl::ZeroDuration();  // The pause after a server that did not help.
+  // Before this time no server is added.
   absl::Duration grows_after_ = -absl::InfiniteDuration();
   bool shrank_ = false;  // The last change was that a server was given up.
-  absl::Duration waited_at_ = absl::ZeroDuration();  // When the trainer last waited.
-  absl::Duration shrinks_after_ = kShrinksAfter;     // How long after a wait a server is given up.
+  // When the trainer last waited, or a server was last given up for lack of waits.
+  absl::Duration waited_at_ = absl::ZeroDuration();
+  // A server is given up when the trainer has not waited for this long.
+  absl::Duration shrinks_after_ = kShrinksAfter;
 
   static constexpr absl::Duration kShrinksAfter = absl::Minutes(1);
 };

@@ -10,7 +10,7 @@ namespace {
 // After this many steps in a row, a server's lags are forgotten.
 constexpr int kStepsToTrust = 16;
 
-// While others serve, a server that lagged or leaves is asked again after pauses that double.
+// While other servers serve, one that lagged or is leaving is asked again after pauses that double.
 constexpr absl::Duration kFirstLagPause = absl::Seconds(1);
 constexpr absl::Duration kLongestLagPause = absl::Seconds(60);
 
@@ -81,7 +81,7 @@ bool ServerRoster::AskFailed(int number, const Failure& failure, absl::Duration 
   Fail(*server, failure, now);
   if (failure.kind == FailureKind::kSuspect) ++server->suspect;
   if (failure.kind == FailureKind::kDamaged) ++server->damaged;
-  // The next process at the address may be a good one.
+  // Another process may listen at the address next. Failures of the lost one do not count for it.
   if (failure.kind == FailureKind::kLost) server->suspect = server->damaged = 0;
   return true;
 }

@@ -3,12 +3,14 @@
 //
 //   Asking -> Serving -> Resting (failed or late; asked again later) -> Asking ..
 //   Spare (asked, gets no steps) -> Serving
-//   any -> parting (gets no steps any more) -> released
+//   any -> parting (gets no steps any more) -> released (given back to the list)
 //
-// A server is asked whether it can serve the feed (ResolveFeed) before it gets steps.
+// A question is a call of ResolveFeed, which asks whether the server can serve the feed. A server
+// gets steps only after it has answered that it can.
 //
-// Servers have numbers that are never used twice. A number that is not known (any more) is ignored.
-// Times are those of StepSchedule. Thread-compatible.
+// The numbers of servers are never used twice. Use(), Part() and Ask() need a server of this
+// roster. The other methods ignore the number of a server that was forgotten or released. Times are
+// the running time of StepSchedule (running_clock.h). Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_SERVER_ROSTER_H_
 #define SYSTOLE_CLIENT_SCHEDULE_SERVER_ROSTER_H_
 
@@ -35,7 +37,7 @@ class ServerRoster {
   void Join(int number);
   // Adds a new server that gets no steps before Use(). Its first question is under way.
   void JoinSpare(int number);
-  // A spare server serves from now on. REQUIRES: its question was answered well.
+  // A spare server serves from now on. REQUIRES: Answered() was called for it.
   void Use(int number);
   // The server gets no more steps, and Advance() releases it.
   void Part(int number);
@@ -44,19 +46,20 @@ class ServerRoster {
   // The server gets no more steps, and Advance() forgets it. False: the server is not known.
   bool Leave(int number);
 
-  // The question to the server was answered well.
+  // The server has answered the question: it can serve the feed.
   void Answered(int number);
-  // The question to the server failed. `matters` says whether failures still count. Returns true if
-  // the server rests because of this failure. Returns false if the failure does not count, or if
-  // the server has left or is resting already.
+  // The question to the server failed. `matters` is false if the feed has stopped and failures do
+  // not count any more. Returns true if the server rests because of this failure. Returns false if
+  // the failure does not count, or if the server parts, has left or is resting already.
   bool AskFailed(int number, const Failure& failure, absl::Duration now, bool matters);
-  // Whether questions to the server have failed so often that another question is of no use. A
-  // server that cannot be reached is not useless: it may be starting again.
+  // Whether so many questions to the server have failed that another question is of no use. A
+  // failed attempt to reach the server sets this count back to 0, because the next process at the
+  // address may be a good one.
   bool IsUseless(int number) const;
 
-  // A stream of the server failed: the server rests, if it serves.
+  // A stream of the server failed. If the server serves, it rests from now on.
   void StreamFailed(int number, const Failure& failure, absl::Duration now);
-  // The server sends nothing: it rests, whatever its state was.
+  // The server sends nothing on a stream. It rests from now on, whatever its state was.
   void FellSilent(int number, absl::Duration now);
   // The server is late with a step. If it serves, it rests from now on while other servers serve.
   // If the server is still being asked for the first time, IsExpected() is false from now on.
@@ -67,19 +70,22 @@ class ServerRoster {
   bool Knows(int number) const { return servers_.contains(number); }
   // Whether a question to the server is under way.
   bool IsAsked(int number) const;
-  // Whether the server was never given steps, because its first question is under way.
+  // Whether Join() added the server, its first question is under way, and Lagged() was not called
+  // for it. False if the server parts or has left.
   bool IsNew(int number) const;
-  // Whether JoinSpare() added the server, and its question has not failed.
+  // Whether the server is in the state Spare: JoinSpare() added it, its question has not failed,
+  // and Use() was not called.
   bool IsSpare(int number) const;
   bool Serves(int number) const;
   bool AnotherServes(int number) const;
-  // Whether a plan counts on the server: it serves, or is asked for the first time.
+  // Whether a plan gives steps to the server: Serves() or IsNew().
   bool IsExpected(int number) const;
   std::vector<int> Expected() const;
   std::vector<int> AllServing() const;
-  // The servers that rest or are asked again. The server that failed first comes first.
+  // The servers that rest or are asked again. The server that has failed for longest comes first.
+  // Servers that were late, but have not failed since their last answer, come last.
   std::vector<int> AllResting() const;
-  // The serving server with the fewest lanes, but not `avoided`.
+  // The serving server, other than `avoided`, for which `lanes_of` returns the lowest number.
   std::optional<int> Choose(absl::FunctionRef<int64_t(int)> lanes_of,
                             std::optional<int> avoided = std::nullopt) const;
 
@@ -96,14 +102,15 @@ class ServerRoster {
     int64_t probes = 0;                             // How many servers were asked again.
     std::vector<int> released;
   };
-  // Forgets servers that have left, and releases those that part, as soon as `used` returns false
-  // for them. If `asks`, asks the servers whose pause is over. Appends the actions.
+  // Forgets servers that have left, and releases servers that part. A server for which a question
+  // is under way, or `used` returns true, is kept until a later call. If `asks` is true, asks the
+  // servers whose pause is over. Appends the actions.
   Advanced Advance(absl::Duration now, bool asks, absl::FunctionRef<bool(int)> used,
                    ScheduleActions& actions);
 
  private:
   struct Asking {
-    bool first;  // The server never failed or lagged, so a plan counts on it.
+    bool first;  // The server never failed or lagged, so a plan gives it steps.
   };
   struct Serving {};
   struct Spare {};
@@ -120,10 +127,11 @@ class ServerRoster {
     int failures = 0;    // Failures since the server's last complete step.
     int lags = 0;        // Lags since the server last sent kStepsToTrust steps in a row.
     int steps = 0;
-    // Failed questions of each kind, since the server last answered or could not be reached.
+    // Questions that failed as kSuspect, and as kDamaged, since the server last answered or could
+    // not be reached.
     int suspect = 0;
     int damaged = 0;
-    // The time of the first failure after the server's last answer. Unset if there was none.
+    // The time of the first failure after the server's last answer. Unset if no failure followed.
     std::optional<absl::Duration> failing_since;
 
     bool goes() const { return left || parts; }

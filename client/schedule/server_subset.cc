@@ -7,7 +7,8 @@
 namespace systole {
 namespace {
 
-// A server that was given back comes after all others for this long.
+// For this long, a server that was given back comes after all servers that were not given back so
+// recently. As a spare server it is not taken at all.
 constexpr absl::Duration kRest = absl::Minutes(1);
 
 // An answer counts for this long. About every 10 s one spare server answers, so some twenty answers

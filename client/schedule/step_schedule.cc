@@ -100,14 +100,14 @@ void StepSchedule::On(const StreamEnded& event) {
   const bool was_stopped = std::holds_alternative<Stopping>(lane.state);
   lane.state = Seeking();
   lane.since = now_;
-  // A second copy is requested only once. The lane that owns the step reports an error, if there is
-  // one.
+  // An extra lane requests its second copy only once, and reports no failure. If the step cannot be
+  // had, the lane that owns the step reports the error.
   if (lane.extra) lane.end = lane.step;
   if (was_stopped || stopped_ || !event.failure.has_value()) return;
   const FailureKind kind = event.failure->kind;
   // Another process may listen at the address now. So the server must answer a question before it
-  // gets steps, even if the stream had sent all of its steps. Streams that shared a connection end
-  // together, and count as one failure of their server.
+  // is asked for more steps, even if this stream had already sent all of its steps. Streams that
+  // shared a connection end together, and count as one failure of their server.
   servers_.StreamFailed(lane.server, *event.failure, now_);
   if (IsOver(lane)) return;
   Lost(lane);
@@ -134,8 +134,6 @@ void StepSchedule::On(const StepTaken&) {
   choice_.StepTaken(now_, waited, IsSettled(), servers_);
   shares_.StepTaken(now_, IsSettled());
 }
-
-void StepSchedule::On(const FeedLimited& event) { limit_ = std::min(limit_, event.step); }
 
 void StepSchedule::On(const FeedStopped&) {
   stopped_ = true;

@@ -1,23 +1,22 @@
-// Decides which server is asked for which steps, and when. A StepSchedule is the scheduling of a
-// feed, written as a pure state machine. It has no thread, no clock and no connection. Events go in
-// with the time at which they happened. Actions come out, and the caller carries them out.
+// Decides which server is asked for which steps, and when. A StepSchedule schedules one feed. It is
+// a pure state machine: it has no thread, no clock and no connection. Events go in with the time at
+// which they happened. Actions come out, and the caller carries them out.
 //
-//   servers 0, 1, ..   a few of them are used; each is asked what the feed yields, and gets steps
-//                      once it has answered
-//   lanes              each has the steps begin, begin + stride, .., below its end. At any time it
-//                      has one server, and at most one stream
+//   servers 0, 1, ..   The feed uses a few of them. It asks such a server what the feed yields, and
+//                      gives it steps once the server has answered
+//   lanes              A lane has the steps begin, begin + stride, .., below its end. At any time a
+//                      lane has one server, and at most one stream
 //   plan               n lanes for n serving servers: lane j has the steps cut + j, cut + j + n, ..
 //                      The lane of a slow server is divided: other servers get a part of its steps
+//   window             the next steps, as many as the client has room for
 //
-// When the serving servers change there is a new plan. The new plan begins at the first step beyond
-// the window, because no lane has received a byte of such a step. The lanes of the old plan end at
-// this step.
-// A lane whose server fails or lags goes on with another server, at its first incomplete step. A
-// step that the trainer waits for is hedged: a lane of one step requests a second copy from another
-// server.
+// When the serving servers change, there is a new plan. It begins at the first step beyond the
+// window, because no lane has received a byte of this step or a later one. The old plan's lanes end
+// before this step. If a lane's server fails or lags, the lane goes on with another server, at the
+// lane's first incomplete step. If the trainer waits for a step whose lane is halfway to being
+// late, the step is hedged: a lane of this one step requests a second copy.
 //
-//   servers: ServerChoice (which are used), ServerRoster (those in use)
-//   lanes:   ScheduleLane
+// ServerChoice chooses the servers to use, and ServerRoster has the state of the servers in use.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_STEP_SCHEDULE_H_
@@ -61,7 +60,7 @@ class StepSchedule {
   int64_t next_step() const { return steps_.next(); }
   // How many servers serve the feed now.
   int64_t servers_in_use() const { return static_cast<int64_t>(servers_.AllServing().size()); }
-  // The longest wait that holds up the trainer now, or that soon will.
+  // The longest wait that holds up the trainer now, or will hold it up soon.
   std::optional<ScheduleWaiting> Waiting(absl::Duration now) const;
 
  private:
@@ -70,7 +69,6 @@ class StepSchedule {
   using Streaming = Lane::Streaming;
   using Stopping = Lane::Stopping;
 
-  // One for each event.
   void On(const ServerJoined& event);
   void On(const ServerLeft& event);
   void On(const FeedStarted& event);
@@ -81,38 +79,40 @@ class StepSchedule {
   void On(const StreamEnded& event);
   void On(const StepWanted& event);
   void On(const StepTaken& event);
-  void On(const FeedLimited& event);
   void On(const FeedStopped& event);
   void On(const Tick& event);
 
   void Do(ScheduleAction action) { actions_->push_back(std::move(action)); }
   bool IsOver(const Lane& lane) const { return lane.step >= std::min(lane.end, limit_); }
-  // Whether the lane's next step is awaited from its server now.
+  // Whether the lane's server should be sending a step now: the lane is not over, its next step is
+  // in the window, and its stream, if it has one, is neither paused nor cancelled.
   bool IsAwaited(const Lane& lane) const;
-  // The serving server with the fewest lanes, but not `avoided`.
+  // The serving server, other than `avoided`, with the lowest StreamsOf().
   std::optional<int> ChooseServer(std::optional<int> avoided = std::nullopt) const;
-  // The number of the server's streams: open ones, and cancelled ones whose end was not seen yet.
+  // The number of the server's streams: those that are open, and those that were cancelled but
+  // whose end was not seen yet.
   int64_t StreamsOf(int server) const;
   void AddLane(int64_t step, int64_t stride, int64_t end, int server, bool hedge);
-  // Makes a plan for the servers that are expected now, unless the present plan is for the same
-  // servers.
+  // Makes a plan for the servers that are expected now, with their shares (lane_shares.h). Does
+  // nothing if the present plan is the same.
   void Plan();
-  // Closes lanes that are over, opens the streams that can be opened, asks the servers that are
-  // due.
+  // Does all that is due now, and sets due_.
   void Advance();
-  // If a server's step was awaited from `since` until now, adds this time to the server's awaited
-  // time. `since`: the time of the last event.
+  // Adds the time from `since`, the time of the last event, until now to the awaited time of each
+  // server of the plan that has a lane with IsAwaited().
   void CountAwaited(absl::Duration since);
   // Whether the steps that the trainer takes are those of the present plan.
   bool IsSettled() const { return steps_.next() >= cut_; }
-  // How many steps are on the way twice.
+  // How many second copies of steps are on the way.
   int64_t Copies() const;
   // Advances one lane. Returns whether the lane is closed now.
   bool AdvanceLane(int number, Lane& lane);
-  // Whether the lane may open its stream now, though its server may have other streams open. The
-  // lane with the first missing step always may.
+  // Whether the lane may open its stream now. A server fills the window with at most
+  // kStreamsAtATime streams, and one more for a lane whose step comes before the steps of these
+  // streams.
   bool HasTurn(const Lane& lane) const;
-  // Gives the lane a server, if one serves, and opens its stream.
+  // Opens the lane's stream if possible. If the lane's server is not expected, another server that
+  // serves takes its place first.
   void Seek(int number, Lane& lane);
   void Stop(int number, Lane& lane, bool silent = false);
   void LookForSilence();
@@ -123,7 +123,7 @@ class StepSchedule {
   void Lost(Lane& lane);
   // If a hedge has the step, returns true, and the step belongs to the hedge alone from now on.
   bool LeaveToHedge(int64_t step);
-  // Something is due at `at`, in running time.
+  // Advance() must run again at the running time `at` or earlier.
   void Due(absl::Duration at) { due_ = std::min(due_, at); }
   void EndFeed(int64_t step, std::optional<FailureKind> failure, absl::Duration waited);
   absl::Duration limit_of_wait() const;

@@ -10,11 +10,12 @@ namespace {
 // The longest time between two looks at the clock, even if nothing is due.
 constexpr absl::Duration kLongestSleep = absl::Seconds(1);
 
-// How many streams of one server fill the window at a time, not counting paused streams and hedges.
-// These are the stream of one lane, and the stream of the next lane, which fetches its first steps.
-// All streams of a server share a connection. If there were many streams and the connection were
-// cut again and again, each stream would lose part of a step every time, and none would ever
-// complete a step.
+// A lane opens a stream only while fewer than this many streams of its server run, not counting
+// paused streams and hedges. Usually these are the stream of one lane, and the stream of the next
+// lane, which fetches its first steps. A lane whose step comes before the steps of all these
+// streams opens a stream, too. All streams of a server share a connection. If many streams ran and
+// the connection were cut again and again, each stream would lose part of a step every time, and
+// none would ever complete a step.
 constexpr int kStreamsAtATime = 2;
 
 }  // namespace
