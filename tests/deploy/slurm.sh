@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Checks deploy/slurm: shellcheck reads its scripts, and jobs run from beginning to end on this machine,
-# with real programs. Stubs stand for Slurm's commands (slurm_stubs/).
+# Checks deploy/slurm: runs shellcheck on its scripts, and runs whole jobs on this machine. The jobs use the
+# real programs of Systole, and stubs of Slurm's commands (slurm_stubs/).
 #
-#   tests/deploy/slurm.sh BUILD_DIR   such as build/release: where systole and systole-server are
+#   tests/deploy/slurm.sh BUILD_DIR   BUILD_DIR, such as build/release, has systole and systole-server
 #
-# Everything lies in a temporary folder. That folder and all processes are gone when the script ends,
-# however it ends. Exit code: 0 if every check passed.
+# All files are in a temporary folder. At its end, also after a failure or a signal, the script removes this
+# folder, and ends a job that still runs. Exit code: 0 if every check passed.
 set -euo pipefail
 
 if [[ $# -ne 1 || $1 == -* ]]; then
@@ -16,14 +16,14 @@ build=$(realpath -- "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 work=$(mktemp -d /tmp/systole-slurm.XXXXXX)
 readonly build work
-batch=''
+batch='' alone=''
 clean_up() {
   local status=$?
   trap - EXIT INT TERM HUP
-  if [[ -n $batch ]]; then
-    kill "$batch" 2>/dev/null || true
-    wait "$batch" 2>/dev/null || true
-  fi
+  for process in $batch $alone; do
+    kill "$process" 2>/dev/null || true
+    wait "$process" 2>/dev/null || true
+  done
   [[ $status -eq 0 ]] || tail -n 40 "$work"/*.log >&2
   rm -rf "$work"
   exit "$status"
@@ -41,7 +41,7 @@ wait_for() {
   local what=$1 end=$((SECONDS + 300))
   shift
   until "$@" >/dev/null 2>&1; do
-    ((SECONDS < end)) || fail "$what did not come true"
+    ((SECONDS < end)) || fail "after 300 s this still does not hold: $what"
     sleep 0.1
   done
 }
@@ -65,10 +65,12 @@ systole feed --server "unix:$work/socket" --spec "$work/spec.textproto" --steps 
   sort >"$work/wanted"
 kill "$alone"
 wait "$alone" || fail "the server alone ended with $?"
+alone=''
 lines=$(wc -l <"$work/wanted")
 
-# A trainer of the job, which reads its core of every step. After 30 lines it makes the file begun-RANK, and
-# waits until the test makes the file `go`.
+# The program of the job's two trainers. A trainer reads one core of every step, and writes a line with a
+# digest for each step. After 30 lines the trainer makes the file begun-RANK, and waits until the test makes
+# the file `go`.
 cat >"$work/trainer.sh" <<'TRAINER'
 #!/bin/bash
 set -euo pipefail
@@ -78,7 +80,7 @@ feed() {
     --tls-key "$SYSTOLE_TLS/client.key" --prefetch-bytes 1 "$@"
 }
 [[ $WORLD_SIZE == 2 ]]
-# While the trainer waits, the feed stops, because the pipe has room for only a third of the feed's lines.
+# While the trainer waits, `feed` must wait, too: the pipe has room for only a third of its lines.
 feed --steps 0 | {
   for ((i = 0; i < 30; i++)); do
     read -r line
@@ -132,15 +134,15 @@ touch "$work/go"
 end_job 0
 [[ -z $(servers_of 1) ]] || fail "servers remain: $(servers_of 1)"
 sort "$work"/digests-[01] | cmp - "$work/wanted" || fail "the digests differ"
-((lines > 3000)) || fail "the feed has only $lines lines, which a pipe holds"
+((lines > 3000)) || fail "the feed has only $lines lines, so the pipes may hold them all"
 [[ ! -e $job/tls && ! -e $job/addresses ]] || fail "keys remain in $job"
 
-echo "the job ends as its trainers do"
+echo "the job ends with the exit status of its trainers"
 STATUS=7 start_job 2 "$work/trainer.sh"
 end_job 7
 [[ -z $(servers_of 2) ]] || fail "servers remain: $(servers_of 2)"
 
-echo "a job that is ended leaves no process"
+echo "a job that gets SIGTERM leaves no process"
 rm "$work/go" "$work"/begun-*
 start_job 3 "$work/trainer.sh"
 wait_for "both trainers read" test -e "$work/begun-0" -a -e "$work/begun-1"
@@ -162,7 +164,7 @@ fi
 touch "$work/go"
 end_job 0
 
-echo "data that are not there end the job at once, in the server's words"
+echo "a job without data ends at once, with the server's error message"
 SYSTOLE_DATASETS="flowers=$DATA/nothing-*" start_job 5 "$work/trainer.sh"
 end_job 1
 grep -q 'nothing-\*' "$work/job-5.log" || fail "the job's log does not say what is missing"

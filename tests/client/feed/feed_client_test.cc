@@ -43,7 +43,7 @@ TEST(FeedClientTest, SharesTheStepsAmongServers) {
   const auto client = MustCreate(feed, Quick({a.address(), b.address()}));
   ASSERT_NE(client, nullptr);
   ExpectAllSteps(Drain(*client), 0, 31);
-  // If a server is slow, as on a busy machine, the client also asks the other server for its steps.
+  // If a server is slow, as on a busy machine, the client also asks the other server for steps.
   const FeedClientStats stats = client->stats();
   const bool one_each = stats.hedges_won + stats.hedges_lost + stats.relieved_steps == 0;
   for (const FakeServer* server : {&a, &b}) {
@@ -227,21 +227,20 @@ TEST(FeedClientTest, LandsInTheCallersMemoryAndGivesItBack) {
     EXPECT_GT(live, 0);
   }
   EXPECT_EQ(live, 0);
-  // Two buffers are in the window and two in the trainer's hand while one step replaces another.
-  // The client reuses these buffers, whichever of trainer and server is faster.
+  // Two buffers are in the window. The trainer has two more while it exchanges a step for the next
+  // one. The client reuses these four buffers, whether the trainer or the server is faster.
   EXPECT_LE(allocated, 4);
 }
 
 TEST(FeedClientTest, MemoryThatIsNotAlignedIsRefused) {
   const FakeFeed feed;
   const FakeServer server(feed);
-  static uint8_t block[1 << 20];
+  alignas(64) static uint8_t block[1 << 20];
   FeedClientOptions options = Quick({server.address()});
   options.memory = {.allocate = [](int64_t) { return block + 1; },
                     .free = [](uint8_t*, int64_t) {}};
   const auto client = MustCreate(feed, options);
   ASSERT_NE(client, nullptr);
-  // `block + 1` is odd, wherever `block` begins.
   EXPECT_THAT(client->Next(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("64-byte")));
 }
 
@@ -258,8 +257,8 @@ TEST(FeedClientTest, NoMemoryIsAnError) {
 }
 
 TEST(FeedClientTest, ATrainerThatStopsStopsTheServer) {
-  // Steps of 4 MiB and a window of 3. Sockets and gRPC's windows can hold some 10 MiB, which is
-  // less than 8 steps.
+  // Steps of 4 MiB and a window of 3 steps. Besides, sockets and gRPC's windows can hold some
+  // 10 MiB. The test allows 8 steps for these.
   const FakeFeed feed = {.num_cores = 1,
                          .per_core_batch = 1,
                          .example_bytes = 4 << 20,

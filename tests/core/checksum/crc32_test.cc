@@ -18,8 +18,8 @@ uint32_t SlowCrc32(absl::string_view bytes) {
   return ~crc;
 }
 
-// The customary check value, which is the CRC of the nine digits, and the CRC at the end of every
-// PNG file.
+// The customary check value, which is the CRC of "123456789", and the CRC at the end of every PNG
+// file.
 TEST(Crc32Test, MatchesPublishedValues) {
   EXPECT_EQ(Crc32("123456789"), 0xcbf43926u);
   EXPECT_EQ(Crc32("IEND"), 0xae426082u);

@@ -30,7 +30,7 @@ std::string Bytes(size_t size) {
   return bytes;
 }
 
-// RFC 3720, appendix B.4, and the customary check value of the nine digits.
+// The vectors are from RFC 3720, appendix B.4. "123456789" is the usual input to check a CRC with.
 TEST(Crc32cTest, MatchesPublishedVectors) {
   std::string ascending, descending;
   for (int i = 0; i < 32; ++i) {
@@ -51,8 +51,8 @@ TEST(Crc32cTest, MatchesPublishedVectors) {
   EXPECT_EQ(Crc32c(""), 0u);
 }
 
-// ISA-L has different code for short, medium and long inputs, and for the bytes left over at both
-// ends.
+// ISA-L has different code for short, medium and long inputs, and for the bytes at both ends that
+// do not fill a whole block.
 TEST(Crc32cTest, MatchesTheDefinitionAtEverySizeAndAlignment) {
   const std::string bytes = Bytes(4200);
   for (size_t size = 0; size <= 1100; ++size) {
@@ -97,16 +97,18 @@ TEST(Crc32cTest, MaskRotatesRightBy15AndAddsTheConstant) {
   static_assert(MaskCrc32c(0) == 0xa282ead8u);
   static_assert(MaskCrc32c(0x00008000u) == 0xa282ead9u);
   static_assert(MaskCrc32c(1) == 0xa284ead8u);
-  // A TFRecord with an empty payload is 00*8 29 03 98 07 d8 ea 82 a2.
+  static_assert(MaskCrc32c(0xffffffffu) == 0xa282ead7u);
+  // A TFRecord with an empty payload is eight bytes 00, and then 29 03 98 07 d8 ea 82 a2.
   EXPECT_EQ(MaskCrc32c(Crc32c(std::string(8, '\0'))), 0x07980329u);
   EXPECT_EQ(MaskCrc32c(Crc32c("")), 0xa282ead8u);
+  EXPECT_EQ(MaskCrc32c(Crc32c("abc")), 0x21f1576eu);  // The value that a TFRecord stores.
 }
 
 #ifdef __x86_64__  // No other processor has upper parts (upper_parts.h).
 
 // Sets every bit of each vector register. The asm statement does not list these registers as
 // changed. If it did, the compiler would clear the upper parts at the end of the function. The list
-// may be empty, because every call may overwrite these registers.
+// is not needed: callers of a function assume that it overwrites these registers.
 __attribute__((target("avx"), noinline)) void FillVectorRegisters() {
   asm volatile(
       "vcmptrueps %%ymm0, %%ymm0, %%ymm0\n\tvcmptrueps %%ymm1, %%ymm1, %%ymm1\n\t"
@@ -135,17 +137,17 @@ __attribute__((target("avx"))) void StoreUpperParts(uint8_t (&to)[16][16]) {
       : "memory");
 }
 
-// SSE code is slow while the upper parts are not empty. The test fills them first, so that the
-// result does not depend on whether ISA-L uses them on this CPU. A CPU without AVX has no upper
-// parts, and it traps on the instruction that clears them. On such a CPU the test shows that ISA-L
-// does not execute that instruction.
+// SSE code is slow while the upper parts are not empty, so Crc32c() must leave them empty. The test
+// fills them before each call, because ISA-L uses them only on some CPUs. A CPU without AVX has no
+// upper parts, and it traps on the instruction that clears them. On such a CPU the test shows that
+// Crc32c() does not execute this instruction.
 TEST(Crc32cTest, LeavesTheUpperPartsOfVectorRegistersEmpty) {
   const bool has_upper_parts = __builtin_cpu_supports("avx");
   uint8_t upper[16][16] = {};
   if (has_upper_parts) {
     FillVectorRegisters();
     StoreUpperParts(upper);
-    for (const auto& part : upper) ASSERT_THAT(part, Each(0xff)) << "they cannot be read";
+    for (const auto& part : upper) ASSERT_THAT(part, Each(0xff)) << "the test cannot read them";
   }
   const std::string bytes = Bytes(4096);
   for (const size_t size : {0, 16, 64, 300, 784, 4096}) {
@@ -162,8 +164,8 @@ TEST(Crc32cTest, LeavesTheUpperPartsOfVectorRegistersEmpty) {
 
 #endif  // __x86_64__
 
-// ISA-L takes the length as an int. The test never writes to its mapping, so the mapping takes
-// memory only for page tables.
+// ISA-L takes the length as an int, so it takes less than 2 GiB a call. The mapping of the test
+// takes memory only for page tables, because the test never writes to it.
 TEST(Crc32cTest, InputsAbove2GiBAreWhole) {
   const size_t size = (size_t{2} << 30) + (3 << 20);
   void* zeros = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -173,14 +175,6 @@ TEST(Crc32cTest, InputsAbove2GiBAreWhole) {
   for (size_t at = 0; at < size; at += mebibyte.size()) expected = ExtendCrc32c(expected, mebibyte);
   EXPECT_EQ(Crc32c(absl::string_view(static_cast<const char*>(zeros), size)), expected);
   EXPECT_EQ(munmap(zeros, size), 0);
-}
-
-TEST(Crc32cTest, MaskRotatesBy15BitsAndAddsTheConstant) {
-  EXPECT_EQ(MaskCrc32c(0), 0xa282ead8u);
-  EXPECT_EQ(MaskCrc32c(0x8000), 0xa282ead9u);
-  EXPECT_EQ(MaskCrc32c(1), 0xa284ead8u);
-  EXPECT_EQ(MaskCrc32c(0xffffffff), 0xa282ead7u);
-  EXPECT_EQ(MaskCrc32c(Crc32c("abc")), 0x21f1576eu);  // The value that a TFRecord stores.
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-"""Tests what the LocalFeeds of a process share. Each test has its own interpreter and engine."""
+"""Tests the engine: the threads and the memory that the LocalFeeds of a process share. Each test
+runs in a new process."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from conftest import LONGEST_WAIT, python
 
 # The code that all tests begin with.
 HEAD = f"""
-import os, sys, time, systole
+import os, sys, time, traceback, systole
 LONGEST_WAIT = {LONGEST_WAIT}
 shards, spec = sys.argv[1:]
 
@@ -18,7 +19,7 @@ def threads():
     return len(os.listdir("/proc/self/task"))
 
 def has_threads(number):
-    # The kernel drops a thread a moment after it was joined.
+    # After a thread was joined, the kernel still lists it for a moment.
     deadline = time.monotonic() + LONGEST_WAIT
     while threads() != number and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -41,8 +42,10 @@ def in_a_child(work):
         try:
             work()
             os._exit(0)
-        finally:
-            os._exit(1)  # After a traceback.
+        except BaseException:
+            # os._exit() prints nothing.
+            traceback.print_exc()
+            os._exit(1)
     return child
 
 def ended_well(child):
@@ -67,6 +70,7 @@ before = threads()
 with open_feed(threads=2) as feed:
     next(feed)
     of_one = threads() - before
+# An engine has 7 * threads threads, and one more.
 assert of_one == 7 * 2 + 1 and has_threads(before)
 feeds = [open_feed() if i else open_feed(threads=2) for i in range(30)]
 got = [[feed.digest(next(feed)) for feed in feeds] for step in range(6)]
@@ -172,7 +176,7 @@ def work():
     before = threads()
     with open_feed() as own:
         assert digests(own, 3) == wanted
-        assert has_threads(before + 7 * 2 + 1)  # The setting of configure() holds here too.
+        assert has_threads(before + 7 * 2 + 1)  # The parent's configure() holds in the child, too.
     assert has_threads(before)
 assert ended_well(in_a_child(work))
 next(feed)

@@ -193,7 +193,7 @@ def with_batch(size, more="epochs: 2 tail: PAD"):
 
 
 def ids_of(batches):
-    """The record ids, without those of padding."""
+    """The record ids of the batches, without padding."""
     return [int(i) for b in batches for i, valid in zip(b["id"], b["valid"], strict=True) if valid]
 
 
@@ -444,7 +444,7 @@ def test_a_selection_is_the_same_here_and_from_servers(select, server, shards):
         feed.load_state_dict(state)
 
 
-# The cache keeps decoded images or finished examples.
+# In the first case the cache keeps decoded images, in the other cases finished examples.
 @pytest.mark.parametrize(
     "made",
     [
@@ -466,18 +466,20 @@ def test_a_cache_keeps_what_was_made_and_changes_no_byte(shards, tmp_path, made)
             batches = [batch["image"].tobytes() for epoch in range(2) for batch in feed]
             return batches, feed.cache_stats()
 
-    plain, stats = bytes_of(systole.LocalFeed(shards, spec(), threads=1))
+    # An epoch has six steps. With so little memory, at most two steps are made ahead of the
+    # trainer. So no value is looked up for the second epoch before the first epoch has stored it,
+    # even if a thread is held up and another thread goes on.
+    ahead = {"threads": 1, "prefetch_bytes": 1}
+    plain, stats = bytes_of(systole.LocalFeed(shards, spec(), **ahead))
     assert stats["cache_misses"] == 0
     kept, stats = bytes_of(
-        systole.LocalFeed(shards, spec(cache="MEMORY"), threads=1, cache_memory=1 << 26)
+        systole.LocalFeed(shards, spec(cache="MEMORY"), **ahead, cache_memory=1 << 26)
     )
     assert kept == plain
     assert (stats["cache_misses"], stats["cache_hits"]["memory"]) == (RECORDS, RECORDS)
     disk = spec(cache="disk")
     for found in (RECORDS, 2 * RECORDS):
-        kept, stats = bytes_of(
-            systole.LocalFeed(shards, disk, threads=1, cache_disk=tmp_path / "c")
-        )
+        kept, stats = bytes_of(systole.LocalFeed(shards, disk, **ahead, cache_disk=tmp_path / "c"))
         assert kept == plain
         assert stats["cache_hits"]["disk"] == found
     with pytest.raises(systole.InvalidSpec):
@@ -564,8 +566,8 @@ def test_a_state_loads_under_other_weights_from_its_step_on(server, shards):
     before, state = here
     for feed in feeds((2, (3, 1)), (5, (0, 1))):
         with feed:
-            # From step 5 on, the weights of this feed differ: the second member gets all turns.
-            # The member goes on in the middle of its pass.
+            # From step 5 on, this feed has other weights than the state's feed: all examples come
+            # from the second member, which goes on in the middle of its pass.
             assert ids(feed, 5) == before
             after = ids(feed, 2)
             feed.load_state_dict(state)
@@ -603,7 +605,8 @@ def test_a_past_by_examples_loads_under_another_batch(server, shards):
         return found
 
     by_step = systole.Weights(from_step=3, weights=[3, 1])
-    by_example = systole.Weights(from_example=24, weights=[3, 1])  # In the middle of a step of 16.
+    # With 16 examples a step, example 24 is in the middle of a step.
+    by_example = systole.Weights(from_example=24, weights=[3, 1])
     for old in feeds(8, by_step):
         with old:
             whole = ids(old, 32)
@@ -652,7 +655,7 @@ def test_a_state_of_chosen_records_passes_between_feeds_whose_weights_change(ser
             with feed:
                 feed.load_state_dict(here)
                 assert next(feed).step == 5
-        for feed in feeds(2, *past, (5, (0, 1))):  # `select` leaves out another label.
+        for feed in feeds(2, *past, (5, (0, 1))):  # `select` leaves out label 2 instead of 3.
             with feed, pytest.raises(systole.FailedPrecondition, match="select"):
                 feed.load_state_dict(here)
 
