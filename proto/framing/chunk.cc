@@ -47,15 +47,15 @@ constexpr uint32_t kCostliestOperation =
 constexpr uint32_t kHeaderCrc32c = Tag(v1::Chunk::kHeaderCrc32CFieldNumber, kFixed32);
 constexpr uint32_t kData = Tag(v1::Chunk::kDataFieldNumber, kLengthDelimited);
 
-// At most 148 bytes are used: 11 for each of 8 varints, 45 for the stages, 5 for each of 2 CRCs,
-// and 6 for the tag and size of `data`. The 45 bytes of the stages are 2 bytes for tag and size, 7
-// for each of 3 times (an hour at most), and up to 11 for each of two indices, the output's and the
-// operation's.
+// At most 149 bytes are used: 11 for each of 8 varints, 45 for the stages, 5 for each of 2 CRCs,
+// and 6 for the tag and size of `data`. Of the 45 bytes of the stages, 2 are for tag and size, 7
+// for each of 3 times (an hour at most), and 11 at most for each of 2 indices (the output's and the
+// operation's).
 constexpr size_t kMaxHeaderBytes = 160;
 
 class HeaderWriter {
  public:
-  // Like protobuf, leaves out a field with its default value.
+  // Leaves out a field with the value 0, as protobuf does.
   void Varint(uint32_t tag, int64_t value) {
     if (value == 0) return;
     VarintAlways(tag, static_cast<uint64_t>(value));
@@ -151,8 +151,8 @@ bool ReadStageTime(CodedInputStream& in, absl::Duration& time) {
   return true;
 }
 
-// Reads a number, and sets `index` to this number less 1. If the number is below 1, there is no
-// index, and `index` becomes -1.
+// Reads an index. On the wire it is the index plus 1. A number below 1 stands for no index, and
+// sets `index` to -1.
 bool ReadIndex(CodedInputStream& in, int& index) {
   int32_t number = 0;
   if (!ReadVarint(in, number)) return false;
@@ -160,8 +160,8 @@ bool ReadIndex(CodedInputStream& in, int& index) {
   return true;
 }
 
-// Reads a StageTimes message. If the chunk has a second StageTimes, it changes only the fields that
-// it has, as in protobuf.
+// Reads a StageTimes message. A damaged or foreign chunk may have several of them. As in protobuf,
+// a later one changes only the fields that it has.
 bool ReadStages(CodedInputStream& in, StageTimes& stages) {
   int length = 0;
   if (!ReadLength(in, length)) return false;
@@ -234,8 +234,6 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
   CodedInputStream in(&reader);
   const auto message_bytes = static_cast<int64_t>(message.Length());
   ChunkHeader& header = chunk.header_;
-  // The number of bytes before header_crc32c. Has a value only if nothing follows header_crc32c, or
-  // only one `data`.
   std::optional<int64_t>& guarded_bytes = chunk.guarded_bytes_;
   bool has_data = false;
   while (in.CurrentPosition() < message_bytes) {

@@ -5,8 +5,9 @@
 //   header fields | header_crc32c | tag and length of `data` | payload   (systole/v1/service.proto)
 //   \________________ one small slice __________________/   \ batch memory /
 //
-// Every bit is guarded: the header by header_crc32c, the payload by crc32c. The bytes between them
-// (the field header_crc32c, and the tag and length of `data`) have only one valid form.
+// Every bit is guarded: the header fields by header_crc32c, the payload by crc32c. The bytes
+// between header fields and payload (the field header_crc32c, and the tag and length of `data`)
+// have only one valid form.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_PROTO_FRAMING_CHUNK_H_
@@ -27,13 +28,14 @@
 
 namespace systole {
 
-// Payload bytes of one chunk. Measurements over loopback show that 0.5 to 1 MiB is fastest. A
-// larger chunk does not fit into the processor's cache, and is no longer there when our code copies
-// it after the kernel. With smaller chunks there are more messages, and each message has a fixed
-// cost.
+// The most payload bytes of a chunk. Measurements over loopback show that 0.5 to 1 MiB is fastest.
+// The kernel copies a received chunk, and then our code copies it. A larger chunk does not stay in
+// the processor's cache between these copies. With smaller chunks there are more messages, and each
+// message has a fixed cost.
 inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
-// Largest message a client accepts. No server sends more than a chunk and its header.
+// The largest message that a client accepts, in bytes. Today no server sends more than kChunkBytes
+// and a header.
 inline constexpr int kMaxChunkMessageBytes = 8 << 20;
 
 // The fields of the message `Chunk` except its data and header_crc32c.
@@ -55,11 +57,11 @@ struct ChunkHeader {
 
 // Makes the message of `header` and `data`, with the header's CRC. The message refers to `data`
 // without a copy, so `owner` must keep `data` alive. The message holds `owner` until the kernel has
-// the last byte. The thread that then drops `owner` may be any thread of gRPC.
+// the last byte. Then any thread of gRPC may drop `owner`.
 grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t> data,
                              std::shared_ptr<const void> owner);
 
-// A chunk received from a peer. Shares the message's memory.
+// A chunk that a peer sent. Shares the memory of the message.
 class ReceivedChunk {
  public:
   // Reads the header. Fields may come in any order. Unknown fields are skipped. If a field comes
@@ -68,7 +70,8 @@ class ReceivedChunk {
   static absl::StatusOr<ReceivedChunk> Parse(const grpc::ByteBuffer& message);
 
   // Whether the header is as the server wrote it: it has a header_crc32c, this CRC matches the
-  // bytes before it, and only `data` follows. Call this before you trust the header.
+  // bytes before it, and after it comes one `data` or nothing. Call this before you trust the
+  // header.
   //   DataLoss  the header is damaged.
   absl::Status CheckHeader() const;
 
@@ -77,8 +80,8 @@ class ReceivedChunk {
   int64_t data_bytes() const { return data_bytes_; }
 
   // Calls `take` with each piece of `data`, in order. Computes the CRC of each piece directly after
-  // this call, while the piece is in the cache.
-  //   DataLoss  the CRC differs from the header's. This is known only after the last piece.
+  // `take` returns, while the piece is in the cache.
+  //   DataLoss  the CRC of `data` differs from the header's crc32c. `take` then got damaged bytes.
   absl::Status ForEachPiece(absl::FunctionRef<void(absl::Span<const uint8_t>)> take) const;
 
   // Copies `data` to `destination`, and checks `data` against the header's CRC while `data` is in
@@ -93,8 +96,8 @@ class ReceivedChunk {
   // Where `data` begins, in bytes from the beginning of the first slice of slices_.
   int64_t data_begin_ = 0;
   int64_t data_bytes_ = 0;
-  // The number of bytes before header_crc32c. Nullopt if header_crc32c is neither the last field
-  // nor directly before `data` as the last field.
+  // The number of bytes before header_crc32c. Nullopt unless header_crc32c is the last field, or is
+  // followed only by one `data`.
   std::optional<int64_t> guarded_bytes_;
   uint32_t header_crc32c_ = 0;
 };

@@ -20,8 +20,9 @@ namespace systole {
 inline constexpr char kMessageChecksumKey[] = "systole-crc32c";
 
 // The largest request that a server takes. Requests carry specs, which are small: a larger request
-// is an attack or a mistake. A parsed request takes many times as much memory as its bytes. The
-// bound limits the server's memory: it keeps the parsed specs of 64 plans and of all streams.
+// is an attack or a mistake. The bound also limits the server's memory: a parsed request takes many
+// times as much memory as its bytes, and the server keeps the parsed specs of 64 plans and of all
+// streams.
 inline constexpr int kMaxRequestBytes = 64 << 10;
 // The largest spec in a request. The request's other fields take less than 1 KiB.
 inline constexpr int kMaxSpecBytes = kMaxRequestBytes - (1 << 10);

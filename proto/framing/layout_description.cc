@@ -12,8 +12,8 @@
 namespace systole {
 namespace {
 
-// A DType has the same number as in messages, so digests, which contain this number, are the same
-// in server and client.
+// A DType has the same number as in messages. Digests contain this number, and must be the same in
+// server and client.
 static_assert(static_cast<int>(v1::UINT8) == static_cast<int>(DType::kUint8));
 static_assert(static_cast<int>(v1::INT32) == static_cast<int>(DType::kInt32));
 static_assert(static_cast<int>(v1::INT64) == static_cast<int>(DType::kInt64));

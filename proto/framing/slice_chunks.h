@@ -1,5 +1,5 @@
-// Cuts one core's slice of a step into chunks, in the order of the protocol. Tensors come in the
-// order of the layout, and offsets ascend.
+// Cuts one core's slice of a step into chunks, in the order that the protocol requires: the tensors
+// in the order of the layout, and each tensor from its first byte to its last.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_PROTO_FRAMING_SLICE_CHUNKS_H_
@@ -39,7 +39,8 @@ class SliceChunks {
     return layout_ == nullptr || tensor_ == static_cast<int>(layout_->tensors().size());
   }
 
-  // The next chunk, with its CRC. Sets `payload_bytes` to the number of bytes of its data.
+  // The next chunk, with its CRC. Sets `payload_bytes` to the number of bytes of the slice
+  // in this chunk.
   // REQUIRES: !done().
   grpc::ByteBuffer Next(int64_t& payload_bytes);
 

@@ -18,7 +18,8 @@ struct TrainerReport {
   // How many steps the trainer took per second, from all servers together: 0 to kMaxStepsPerSecond.
   double steps_per_second = 0;
   FeedLimit limit = FeedLimit::kUnknown;
-  // If `limit` is kDecode: the tensor of the output that costs most to make. -1: not known.
+  // If `limit` is kDecode: the output that costs most to make, as an index in
+  // ResolveFeedResponse.tensors. -1: not known.
   int output = -1;
 
   friend bool operator==(const TrainerReport&, const TrainerReport&) = default;
@@ -27,8 +28,8 @@ struct TrainerReport {
 // The most steps per second that a report may have.
 inline constexpr double kMaxStepsPerSecond = 1e6;
 
-// The report in `message`. Values that the peer sent are limited to the bounds above. If the part
-// of the time is NaN, `waits` is nullopt. If the number of steps is NaN, steps_per_second is 0.
+// The report in `message`. Values outside of the bounds above become the nearest bound. A
+// wait_ratio of NaN gives `waits` = nullopt. A steps_per_second of NaN gives 0.
 TrainerReport ReportOf(const v1::TrainerReport& message);
 // Sets all fields except `client`. Leaves `message` as it is if `waits` is nullopt.
 void SetReport(const TrainerReport& report, v1::TrainerReport& message);

@@ -15,18 +15,17 @@ namespace systole {
 
 inline constexpr int kSlotVersion = 1;
 inline constexpr size_t kSlotSessionBytes = 16;
-// The longest packet, in bytes. One SlotOffer retires at most kMaxRetiredInOffer slots, so that the
-// message fits into a packet.
+// The longest packet, in bytes.
 inline constexpr int64_t kMaxSlotMessageBytes = 4096;
+// The most slots that one SlotOffer retires. With so many, the message still fits into a packet.
 inline constexpr size_t kMaxRetiredInOffer = 256;
-// The largest number of slots that a client maps at a time. Without this bound a server that keeps
-// offering slots would fill the table of mappings that the kernel keeps for the client (some 65,000
-// entries).
+// The largest number of slots that a client maps at a time. The kernel allows a process some 65,000
+// mappings. Without this bound, a server could use up the client's mappings by offering more and
+// more slots.
 inline constexpr int kMaxMappedSlots = 4096;
-// The largest number of slots that a server has at a time. A client may map all slots of the
-// server, so kMaxSlots must be below kMaxMappedSlots. The difference is for slots that the server
-// has retired, but that the client still maps because the SlotOffer that retires them has not
-// arrived.
+// The largest number of slots that a server has at a time. kMaxSlots is below kMaxMappedSlots,
+// because a client may map all slots of the server and also slots that the server has retired. The
+// client unmaps a retired slot when the SlotOffer that retires it arrives.
 inline constexpr int kMaxSlots = 3072;
 
 // A new session's id, from the kernel's random source. The id is a secret, because a process that

@@ -23,8 +23,8 @@ constexpr absl::string_view kSuffix = ".slots";
 // How many clients may wait in the socket's queue until the server accepts them.
 constexpr int kBacklog = 128;
 
-// A packet may carry one descriptor. There is room for more descriptors, so that a packet with too
-// many is noticed.
+// How many descriptors Receive() can take from a packet. Only one is allowed. The room for more
+// lets Receive() notice a packet with too many.
 constexpr size_t kMaxPassed = 4;
 
 absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
@@ -48,7 +48,7 @@ absl::Status CannotConnect(const std::string& path, int error) {
     case ENOENT:
     case ECONNREFUSED:
       return absl::UnavailableError(absl::StrCat("no server shares memory at '", path,
-                                                 "'; the server's log says why, at its start"));
+                                                 "'; the beginning of the server's log says why"));
     case EACCES:
       return absl::PermissionDeniedError(
           absl::StrCat("'", path, "' belongs to another user; run client and server as one user"));
@@ -96,7 +96,8 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   const OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.ok()) return absl::ErrnoToStatus(errno, "socket");
   // Only ECONNREFUSED means that no process listens. connect() also fails if the socket's queue is
-  // full, or if the socket has the type SOCK_SEQPACKET. In both cases a process listens.
+  // full, or if the socket at `path` is of the type SOCK_SEQPACKET, but in both cases a process
+  // listens.
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
       errno != ECONNREFUSED) {
     return absl::UnavailableError(
@@ -170,8 +171,7 @@ absl::StatusOr<std::optional<SlotSocket::Packet>> SlotSocket::Receive() const {
     got = ::recvmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::optional<Packet>();
-  // 0 means the end of the connection. A packet without bytes would also give 0, but neither side
-  // sends an empty packet.
+  // 0 bytes mean that the connection has ended, because neither side sends an empty packet.
   if (got <= 0) return absl::UnavailableError("the other end of the slot socket is gone");
   int passed = 0;
   for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
@@ -194,8 +194,8 @@ absl::StatusOr<std::optional<SlotSocket::Packet>> SlotSocket::Receive() const {
   }
   if ((header.msg_flags & MSG_CTRUNC) != 0) {
     return absl::ResourceExhaustedError(
-        "a packet on the slot socket carries a descriptor for which there is no room: raise "
-        "`ulimit -n`");
+        "a packet on the slot socket carries a descriptor, but this process has as many open files "
+        "as it may have: raise `ulimit -n`");
   }
   packet.message.resize(static_cast<size_t>(got));
   return std::optional<Packet>(std::move(packet));
@@ -209,7 +209,7 @@ absl::StatusOr<SlotListener> SlotListener::Listen(const std::string& path) {
   if (!fd.ok()) return absl::ErrnoToStatus(errno, "socket");
   SYSTOLE_RETURN_IF_ERROR(RemoveStaleSocket(path));
   struct stat info = {};
-  // bind() makes the file with the mode that the socket has now, so at no time can another user
+  // bind() gives the file the mode that the socket has at this time. So another user can never
   // connect.
   if (::fchmod(fd.get(), S_IRUSR | S_IWUSR) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||

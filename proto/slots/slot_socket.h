@@ -1,5 +1,6 @@
-// The socket over which a server passes memory to clients of the same machine: a Unix socket beside
-// the server's own socket. Its packets may carry a file descriptor. No function here waits.
+// The slot socket: the Unix socket over which a server passes memory to clients of the same
+// machine. It is a second socket beside the server's own Unix socket. Its packets may carry a file
+// descriptor. No function here blocks.
 //
 // Thread-safe.
 #ifndef SYSTOLE_PROTO_SLOTS_SLOT_SOCKET_H_
@@ -26,7 +27,7 @@ absl::StatusOr<std::string> UnixSocketPath(absl::string_view address);
 // file. OK if there is no file.
 //   Unavailable    a process listens on the socket.
 //   AlreadyExists  `path` is not a socket.
-//   another code   the system cannot tell, or refuses to remove the file.
+//   another code   the system cannot look at the file, or cannot remove it.
 absl::Status RemoveStaleSocket(const std::string& path);
 
 // The path of the slot socket of a server that listens on `address`: PATH.slots for "unix:PATH".
@@ -34,11 +35,11 @@ absl::Status RemoveStaleSocket(const std::string& path);
 //                    of a socket may be.
 absl::StatusOr<std::string> SlotSocketPath(absl::string_view address);
 
-// Whether a process of the user `own` shares memory with a process of the user `peer`. True if
+// Whether a process of the user `own` may share memory with a process of the user `peer`. True if
 // `peer` is the same user, or root. (Root can read all memory in any case.)
 bool MayShareMemory(uid_t own, uid_t peer);
 
-// One end of a connection.
+// One end of a connection to a slot socket.
 class SlotSocket {
  public:
   // Connects to the server that listens on `path`.
@@ -66,7 +67,7 @@ class SlotSocket {
   //                      as it may have.
   absl::StatusOr<std::optional<Packet>> Receive() const;
 
-  // Makes every Send() of the peer fail from now on.
+  // Ends the connection: every later Send() of either end fails.
   void Shutdown() const;
 
   int fd() const { return fd_.get(); }
@@ -75,20 +76,21 @@ class SlotSocket {
   OwnedFd fd_;
 };
 
-// The socket that clients connect to.
+// The server's slot socket, to which clients connect.
 class SlotListener {
  public:
-  // Makes the socket file, readable and writable for this user alone. Replaces a socket on which no
-  // process listens. Errors of RemoveStaleSocket(), or another code if the file cannot be made.
+  // Makes the socket file, readable and writable for this user alone. Replaces a socket file on
+  // which no process listens. Fails with an error of RemoveStaleSocket(), or with another code if
+  // the file cannot be made.
   static absl::StatusOr<SlotListener> Listen(const std::string& path);
   SlotListener(SlotListener&& other) noexcept;
   SlotListener& operator=(SlotListener&&) = delete;
   // Removes the socket file, unless another file has taken its name.
   ~SlotListener();
 
-  // The next connection of a client that may share memory; nullopt if none waits. Closes the
-  // connections of other clients. ResourceExhausted or another code if the system refuses to accept
-  // a connection.
+  // The next connection of a client with which this process may share memory; nullopt if none
+  // waits. Closes the connections of other clients. ResourceExhausted or another code if the system
+  // refuses to accept a connection.
   absl::StatusOr<std::optional<SlotSocket>> Accept() const;
 
   // Readable when a connection waits.
@@ -99,7 +101,7 @@ class SlotListener {
       : fd_(std::move(fd)), path_(std::move(path)), device_(device), inode_(inode) {}
 
   OwnedFd fd_;
-  std::string path_;  // Empty: moved from.
+  std::string path_;  // Empty if this object was moved from.
   dev_t device_;
   ino_t inode_;
 };
