@@ -36,8 +36,8 @@ absl::Status About(const std::string& path, const absl::Status& status) {
 
 absl::Status CheckMode(const std::string& path, const struct stat& file) {
   if (!S_ISREG(file.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("token file '", ForeignText(path), "' is not a regular file; name one"));
+    return absl::InvalidArgumentError(absl::StrCat("token file '", ForeignText(path),
+                                                   "' is not a regular file; name a regular file"));
   }
   if ((file.st_mode & (S_IWGRP | S_IRWXO)) == 0) return absl::OkStatus();
   return absl::PermissionDeniedError(
@@ -72,9 +72,9 @@ absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) 
   return ::fsync(fd) == 0 ? absl::OkStatus() : Failed(errno, "write", path);
 }
 
-// Puts a new file of these bytes in the place of the file at `path`, whose properties are `old`.
-// The new file has the same owner, group and mode. So a server that could read the old file can
-// read the new one, no matter which user adds the token.
+// Replaces the file at `path` by a new file with these bytes. The new file gets the owner, the
+// group and the mode of the old file, which are in `old`. So a server that could read the old file
+// can read the new file, no matter which user adds the token.
 absl::Status Replace(const std::string& path, absl::string_view bytes, const struct stat& old) {
   std::string temporary = absl::StrCat(path, ".XXXXXX");
   const OwnedFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
@@ -90,8 +90,8 @@ absl::Status Replace(const std::string& path, absl::string_view bytes, const str
   return status;
 }
 
-// Opens the file at `path`, which is made if it is missing, and locks it. Tries again if the file
-// was replaced before the lock was taken.
+// Opens the file at `path` and locks it. Makes the file if it is missing. Tries again if another
+// process replaces the file before this process has the lock.
 absl::StatusOr<OwnedFd> OpenLocked(const std::string& path, struct stat& file) {
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     OwnedFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
@@ -157,7 +157,7 @@ absl::StatusOr<std::string> AddToken(const std::string& path, absl::string_view 
   if (!bytes.empty() && bytes.back() != '\n') bytes += '\n';
   bytes += TokenLine(
       {.name = std::string(name), .hash = HashOfToken(token), .last_day = std::move(last_day)});
-  // If a server would refuse the new text, the file is left as it was.
+  // If a server would refuse the new text, the file is not changed.
   if (absl::StatusOr<TokenTable> table = TokenTable::Parse(bytes); !table.ok()) {
     return About(path, table.status());
   }

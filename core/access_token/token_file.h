@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// Two identities differ if the file was changed or replaced in between.
+// Differs from an earlier identity of the same path if the file was changed or replaced since.
 struct TokenFileIdentity {
   int64_t mtime_ns = 0;
   uint64_t inode = 0;

@@ -1,5 +1,5 @@
 // The tokens that a server knows. For each token the table has a name, the SHA-256 of the token's
-// text, and perhaps the last day on which the token is good. Only the token's holder has the text
+// text, and perhaps the last day on which the token is good. The table does not have the text
 // itself.
 //
 //   file := line*
@@ -26,7 +26,7 @@ namespace systole {
 
 using TokenHash = std::array<uint8_t, 32>;
 
-// SHA-256. Costs one pass over `token`.
+// The SHA-256 of `token`.
 TokenHash HashOfToken(absl::string_view token);
 
 struct TokenEntry {
@@ -40,17 +40,17 @@ struct TokenEntry {
   }
 };
 
-// The limit exists because every call is compared with every token.
+// Limited, because the token of every call is compared with every entry.
 inline constexpr size_t kMaxTokens = 4096;
 // Enough for kMaxTokens lines and for comments.
 inline constexpr size_t kMaxTokenFileBytes = size_t{1} << 20;
 
 bool IsTokenName(absl::string_view name);
 
-// InvalidArgument unless `text` is a day as YYYY-MM-DD.
+// The day that `text` names as YYYY-MM-DD; InvalidArgument if `text` is anything else.
 absl::StatusOr<absl::CivilDay> ParseDay(absl::string_view text);
 
-// The entry's line, with the newline.
+// The entry's line in the file, with the newline.
 std::string TokenLine(const TokenEntry& entry);
 
 class TokenTable {
@@ -58,14 +58,15 @@ class TokenTable {
   // No tokens.
   TokenTable() = default;
 
-  //   InvalidArgument    a line is malformed, or a hash occurs twice. The message has the line's
-  //                      number, never its text, which may be a token put there in error.
+  //   InvalidArgument    a line is malformed, or a hash occurs twice. The message names the
+  //                      line's number. It never quotes the line, because the line may hold a token
+  //                      that was put into the file in error.
   //   ResourceExhausted  more than kMaxTokens tokens or kMaxTokenFileBytes bytes.
   static absl::StatusOr<TokenTable> Parse(absl::string_view text);
 
-  // The entry of this hash, if it is good at `now`; else null. Compares every entry in constant
-  // time, so the time reveals nothing about the hashes. The pointer is valid as long as the
-  // table.
+  // The entry of this hash; null if there is none, or if its token is not good at `now`. Compares
+  // `hash` with every entry in constant time, so the time of a call reveals nothing about the
+  // hashes. The pointer is valid as long as the table.
   const TokenEntry* Find(const TokenHash& hash, absl::Time now) const;
 
   const std::vector<TokenEntry>& entries() const { return entries_; }

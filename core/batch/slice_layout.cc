@@ -15,10 +15,10 @@
 namespace systole {
 namespace {
 
-// A tensor of a feed has few dimensions: [batch, height, width, channels] and a little more.
+// The most dimensions of a tensor. A tensor of images has 4, or 7 in tiles.
 constexpr size_t kMaxRank = 8;
 
-// Checks the tiles of a description whose shape has been checked.
+// Checks the tiles of a tensor whose dimensions have been checked. OK if it has no tiles.
 absl::Status CheckTiles(const SliceTensor& tensor) {
   if (!tensor.is_tiled()) return absl::OkStatus();
   const auto refuse = [&tensor](absl::string_view what) {
@@ -43,7 +43,7 @@ absl::Status CheckTiles(const SliceTensor& tensor) {
   return absl::OkStatus();
 }
 
-// Checks one description alone.
+// Checks the description of one tensor, without the other tensors of the slice.
 absl::Status CheckTensor(const SliceTensor& tensor) {
   const TensorSpec& spec = tensor.spec;
   if (spec.name.empty()) return absl::InvalidArgumentError("a tensor has no name");
@@ -80,8 +80,8 @@ void HashHeader(const TensorSpec& spec, absl::Span<const int64_t> shape, Xxh3Has
   for (const int64_t dimension : shape) hasher.UpdateU64(static_cast<uint64_t>(dimension));
 }
 
-// Sets the places [slot, slot + count) to zero, for all pixels and channels. REQUIRES: these places
-// lie in the same group of kTileExamples places.
+// Sets the places of the examples [slot, slot + count) to zero, for all pixels and channels.
+// REQUIRES: these places lie in the same group of kTileExamples places.
 void ClearTilePlaces(const SliceTensor& tensor, int64_t slot, int64_t count, uint8_t* values) {
   const TiledPieces pieces = TiledPiecesOf(tensor, slot);
   for (int64_t tile = 0; tile < pieces.tiles; ++tile) {
@@ -92,8 +92,8 @@ void ClearTilePlaces(const SliceTensor& tensor, int64_t slot, int64_t count, uin
   }
 }
 
-// Writes the pieces that ForEachPiece() visits, but as whole words. Channels that the example does
-// not have become zeros.
+// Writes the pieces that ForEachPiece() visits, each as one word. Channels that the last tile has
+// and the example lacks become zeros.
 void PlaceInTiles(const SliceTensor& tensor, int64_t slot, const uint8_t* example,
                   uint8_t* values) {
   const TiledPieces pieces = TiledPiecesOf(tensor, slot);
@@ -188,9 +188,10 @@ absl::StatusOr<SliceLayout> SliceLayout::Create(std::vector<SliceTensor> tensors
           absl::StrCat("two outputs are named '", tensor.spec.name, "'; rename one"));
     }
     if (tensor.per_core_batch() != tensors[0].per_core_batch()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "tensor '", tensor.spec.name, "' holds ", tensor.per_core_batch(), " examples, '",
-          tensors[0].spec.name, "' holds ", tensors[0].per_core_batch(), "; want the same"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("tensor '", tensor.spec.name, "' holds ", tensor.per_core_batch(),
+                       " examples, '", tensors[0].spec.name, "' holds ",
+                       tensors[0].per_core_batch(), "; want the same number of examples"));
     }
     if (tensor.spec.name == kValidTensor) {
       if (tensor.spec.dtype != DType::kUint8 || tensor.spec.shape.size() != 1) {

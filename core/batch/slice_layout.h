@@ -2,8 +2,8 @@
 //
 //   [tensor 0][pad][tensor 1][pad] ..   sorted by name, each on a 64-byte boundary
 //
-// Client and server build the layout from the same tensor descriptions, so a chunk's (tensor,
-// offset) means the same place to both. Thread-compatible value type.
+// Client and server build the layout from the same tensor descriptions. So a chunk's (tensor,
+// offset) names the same place in the memory of both. Thread-compatible value type.
 #ifndef SYSTOLE_CORE_BATCH_SLICE_LAYOUT_H_
 #define SYSTOLE_CORE_BATCH_SLICE_LAYOUT_H_
 
@@ -20,7 +20,8 @@
 
 namespace systole {
 
-// The tensor that says which places hold a real example: uint8[per-core batch], 1 or 0.
+// The tensor that says which places hold an example (1), and which hold padding (0):
+// uint8[per-core batch].
 inline constexpr char kValidTensor[] = "valid";
 
 // The tensor that says how many items of a padded output (v1::Padded) an example has:
@@ -29,15 +30,16 @@ inline std::string LengthTensor(absl::string_view output) {
   return absl::StrCat(output, "_length");
 }
 
-// Tiles of (8, 128)(2, 1) over channels and examples, as a TPU keeps bfloat16. Two neighbouring
-// channels of an example are adjacent.
+// How a TPU keeps bfloat16: in tiles of (8, 128)(2, 1) over channels and examples. A tile has 8
+// channels of 128 examples, and two neighbouring channels of an example are adjacent in memory.
 //   [height, width, channels, batch] -> [height, width, channels / 8, batch / 128, 4, 128, 2]
-// Both quotients are rounded up. The rest of the last tiles is zeros.
+// Both quotients are rounded up. Places in a tile without a channel or an example are zeros.
 inline constexpr int64_t kTileChannels = 8;
 inline constexpr int64_t kTileExamples = 128;
 inline constexpr int64_t kTilePack = 2;
 
-// The shape in tiles. REQUIRES: four dimensions, each 1 or more.
+// The shape in tiles of a tensor of shape `untiled`. REQUIRES: `untiled` has four dimensions, each
+// 1 or more.
 std::vector<int64_t> TiledShape(absl::Span<const int64_t> untiled);
 
 // One tensor of a slice.
@@ -45,8 +47,8 @@ struct SliceTensor {
   TensorSpec spec;
   // Which dimension of spec.shape counts the examples: 0 or the last one. 0 in tiles.
   int batch_axis = 0;
-  // In tiles: [height, width, channels, per-core batch], whose TiledShape() is spec.shape.
-  // Otherwise empty.
+  // If the tensor is in tiles: [height, width, channels, per-core batch], whose TiledShape() is
+  // spec.shape. Otherwise empty.
   std::vector<int64_t> untiled_shape;
   // From the start of the slice, in bytes; set by SliceLayout.
   int64_t offset = 0;
@@ -55,16 +57,17 @@ struct SliceTensor {
   int64_t per_core_batch() const {
     return is_tiled() ? untiled_shape[3] : spec.shape[static_cast<size_t>(batch_axis)];
   }
-  // The shape of one example, and its bytes: without the batch, and without the padding of tiles.
+  // The shape and the size of one example, without the padding of tiles. The shape lacks the batch
+  // dimension.
   std::vector<int64_t> example_shape() const;
   int64_t example_bytes() const;
-  // Bytes of all examples. In tiles, spec.num_bytes() also counts the padding; otherwise it is
-  // equal.
+  // Bytes of all examples: spec.num_bytes() without the padding of tiles.
   int64_t useful_bytes() const { return example_bytes() * per_core_batch(); }
 
-  // Calls visit(offset, bytes) for each piece of an example, in the order of the example's
-  // elements. `offset` is counted from the tensor's start. A batch-major tensor has one piece. With
-  // the batch innermost each element is a piece. In tiles each pair of channels is a piece.
+  // Calls visit(offset, bytes) for each piece of the example at place `slot`, in the order of the
+  // example's elements. `offset` is counted from the tensor's start. If the batch is the first
+  // dimension, the whole example is one piece. If the batch is the last dimension, each element is
+  // a piece. In tiles, each pair of a pixel's channels is a piece.
   // REQUIRES: 0 <= slot < per_core_batch().
   template <typename Visit>
   void ForEachPiece(int64_t slot, Visit visit) const;
@@ -74,17 +77,16 @@ struct SliceTensor {
 
 class SliceLayout {
  public:
-  // Sorts by name and places the tensors.
-  //   InvalidArgument  no tensors or more than kMaxSliceTensors, two of one name,
-  //                    no `valid` of type uint8[per-core batch],
-  //                    a rank of 0, a batch axis that is neither the first nor the last, tiles of a
-  //                    type other than bfloat16 or of a shape other than TiledShape(), a dimension
-  //                    below 1, tensors with different batches, or more than kMaxSliceBytes in all.
-  //                    Descriptions from a peer are checked here before memory is allocated for
-  //                    them.
+  // Sorts the tensors by name, and sets their offsets.
+  //   InvalidArgument  no tensors or more than kMaxSliceTensors, two of one name, a tensor without
+  //                    a name, no `valid` of type uint8[per-core batch], a rank of 0 or above 8, a
+  //                    batch axis that is neither the first nor the last, tiles of a type other
+  //                    than bfloat16 or of a shape other than TiledShape(), a dimension below 1,
+  //                    tensors with different batches, or more than kMaxSliceBytes in all.
+  // Allocates no memory for the tensors, so descriptions from a peer can be checked here first.
   static absl::StatusOr<SliceLayout> Create(std::vector<SliceTensor> tensors);
 
-  // An empty layout, to assign to.
+  // A layout without tensors. Assign another layout to it before use.
   SliceLayout() = default;
 
   absl::Span<const SliceTensor> tensors() const { return tensors_; }
@@ -92,14 +94,16 @@ class SliceLayout {
   int IndexOf(absl::string_view name) const;
   int valid_index() const { return valid_index_; }
   int64_t per_core_batch() const { return tensors_[0].per_core_batch(); }
-  // Bytes of one slice in memory, padding included.
+  // Bytes of one slice in memory, with all padding.
   int64_t slice_bytes() const { return slice_bytes_; }
-  // Bytes of the tensors of one slice, without the padding between them. These bytes are sent.
+  // Bytes of the tensors of one slice, without the padding between the tensors. These bytes are
+  // sent.
   int64_t payload_bytes() const { return payload_bytes_; }
-  // The part of payload_bytes() that examples fill. The rest is the padding of tiles.
+  // payload_bytes() without the padding of tiles.
   int64_t useful_bytes() const;
 
-  // Tensor `index` of the slice that starts at `slice`. Borrows this layout and `slice`.
+  // Tensor `index` of the slice that starts at `slice`. The view is valid as long as this layout
+  // and the slice.
   TensorView View(int index, const uint8_t* slice) const;
 
   friend bool operator==(const SliceLayout&, const SliceLayout&) = default;
@@ -111,14 +115,14 @@ class SliceLayout {
   int64_t payload_bytes_ = 0;
 };
 
-// The 64 outputs that a feed can have, and `valid`. All code that keeps or sends a slice's tensors
-// uses this limit.
+// A feed has at most 64 outputs. The slice also has `valid`. All code that keeps or sends a slice's
+// tensors uses this limit.
 inline constexpr int kMaxSliceTensors = 65;
-// A slice of 64 GiB is a mistake in a spec, or an attack.
+// A larger slice is a mistake in a spec, or an attack.
 inline constexpr int64_t kMaxSliceBytes = int64_t{64} << 30;
 
-// Zeros the places in tiles after the last example. These places and those of the examples cover
-// every byte of the tensors.
+// In tensors in tiles, zeros the places after the slice's last example. The places of the examples
+// cover all other bytes of the tensors.
 void ClearTilePadding(const SliceLayout& layout, uint8_t* slice);
 
 // Zeros the place of example `slot` in every tensor of the slice, `valid` included.
@@ -126,23 +130,24 @@ void ClearExample(const SliceLayout& layout, int64_t slot, uint8_t* slice);
 // Zeros the place of example `slot` in one tensor, whose values begin at `values`.
 void ClearExample(const SliceTensor& tensor, int64_t slot, uint8_t* values);
 
-// Copies the dense bytes of one example into its place, and zeros the padding of its channels in
-// tiles. REQUIRES: sizes fit.
+// Copies an example into place `slot` of the slice that starts at `slice`. In tiles, also zeros the
+// padding of the example's channels. REQUIRES: `example` has tensor.example_bytes() bytes, without
+// gaps.
 void PlaceExample(const SliceTensor& tensor, int64_t slot, const uint8_t* example, uint8_t* slice);
 
 // XXH3-128 (32 hex digits) over the tensors of a slice, sorted by name. For each tensor, the hash
-// covers the length of the name, the name, dtype, rank, dimensions and bytes. Numbers are 8 bytes,
-// least significant first.
+// covers the length of the name, the name, dtype, rank, dimensions and bytes. The length, dtype,
+// rank and each dimension are hashed as 8 bytes, least significant first.
 std::string SliceDigest(const SliceLayout& layout, const uint8_t* slice);
 
-// The same hash over the place of one example. The shapes lack the batch dimension. For tiles,
-// shape and bytes also lack the padding, so the digest equals the digest in the layout HWCN.
+// The same hash over one example. The shapes lack the batch dimension. For a tensor in tiles, shape
+// and bytes also lack the padding. So the digest is the same as in the layout HWCN.
 std::string ExampleDigest(const SliceLayout& layout, int64_t slot, const uint8_t* slice);
 
 // Internal from here on.
 
-// Where the bytes of one example are in a tensor that is not in tiles: `count` pieces of `bytes`
-// each, `stride` apart.
+// Where one example is in a tensor that is not in tiles: in `count` pieces of `bytes` bytes. From
+// the start of a piece to the start of the next one are `stride` bytes.
 struct ExamplePieces {
   int64_t offset = 0;  // Where the first piece is, from the tensor's start.
   int64_t count = 0;
@@ -158,11 +163,11 @@ struct TiledPieces {
   static constexpr int64_t kPairStride = kTileExamples * kPairBytes;  // To the next two channels.
   static constexpr int64_t kTileBytes = kTileChannels / kTilePack * kPairStride;
 
-  int64_t offset = 0;    // Where the example's first piece is, from the tensor's start.
-  int64_t channels = 0;  // Channels of an example.
-  int64_t tiles = 0;     // Tiles over channels, summed over all pixels.
-  int64_t tiles_of_pixel = 0;
-  int64_t tile_stride = 0;  // To the tile with the next 8 channels or the next pixel.
+  int64_t offset = 0;          // Where the example's first piece is, from the tensor's start.
+  int64_t channels = 0;        // Channels of an example.
+  int64_t tiles = 0;           // All tiles that have a part of the example.
+  int64_t tiles_of_pixel = 0;  // Tiles that have channels of one pixel of the example.
+  int64_t tile_stride = 0;     // To the tile with the next 8 channels or the next pixel.
 };
 TiledPieces TiledPiecesOf(const SliceTensor& tensor, int64_t slot);
 

@@ -18,11 +18,11 @@ namespace systole {
 inline constexpr absl::Duration kMaxStageTime = absl::Hours(1);
 
 struct StageTimes {
-  // All work that was left on the slice waited for storage.
+  // The time in which all work left on the slice waited for storage.
   absl::Duration read = absl::ZeroDuration();
-  // The slice's examples were made, or waited for a thread.
+  // The time in which the slice's examples were made, or waited for a thread.
   absl::Duration make = absl::ZeroDuration();
-  // The slice was done, and its consumer had not taken it yet.
+  // The time in which the slice was done, and its consumer had not taken it yet.
   absl::Duration wait = absl::ZeroDuration();
   // The tensor whose output costs most to make. -1: not known.
   int costliest = -1;

@@ -1,13 +1,15 @@
 // Which values a cache keeps: those that came first, as long as their users are active.
 //
-// A feed goes through all of its records before it needs the first record again. If not all of the
-// records fit, a cache that always makes room for new values loses each record before it is needed
-// again. So this set fills up and then stays as it is. If half of the records fit, half of the
-// look-ups find a value. Each look-up names its user, and a value belongs to the user that found it
-// last. A user that has looked up nothing during many look-ups by other users counts as gone. Its
-// values then make room for the values of other users.
+// A feed goes through all of its records before it needs the first record again. If the values of
+// all records do not fit, a cache that always makes room for new values loses each value before the
+// feed needs it again. So this set fills up, and then keeps what it has. If half of the values fit,
+// half of the look-ups find a value.
 //
-// Thread-compatible. Knows keys and sizes, not the values.
+// Each look-up names its user. A value belongs to the user that inserted it, or that found it last.
+// A user that has looked up nothing during many look-ups by other users counts as gone. The values
+// of this user then make room for the values of other users.
+//
+// Thread-compatible. Has keys and costs, not the values. A cost is a number of bytes.
 #ifndef SYSTOLE_CORE_CACHE_KEPT_SET_H_
 #define SYSTOLE_CORE_CACHE_KEPT_SET_H_
 
@@ -23,27 +25,28 @@ namespace systole {
 
 class KeptSet {
  public:
-  // A user counts as gone after this many look-ups by other users, or after twice as many look-ups
-  // as there are kept values, whichever is more.
+  // A user counts as gone after this number of look-ups by other users, or after twice the number
+  // of kept values, whichever is more.
   static constexpr int64_t kIdleLookUps = 10'000;
-  // The user of values that no feed has asked for yet, such as those found on disk at the start.
+  // The user of values that no feed has looked up yet, such as values found on disk at the start.
   static constexpr uint64_t kNobody = 0;
 
-  // `budget` bounds the costs of all values together.
+  // `budget` is the most that all values together may cost.
   explicit KeptSet(int64_t budget) : budget_(budget) {}
 
-  // Whether `key` is kept. If so, it belongs to `user` from now on.
+  // Whether the value of `key` is kept. If so, the value belongs to `user` from now on.
   bool Find(const CacheKey& key, uint64_t user);
 
-  // Whether a value of this cost would be kept. A value that costs more than an eighth of the
-  // budget is not kept.
+  // Whether a new value of this cost would be kept now. A value that costs more than an eighth of
+  // the budget is never kept.
   bool Admits(int64_t cost) const;
 
   // How many values of this cost an empty set would keep. REQUIRES: cost > 0.
   int64_t RoomFor(int64_t cost) const;
 
   // Keeps `key` for `user`. Calls `evict` for each key that is removed to make room. Returns false
-  // if `key` is not admitted, or is kept already.
+  // if `key` is kept already, if its value costs too much (Admits()), or if there is no room for
+  // it.
   bool Insert(const CacheKey& key, uint64_t user, int64_t cost,
               const std::function<void(const CacheKey&)>& evict);
 
@@ -69,8 +72,8 @@ class KeptSet {
     std::list<CacheKey>::iterator place;  // The key's place in the user's list of keys.
   };
 
-  // Returns the user of this name, which is added if it is new. Notes that the user has just asked
-  // for something.
+  // Returns the user of this name. Adds the user if there is none. Makes it the user with the last
+  // look-up.
   Users::iterator Ask(uint64_t name);
   bool IsGone(const User& user) const;
 

@@ -1,5 +1,5 @@
-// Values by key, kept in memory and on disk, each within a bound (kept_set.h says which values
-// stay).
+// Values by key, kept in memory and on disk. Memory and disk have a limit each. kept_set.h says
+// which values stay.
 //
 // Thread-safe. A value that was handed out stays valid after it is evicted.
 #ifndef SYSTOLE_CORE_CACHE_VALUE_CACHE_H_
@@ -26,14 +26,14 @@ enum class CacheStore { kMemory, kDisk };
 using CachedValue = std::shared_ptr<const std::string>;
 
 struct ValueCacheOptions {
-  // Bound on the bytes of values in memory, including their bookkeeping. 0: no values in
-  // memory.
+  // The most bytes that the values in memory may take, including 400 bytes of bookkeeping for each
+  // value. 0: no values in memory.
   int64_t memory_bytes = 0;
   // Folder for values on disk, made if it is missing. No other cache may use it. Empty: no values
   // on disk.
   std::string disk_folder = "";
-  // Bound on the files in that folder, each rounded up to 4 KiB. Each file also takes 560 bytes of
-  // memory.
+  // The most bytes that the files in `disk_folder` may take, each rounded up to 4 KiB. Each file
+  // also takes 560 bytes of memory.
   int64_t disk_bytes = 0;
 };
 
@@ -46,13 +46,13 @@ struct ValueCacheStats {
   int64_t memory_budget_bytes = 0;
   int64_t disk_bytes = 0;
   int64_t disk_budget_bytes = 0;
-  // Files that did not hold the whole value of their key. They were removed.
+  // Files that were removed because they did not hold the whole value of their key.
   int64_t damaged_entries = 0;
 };
 
 class ValueCache {
  public:
-  // The errors of DiskStore::Open().
+  // Returns the errors of DiskStore::Open().
   static absl::StatusOr<std::unique_ptr<ValueCache>> Create(const ValueCacheOptions& options);
 
   // The value; null if it is not kept. `user` is the number of the feed that needs the value. Feeds
@@ -63,16 +63,17 @@ class ValueCache {
   // Looks only in memory. Does not count the look-up if it finds nothing.
   CachedValue FindInMemory(const CacheKey& key, uint64_t user) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whether a value of this many bytes would be kept now. Call Admits() before work that helps only
-  // if the value is kept.
+  // Whether a value of this many bytes would be kept now, in memory or on disk. Call Admits()
+  // before work that is useless if the value is not kept.
   bool Admits(int64_t bytes, CacheStore store) const;
 
   // How many values of this many bytes an empty cache would keep. The answer never changes, so a
-  // plan can use it before there are values.
+  // feed's plan can use the answer before there are values.
   int64_t RoomFor(int64_t bytes, CacheStore store) const;
 
-  // Keeps the value if there is room. If the key has a value already, that value stays. Never
-  // fails. If the value cannot be written, it is not kept.
+  // Keeps the value in memory, and for kDisk also on disk, where there is room. If the key has a
+  // value already, that value stays. An error of writing to disk is not reported: the value is then
+  // not kept on disk.
   void Insert(const CacheKey& key, CacheStore store, uint64_t user, std::string value);
 
   ValueCacheStats stats() const;

@@ -24,7 +24,7 @@ uint32_t Crc32c(absl::string_view bytes);
 uint32_t Crc32cOfU64(uint64_t value);
 
 // TFRecord stores a CRC masked: rotated right by 15 bits, plus a constant. The reason: a CRC over
-// bytes that hold their own CRC is degenerate, and records may contain records.
+// bytes that hold their own CRC is degenerate, and a record may contain other records with CRCs.
 constexpr uint32_t kCrc32cMaskDelta = 0xa282ead8u;
 
 constexpr uint32_t MaskCrc32c(uint32_t crc) {

@@ -1,6 +1,7 @@
-// XXH3 is a fast hash that does not resist an attacker. The hash of 64 bits names a dataset, an
-// order or a spec (fingerprints). The hash of 128 bits is the digest of a slice or of an example,
-// and the key of a value in a cache. The hashes are the same on every machine.
+// XXH3 is a fast hash. An attacker can make other bytes with the same hash. A hash of 64 bits
+// (fingerprint) identifies a dataset, an order or a spec. A hash of 128 bits is the digest of a
+// slice or of an example, or the key of a value in a cache. The hashes are the same on every
+// machine.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_CHECKSUM_XXH3_H_
@@ -18,10 +19,10 @@ namespace systole {
 // XXH3-64 of `bytes` with seed 0.
 uint64_t Xxh3(absl::string_view bytes);
 
-// XXH3 of bytes that arrive in pieces. How the bytes are cut into pieces does not matter. So a
-// caller that hashes several fields must mark where each field ends, for example by hashing the
-// field's length first. Holds about 600 bytes on the heap. Movable, not copyable; a moved-from
-// hasher may only be destroyed or assigned to.
+// XXH3 of bytes that arrive in pieces. The hash does not show where one piece ends and the next one
+// begins. So a caller that hashes several fields must mark where each field ends, for example by
+// hashing the field's length first. Takes about 600 bytes on the heap. Movable, not copyable; a
+// moved-from hasher may only be destroyed or assigned to.
 class Xxh3Hasher {
  public:
   Xxh3Hasher();
@@ -31,21 +32,21 @@ class Xxh3Hasher {
 
   void Update(absl::string_view bytes);
 
-  // Appends 8 bytes, least significant first, on every machine.
+  // Appends `value` as 8 bytes, least significant first, on every machine.
   void UpdateU64(uint64_t value);
 
-  // Digests of everything since construction or Reset(). The calls change nothing, so more bytes
-  // may be appended afterwards. Digest64() equals Xxh3() of the concatenation.
+  // Each Digest function returns the hash of all bytes since construction or Reset(). It changes
+  // nothing, so more bytes may be appended afterwards. Digest64() equals Xxh3() of these bytes.
   uint64_t Digest64() const;
 
   // XXH3-128 (seed 0) as 32 lower-case hex digits in canonical (big-endian) order, as printed by
   // `xxhsum -H2`.
   std::string Digest128Hex() const;
 
-  // XXH3-128 as numbers: the upper and the lower 64 bits.
+  // XXH3-128 as two numbers: first the upper, then the lower 64 bits.
   std::pair<uint64_t, uint64_t> Digest128() const;
 
-  // Starts over with no bytes.
+  // Forgets all bytes.
   void Reset();
 
  private:

@@ -1,6 +1,7 @@
-// A column: what one feature holds in each record of a shard. Conditions on records (condition.h)
-// are answered from columns, without reading a record. Of a record whose list is exactly one int64
-// or float, a column keeps this value. Of other lists it keeps only the length.
+// A column has one feature of all records of a shard. With columns, conditions on records
+// (condition.h) are tested without reading records. For each record, a column has the length of the
+// feature's list. If no list of the shard has bytes or several values, and all numbers are int64s
+// or all are floats, the column also has the values.
 //
 // Thread-compatible: values.
 #ifndef SYSTOLE_CORE_COLUMN_COLUMN_H_
@@ -21,37 +22,39 @@ namespace systole {
 inline constexpr size_t kMaxColumns = 64;
 inline constexpr size_t kMaxColumnNameBytes = 1024;
 
-// What kinds of lists a feature has. Each field is the number, in the shard, of the first record
-// with such a list. -1: no record has one.
+// What kinds of lists a feature has. Each field is the number of the shard's first record with a
+// list of this kind. -1: no record has such a list.
 struct ColumnFacts {
   int64_t first_bytes = -1;
   int64_t first_float = -1;
   int64_t first_int64 = -1;
   int64_t first_long = -1;  // A list of two values or more.
 
-  // Whether values can be compared: no record has bytes or more than one value, and all numbers are
-  // of one kind.
+  // Whether the column has values that conditions can test: no record has bytes or more than one
+  // value, and all numbers are of one kind.
   bool has_values() const {
     return first_bytes < 0 && first_long < 0 && (first_float < 0 || first_int64 < 0);
   }
   friend bool operator==(const ColumnFacts&, const ColumnFacts&) = default;
 };
 
-// In place of a length: the record lacks the feature, or cannot be read.
+// These stand in place of a length: the record lacks the feature; the record cannot be read.
 inline constexpr uint32_t kAbsentFeature = 0xFFFFFFFF;
 inline constexpr uint32_t kDamagedRecord = 0xFFFFFFFE;
-// Longer lists count as this long.
+// The length that a column gives for longer lists.
 inline constexpr uint32_t kMostColumnLength = 0xFFFFFFFD;
 
 struct Column {
   std::string feature;
   int64_t num_records = 0;
   ColumnFacts facts;
-  // The length of each record's list, or one of the two numbers above. Empty: all have `length`.
+  // For each record, the length of its list, kAbsentFeature or kDamagedRecord. Empty: this number
+  // is `length` for all records.
   std::vector<uint32_t> lengths;
   uint32_t length = kAbsentFeature;
-  // The values, by record, in the vector of their kind, if facts.has_values(). 0 for a record
-  // without exactly one value. Both vectors are empty if no record has a value.
+  // If facts.has_values(): the value of each record, in the vector of the values' kind. 0 for a
+  // record without a value. The other vector is empty. Both are empty if no record has a list of
+  // numbers, or if facts.has_values() is false.
   std::vector<int64_t> int64s;
   std::vector<float> floats;
 
@@ -78,7 +81,8 @@ class ColumnBuilder {
     column_.int64s.reserve(static_cast<size_t>(num_records));
   }
   void AddDamaged() { Add(kDamagedRecord); }
-  // InvalidArgument or DataLoss if the bytes behind `feature` have changed.
+  // Adds the next record. InvalidArgument or DataLoss if the bytes that `feature` refers to have
+  // changed since they were parsed.
   absl::Status Add(const FeatureView& feature);
   Column Build() &&;
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr absl::string_view kMagic = "systole-column-1 ";
 constexpr absl::string_view kEach = "each ";
-// The most bytes of the first line, and of the second without the name.
+// The most bytes of the first line. The second line may be longer by the feature's name.
 constexpr size_t kMaxLineBytes = 160;
 constexpr size_t kMaxHeadBytes = 2 * kMaxLineBytes + kMaxColumnNameBytes;
 

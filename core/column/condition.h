@@ -1,4 +1,4 @@
-// Conditions on records, answered from columns.
+// Conditions on records, tested on columns (column.h).
 //
 // Thread-safe: no state. A Condition is a value.
 #ifndef SYSTOLE_CORE_COLUMN_CONDITION_H_
@@ -18,14 +18,15 @@
 
 namespace systole {
 
-// A condition is either a list of tests of a feature, all of which must hold, or a join of
-// conditions. A record that cannot be read meets no condition. A record without the feature meets
-// no test but `present: false`.
+// A condition is one of two things: a list of tests of one feature, all of which must hold; or a
+// join of conditions by `all` or `any`. A record that cannot be read meets no condition. A record
+// without the feature meets only the test `present: false`.
 struct Condition {
-  std::string field;    // Its place in the spec, for messages: "select[0].where.any[1]".
-  std::string feature;  // Empty: `parts` are joined.
-  // Tests of the feature's value. An int64 is compared with the number as it is. A float is
-  // compared with the number rounded to float, so that 0.1 finds 0.1f. NaN meets only not_in.
+  std::string field;    // The condition's place in the spec: "select[0].where.any[1]".
+  std::string feature;  // The feature that is tested. Empty: the condition joins `parts`.
+  // Tests of the feature's value against a number of the spec. For an int64, neither is rounded.
+  // For a float, the spec's number is rounded to float first, so 0.1 finds 0.1f. Of these tests, a
+  // NaN meets only not_in.
   std::vector<double> in;
   std::vector<double> not_in;
   std::optional<double> less;
@@ -36,7 +37,7 @@ struct Condition {
   std::optional<int64_t> min_length;
   std::optional<int64_t> max_length;
 
-  bool all = false;  // All of `parts` must hold; otherwise at least one.
+  bool all = false;  // True: all of `parts` must hold. False: at least one of them must.
   std::vector<Condition> parts;
 
   bool tests_values() const;
@@ -45,28 +46,28 @@ struct Condition {
 // The names of the features that the condition tests, each once, sorted.
 std::vector<std::string> FeaturesOf(const Condition& condition);
 
-// The column of a feature.
+// Gets the column of a feature.
 using GetColumn = absl::FunctionRef<absl::StatusOr<Column>(const std::string& feature)>;
 
-// Which of the records meet the condition: bit i % 64 of word i / 64 for record i. Calls `get` for
-// each of FeaturesOf(condition), in order, and holds one column at a time. Besides this column,
-// takes one bit of memory for each record and test. REQUIRES: all columns are of the same records.
-// If the condition tests values of a feature for which facts.has_values() is false, the result has
-// no meaning.
+// Which of the records meet the condition: bit i % 64 of word i / 64 is 1 if record i does. Calls
+// `get` for each of FeaturesOf(condition), in order. Holds one column at a time, and in addition
+// one bit of memory for each record and test. REQUIRES: all columns are of the same records. The
+// result has no meaning if the condition tests values of a feature whose column has no values
+// (ColumnFacts::has_values()).
 //   Cancelled  InterruptRequested().
 // Also the errors of `get`.
 absl::StatusOr<std::vector<uint64_t>> RecordsThatMeet(const Condition& condition, GetColumn get);
 
-// The facts of a feature in one of several shards.
+// The facts of a feature's column in one of several shards.
 struct ShardColumnFacts {
   std::string shard;  // "shard 'a.tfrecord'", for messages.
   ColumnFacts facts;
 };
 
-// OK if the condition's tests of `feature` can be answered for all of these shards together.
-// Otherwise InvalidArgument that names the field, the feature, and the first record whose list is
-// not a single number, or two records with numbers of different kinds. `facts` has the facts of the
-// feature, one for each shard.
+// OK if the condition tests no values of `feature`, or if all values in all shards are single
+// numbers of one kind. Otherwise InvalidArgument. The message names the condition's field, the
+// feature, and either the first record whose list is not a single number, or two records with
+// numbers of different kinds. `facts` has an element for each shard.
 absl::Status CheckComparable(const Condition& condition, absl::string_view feature,
                              absl::Span<const ShardColumnFacts> facts);
 

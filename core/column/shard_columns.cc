@@ -38,8 +38,8 @@ bool IsDamage(const absl::Status& error) {
   return absl::IsDataLoss(error) || absl::IsResourceExhausted(error);
 }
 
-// Whether the error of reading a file may be gone at the next try. If so, no column is made in
-// place of the file.
+// Whether the error of reading a column's file may be gone at the next try. If so, MakeColumns()
+// returns the error, and does not make the column again from the records.
 bool MayPass(const absl::Status& error) {
   return absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) || absl::IsCancelled(error);
 }
@@ -71,7 +71,8 @@ class Pass {
     AlignedBuffer scratch;
     std::vector<int64_t> records;
     for (int64_t begin = 0; begin < shard_.num_records(); begin += kRecordsAtOnce) {
-      if (InterruptRequested()) return absl::CancelledError("noting columns was interrupted");
+      if (InterruptRequested())
+        return absl::CancelledError("interrupted while the columns of a shard were made");
       records.resize(static_cast<size_t>(std::min(kRecordsAtOnce, shard_.num_records() - begin)));
       std::iota(records.begin(), records.end(), begin);
       SYSTOLE_RETURN_IF_ERROR(shard_.ReadRecords(

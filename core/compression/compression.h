@@ -1,4 +1,4 @@
-// How a shard's bytes are compressed: as a compression_type of TensorFlow, or with Zstandard.
+// How a shard's bytes are compressed: with a compression_type of TensorFlow, or with Zstandard.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_COMPRESSION_COMPRESSION_H_
@@ -13,7 +13,7 @@
 namespace systole {
 
 enum class Compression {
-  kDetect,  // By the file's first bytes.
+  kDetect,  // Any of the others: the file's first bytes show which.
   kNone,
   kGzip,  // RFC 1952, any number of members.
   kZlib,  // RFC 1950, one stream.

@@ -19,17 +19,18 @@
 namespace systole {
 namespace {
 
-// How many decompressed bytes lie between two restart points. To read a record, about half of this
-// number is decompressed in addition to the record. A point inside a deflate stream needs a window
-// of 32 KiB, so the file of restart points is an eighth of the decompressed shard.
+// At least this many decompressed bytes lie between two restart points of a deflate stream. A
+// larger number costs time: to read a record, its whole chunk is decompressed. A smaller number
+// costs space: with a window of 32 KiB for each point, the file of restart points already has an
+// eighth of the size of the decompressed shard.
 constexpr uint64_t kDeflateSpacing = 256 << 10;
 // The spacing if the windows stay in memory. The windows then take 1/128 of the decompressed shard.
 constexpr uint64_t kDeflateSpacingInMemory = 4 << 20;
 constexpr size_t kMaxWindowsInMemory = size_t{256} << 20;
-// The size of the frames of `systole pack`.
+// The spacing for zstd: the size of the frames that `systole pack` writes.
 constexpr uint64_t kZstdSpacing = kZstdFrameBytes;
-// If a chunk is larger, a note says so: a read in the chunk decompresses the whole chunk, unless
-// the chunk is cached.
+// If a chunk has more bytes, a note says so, because each read in the chunk decompresses the whole
+// chunk if the chunk is not cached.
 constexpr uint64_t kLargeChunkBytes = 16 << 20;
 
 absl::Status OfFile(const absl::Status& status, const ByteSource& file) {
@@ -41,12 +42,12 @@ void AddNote(std::string* note, absl::string_view more) {
   absl::StrAppend(note, note->empty() ? "" : "; ", more);
 }
 
-// Sets the bytes of `out` from `done` on to zero, because they could not be decompressed.
+// Zeros the bytes of `out` after the first `done` bytes, because they could not be decompressed.
 void ZeroFrom(size_t done, absl::Span<char> out) {
   std::fill(out.begin() + static_cast<ptrdiff_t>(done), out.end(), '\0');
 }
 
-// The first bytes of another source, up to `end`.
+// Another source without the bytes from `end` on.
 class FrontOf final : public ByteSource {
  public:
   FrontOf(const ByteSource& source, uint64_t end) : source_(source), end_(end) {}
@@ -84,7 +85,8 @@ class ViewSource final : public ByteSource {
 
 }  // namespace
 
-// The file's bytes. If a read of the windows may wait, the windows follow the file.
+// What a feed reads ahead: the file's bytes and, if a read of the windows may wait, after them the
+// windows.
 class DecompressedSource::Stored final : public ByteSource {
  public:
   explicit Stored(const DecompressedSource& source)
@@ -93,7 +95,7 @@ class DecompressedSource::Stored final : public ByteSource {
         windows_bytes_(source.windows_may_wait_ ? source.windows_bytes() : 0) {
     identity_ = source.state_.identity;
     if (windows_bytes_ > 0 && !identity_.empty()) {
-      // The points decide where each window lies, so the identity covers the points.
+      // Which window lies at which offset depends on the points, so the identity depends on them.
       absl::StrAppend(&identity_, "+",
                       Xxh3(RestartTableBytes(source.state_, source.compression_, source.points_)));
     }
@@ -119,7 +121,7 @@ class DecompressedSource::Stored final : public ByteSource {
   absl::StatusOr<uint64_t> Size() const override { return file_bytes_ + windows_bytes_; }
   bool may_wait() const override { return true; }
   std::string identity() const override { return identity_; }
-  // Only the compressed file is checked. A change in the windows is found by their checksums.
+  // Checks only the compressed file. A change of a window is found by the window's checksum.
   absl::Status CheckUnchanged() const override { return source_.file_->CheckUnchanged(); }
   absl::string_view name() const override { return source_.file_->name(); }
 
@@ -130,8 +132,8 @@ class DecompressedSource::Stored final : public ByteSource {
   std::string identity_;
 };
 
-// A piece that a chunk is made from has the chunk's number. Pieces with higher numbers are the
-// windows. The first chunk has no window.
+// The first pieces, one for each chunk, have the compressed bytes of chunks 0, 1, .. The other
+// pieces are the windows of chunks 1, 2, .. Chunk 0 has no window.
 class DecompressedSource::Pieces final : public StoredPieces {
  public:
   explicit Pieces(const DecompressedSource& source)
@@ -256,7 +258,7 @@ void DecompressedSource::SetWindows(const std::string& path,
 }
 
 absl::Status DecompressedSource::Scan(uint64_t spacing, RestartScan::WindowSink windows) {
-  // An empty file is a shard without records, although no compressed file is so short.
+  // An empty file counts as a shard without records, although no compressor writes an empty file.
   if (state_.size_bytes == 0) {
     points_ = {.points = {{}}, .size_bytes = 0};
     return absl::OkStatus();
@@ -295,7 +297,7 @@ absl::Status DecompressedSource::FindPointsInto(const DecompressedOptions& optio
   const std::string& path = options.restart_path;
   kept = CheckMayKeep(path, options.write_index);
   if (!kept.ok()) return kept;
-  // A server that was killed during a scan may have left a file.
+  // A server that was killed during a scan may have left a temporary file.
   RemoveLeftovers({path});
   absl::StatusOr<std::unique_ptr<ByteSink>> sink = CreateStored(path);
   kept = sink.status();
@@ -329,13 +331,13 @@ absl::Status DecompressedSource::WindowsError(const absl::Status& status) const 
   if (status.ok()) return status;
   const std::string what = absl::StrCat("the restart points of shard \"",
                                         ForeignName(BaseName(file_->name())), "\" cannot be read");
-  // The points may lie on a storage server. Clients see the error, so it must not name the storage
-  // server's address.
+  // The file of the points may be on a storage server. Clients see this error, so the error must
+  // not have the storage server's address.
   if (absl::IsCancelled(status) || absl::IsDeadlineExceeded(status) ||
       absl::IsUnavailable(status)) {
     return absl::Status(status.code(), absl::StrCat(what, " now; try again later"));
   }
-  // Unavailable, not DataLoss: the machine is at fault, not the shard.
+  // Unavailable, not DataLoss, because the shard itself is not damaged.
   return absl::UnavailableError(absl::StrCat(what, " any more; to make them again, remove \"",
                                              ForeignName(BaseName(windows_path_)),
                                              "\" and restart"));
@@ -357,7 +359,7 @@ absl::StatusOr<std::string> DecompressedSource::WindowOf(size_t chunk) const {
 }
 
 ByteStretch DecompressedSource::StoredAt(size_t chunk) const {
-  // Inside a deflate stream two chunks may share a byte.
+  // Round up: if a point lies within a byte, the chunks before and after it share this byte.
   const uint64_t end = chunk + 1 < points_.chunks()
                            ? (points_.points[chunk + 1].compressed_bit + 7) / 8
                            : state_.size_bytes;
@@ -367,9 +369,9 @@ ByteStretch DecompressedSource::StoredAt(size_t chunk) const {
 
 void DecompressedSource::MakePieces() {
   if (!file_->may_wait() && !windows_may_wait_) return;
-  // A piece is read as a whole. So a piece with many empty frames, or with many zeros between
-  // members, could fill the memory. A file with such a piece has no pieces: the thread that
-  // decompresses reads the file little by little.
+  // A feed reads a piece as a whole. So a piece with many empty frames, or with many zeros between
+  // members, could fill the memory. If a file has such a piece, no pieces are made. Fill() then
+  // reads deflate data little by little, and refuses such frames.
   for (size_t chunk = 0; chunk < points_.chunks(); ++chunk) {
     const ByteStretch stored = StoredAt(chunk);
     if (stored.begin >= stored.end || stored.end - stored.begin > 2 * chunks_->max_chunk_bytes()) {
@@ -407,7 +409,7 @@ absl::Status DecompressedSource::Fill(size_t chunk, absl::Span<char> out) const 
     return absl::ResourceExhaustedError(absl::StrCat(
         "shard \"", ForeignName(BaseName(file_->name())), "\": the frames from byte ", begin,
         " to ", end,
-        " are large and hold very little; write the shard again without empty frames"));
+        " have many bytes but decompress to few; write the shard again without empty frames"));
   }
   SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer stored,
                            AlignedBuffer::Create(static_cast<int64_t>(end - begin)));

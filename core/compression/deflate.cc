@@ -17,14 +17,14 @@ namespace systole {
 namespace {
 
 constexpr size_t kScanPieceBytes = 256 << 10;
-// How much is read at a time for a chunk. The last piece may reach beyond the chunk's end.
+// How many bytes are read at a time to decompress a chunk.
 constexpr size_t kChunkPieceBytes = 64 << 10;
 // The CRC-32 and the size that follow the blocks of a gzip member.
 constexpr size_t kGzipTrailerBytes = 8;
 constexpr Bytef kGzipMagic = 0x1f;
 
-// zlib's "window bits": one number for the window's size, as a power of two, and for the header and
-// trailer around the deflate data.
+// zlib's "window bits". This number says how large the window is (as a power of two), and which
+// header and trailer surround the deflate data: none, gzip's or zlib's.
 constexpr int kRaw = -MAX_WBITS;
 constexpr int kWrappedGzip = MAX_WBITS + 16;
 constexpr int kWrappedZlib = MAX_WBITS;
@@ -33,7 +33,7 @@ int WrappedAs(Compression compression) {
   return compression == Compression::kGzip ? kWrappedGzip : kWrappedZlib;
 }
 
-// A z_stream with its memory. Its input comes from a file.
+// A z_stream with its memory, whose input comes from a file.
 class Inflater {
  public:
   Inflater(const ByteSource& file, uint64_t offset, size_t piece_bytes, bool scans = false)
@@ -54,8 +54,7 @@ class Inflater {
   absl::StatusOr<bool> Fill() {
     if (stream_.avail_in > 0) return true;
     SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view piece, input_.Next());
-    // zlib does not write to its input. The type of next_in lacks const only because of old
-    // compilers.
+    // zlib does not write to its input, although the type of next_in lacks const.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
     stream_.avail_in = static_cast<uInt>(piece.size());
     return !piece.empty();
@@ -141,15 +140,15 @@ absl::Status ScanDeflate(const ByteSource& file, Compression compression, Restar
       return Damaged(compression, inflater.position(), why);
     }
     has_begun = has_begun || (stream.data_type & 128) != 0;  // zlib sets 128 after a header, too.
-    // zlib sets 128 at a block's end, and 64 in the last block. The rest of data_type says how many
-    // bits of the last byte are unused so far.
+    // In data_type, zlib sets 128 at the end of a block, and 64 in the last block of a stream. The
+    // lowest three bits are the number of bits in the last input byte that are not used yet.
     const bool at_end_of_block = (stream.data_type & 128) != 0 && (stream.data_type & 64) == 0;
     if (!at_end_of_block || !scan.Wants(done)) continue;
     uInt known = 0;
     window.fill(0);
     inflateGetDictionary(&stream, window.data(), &known);
-    // If less than a window of this member has been decompressed, zeros fill the front of the
-    // window.
+    // If this member has fewer than kWindowBytes decompressed bytes so far, the window begins with
+    // zeros.
     std::rotate(window.begin(), window.begin() + known, window.end());
     scan.Offer({.compressed_bit = inflater.position() * 8 - (stream.data_type & 7), .offset = done},
                absl::string_view(reinterpret_cast<const char*>(window.data()), window.size()));

@@ -1,5 +1,5 @@
-// Gzip and zlib streams (RFC 1950 to 1952): finds restart points, and decompresses from a restart
-// point on.
+// Gzip and zlib streams (RFC 1950 to 1952): finds their restart points (restart_points.h), and
+// decompresses from a restart point on.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_COMPRESSION_DEFLATE_H_
@@ -19,8 +19,9 @@ namespace systole {
 
 // Decompresses all of `file` and offers the ends of its blocks to `scan`. Gzip members may follow
 // each other. No bytes may follow a zlib stream.
-//   DataLoss   the file does not begin like such a stream, or the stream is damaged or cut short.
-//              If it is damaged or cut, the message names a byte of the file near the damage.
+//   DataLoss   the file does not begin like a stream of `compression`, or the stream is damaged or
+//              cut short. If the stream is damaged or cut short, the message names a byte of the
+//              file near the damage.
 //   Otherwise errors of `file` and of `scan`.
 // REQUIRES: compression is kGzip or kZlib.
 absl::Status ScanDeflate(const ByteSource& file, Compression compression, RestartScan& scan);

@@ -1,9 +1,9 @@
-// The points of a compressed file at which decompression can begin. To reach a byte, only the bytes
-// from the point before it to the next point are decompressed. A scan of the whole file finds the
-// points, and a second file keeps them.
+// The points of a compressed file: places at which decompression can begin. A scan of the whole
+// file finds the points, and a second file keeps them.
 //
-// Between two points lies a chunk, which is decompressed as a whole. Inside a deflate stream a
-// point needs its window: the 32 KiB that were decompressed before it.
+// The decompressed bytes from one point to the next are a chunk. To read a byte, the whole chunk
+// with the byte is decompressed, but no other chunk. To begin at a point inside a deflate stream,
+// the point's window is needed: the 32 KiB of decompressed bytes before the point.
 #ifndef SYSTOLE_CORE_COMPRESSION_RESTART_POINTS_H_
 #define SYSTOLE_CORE_COMPRESSION_RESTART_POINTS_H_
 
@@ -24,21 +24,23 @@
 namespace systole {
 
 inline constexpr size_t kWindowBytes = 32 << 10;
-// The most points of a file. The points take 24 MiB of memory, and their windows take 32 GiB beside
-// the file.
+// The most points of a file. So many points take 24 MiB of memory, and 32 GiB for their windows in
+// the file of restart points.
 inline constexpr size_t kMaxRestartPoints = 1 << 20;
 
 struct RestartPoint {
-  uint64_t compressed_bit = 0;  // In the file. Inside a deflate stream it may lie within a byte.
-  uint64_t offset = 0;          // The decompressed byte that comes next.
-  uint64_t window_hash = 0;     // XXH3-64 of the window; 0 if there is none.
+  // The point's place in the compressed file, in bits: a deflate block may begin within a byte.
+  uint64_t compressed_bit = 0;
+  // The place, in the decompressed file, of the first byte after the point.
+  uint64_t offset = 0;
+  uint64_t window_hash = 0;  // XXH3-64 of the window; 0 if there is none.
 
   bool operator==(const RestartPoint&) const = default;
 };
 
-// Value type. A table from RestartScan::Take() or ParseRestartTable() has a point at the beginning.
-// In the table, compressed_bit and offset rise from point to point, and only an empty file has an
-// empty chunk.
+// All points of a file, in order. Value type. RestartScan::Take() and ParseRestartTable() make sure
+// that the first point is the beginning of the file, that compressed_bit and offset rise from point
+// to point, and that a chunk is empty only if the file is empty.
 struct RestartPoints {
   std::vector<RestartPoint> points;
   uint64_t size_bytes = 0;  // Size of the decompressed file.
@@ -58,24 +60,24 @@ struct RestartPoints {
 // Gathers the points of one scan. Thread-compatible.
 class RestartScan {
  public:
-  // Called with the window of each point except the first, in order. Only deflate has windows.
+  // Called for each point except the first, in order, with the point's window. The window is empty
+  // for zstd.
   using WindowSink = absl::FunctionRef<absl::Status(absl::string_view window)>;
 
-  // The distance from a point to the next one is at least `spacing` and at most `max_chunk_bytes`
-  // decompressed bytes.
+  // From each point to the next are at least `spacing` and at most `max_chunk_bytes` decompressed
+  // bytes.
   RestartScan(uint64_t spacing, uint64_t max_chunk_bytes, WindowSink windows)
       : spacing_(spacing), max_chunk_bytes_(max_chunk_bytes), windows_(windows) {
     found_.points.push_back({});
   }
 
   bool Wants(uint64_t offset) const { return offset - last().offset >= spacing_; }
-  // Offers a point, with its window or an empty `window`. The point is kept only if bytes follow
-  // it.
-  // REQUIRES: Wants(point.offset).
+  // Offers a point, with its window or an empty `window`. The point is kept only if decompressed
+  // bytes follow it. REQUIRES: Wants(point.offset).
   void Offer(const RestartPoint& point, absl::string_view window);
-  // Tells this object that the decompressed file has at least `size_bytes` bytes. Returns errors of
-  // the sink. ResourceExhausted if a chunk would become too large (it is one zstd frame, or one
-  // deflate block), or if there would be more than kMaxRestartPoints.
+  // Call this after each step of the scan. `size_bytes` is the number of bytes that the scan has
+  // decompressed so far. Returns errors of the WindowSink. ResourceExhausted if a zstd frame or a
+  // deflate block makes a chunk too large, or if there are more than kMaxRestartPoints.
   absl::Status Reach(uint64_t size_bytes);
 
   RestartPoints Take() && { return std::move(found_); }
@@ -93,23 +95,26 @@ class RestartScan {
   std::string window_;                   // The window of offered_.
 };
 
-// The table as it is kept, for this state of the file:
-//   points x (u64le compressed_bit, u64le offset, u64le window_hash)
-//   u64le file bytes, XXH3-64 of its identity, compression, size_bytes, points, XXH3-64 of all
-//         before it, magic
+// The table of the points, as the file of restart points keeps it. `file` is the state of the
+// compressed file. Each number has 8 bytes, least significant first.
+//   for each point: compressed_bit, offset, window_hash
+//   the trailer: file.size_bytes, XXH3-64 of file.identity, compression, points.size_bytes, number
+//                of points, XXH3-64 of all bytes before this hash, magic number
 std::string RestartTableBytes(const StoredState& file, Compression compression,
                               const RestartPoints& points);
 
-// The bytes of a table's last part, the trailer. It says how long the table is.
+// The bytes of a table's trailer. The trailer says how many points the table has.
 inline constexpr size_t kRestartTrailerBytes = 56;
 // Bytes of the table that ends with `trailer`, including the trailer.
-//   InvalidArgument  `trailer` is not a trailer, or names more than kMaxRestartPoints.
+//   InvalidArgument  `trailer` is not a trailer, or gives no points or more than
+//                    kMaxRestartPoints.
 absl::StatusOr<uint64_t> RestartTableSize(absl::string_view trailer);
 
 // Parses a whole table.
 //   FailedPrecondition  the table was made for another state of the file, or the file has no
 //                       identity.
-//   InvalidArgument     the bytes are not such a table. The message says what is wrong.
+//   InvalidArgument     the bytes are not a valid table, or a chunk has more bytes than
+//                       `max_chunk_bytes`. The message says what is wrong.
 absl::StatusOr<RestartPoints> ParseRestartTable(absl::string_view bytes, const StoredState& file,
                                                 Compression compression, uint64_t max_chunk_bytes);
 

@@ -1,4 +1,4 @@
-// Zstandard files (RFC 8878). The restart points are the starts of frames.
+// Zstandard files (RFC 8878). Their restart points (restart_points.h) are the starts of frames.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_COMPRESSION_ZSTD_H_
@@ -20,8 +20,9 @@ namespace systole {
 //   Otherwise errors of `file` and of `scan`.
 absl::Status ScanZstd(const ByteSource& file, RestartScan& scan);
 
-// Decompresses the frames in `compressed` into `out`. Returns the number of bytes. If a frame is
-// damaged or cut short, its bytes do not count, and the number is less than out.size().
+// Decompresses the frames in `compressed` into `out`. Returns the number of bytes. Stops at the
+// first frame that is damaged or cut short. The bytes of this frame do not count, so the number is
+// less than out.size().
 //   ResourceExhausted  no memory.
 absl::StatusOr<size_t> DecompressZstd(absl::string_view compressed, absl::Span<char> out);
 

@@ -39,8 +39,7 @@ class BoundedQueue {
 
   // Waits for an item. nullopt once closed and drained; the Cancel() status after Cancel().
   absl::StatusOr<std::optional<T>> Pop() ABSL_LOCKS_EXCLUDED(mu_) {
-    // Cancel() destroys the items that are dropped. So here the only code of T that runs under the
-    // lock is a move.
+    // Under the lock only the emptied item is destroyed, not its content.
     MutexLock lock(mu_);
     while (!CanPop()) changed_.Wait(mu_);
     if (!cancelled_.ok()) return cancelled_;

@@ -55,7 +55,8 @@ absl::Status DescriptorPoller::Add(int fd, Handler handler, CallWhen when) {
 }
 
 void DescriptorPoller::Run() {
-  // Takes one event at a time, so that all ready descriptors get their turn.
+  // Takes one event at a time. Successive calls of epoll_wait() return the ready descriptors in
+  // turn.
   epoll_event event = {};
   while (true) {
     const int ready = ::epoll_wait(epoll_.get(), &event, 1, -1);

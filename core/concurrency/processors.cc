@@ -35,8 +35,8 @@ std::optional<double> QuotaIn(absl::string_view cpu_max) {
 std::optional<double> ProcessorQuota(const std::string& cgroup_root, absl::string_view own_groups) {
   std::optional<double> least;
   for (absl::string_view line : absl::StrSplit(own_groups, '\n')) {
-    // Only the line of version 2 has nothing between the colons. In lines of version 1, controllers
-    // are named there.
+    // The line for version 2 of control groups is "0::/PATH". Lines for version 1 have names
+    // between the colons.
     if (!absl::ConsumePrefix(&line, "0::/") || absl::StrContains(line, "..")) continue;
     while (true) {
       const std::optional<double> quota =

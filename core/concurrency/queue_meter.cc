@@ -20,9 +20,8 @@ absl::Duration QueueMeter::Begin(absl::Duration now) {
   const absl::Duration since = now - std::exchange(asked_, now);
   const std::optional<absl::Duration> before = std::exchange(queued_, times->queued);
   if (!before.has_value() || passed <= absl::ZeroDuration()) return absl::ZeroDuration();
-  // The kernel's number also counts queueing during work and in short breaks. So the time that the
-  // thread has queued since the last question to the kernel is spread evenly over the whole time
-  // since that question.
+  // The kernel's number also counts queueing during work and in short breaks. So this assumes that
+  // the thread has queued for the same part of all times since the last question to the kernel.
   const double part = absl::FDivDuration(times->queued - *before, std::max(since, passed));
   return passed * std::clamp(part, 0.0, 1.0);
 }

@@ -3,10 +3,10 @@
 // processor time.
 //
 //   | work |   sleeps   | ready to run | work |
-//        End()                       Begin()    returns about the time between the bars
+//        End()                       Begin()    returns about the time of "ready to run"
 //
-// A question to the kernel costs 7 us. So the kernel is asked only if at least 2 ms have passed
-// since the last piece.
+// A question to the kernel costs 7 us. So Begin() asks the kernel only if at least 2 ms have passed
+// since End(), and otherwise returns 0.
 //
 // Single-thread: it measures the thread that calls it.
 #ifndef SYSTOLE_CORE_CONCURRENCY_QUEUE_METER_H_

@@ -14,8 +14,9 @@ constexpr absl::Duration kAskEvery = absl::Milliseconds(2);
 // disk takes longer, and most tasks of small records take less time.
 constexpr absl::Duration kShortPiece = absl::Microseconds(20);
 
-// After this many short pieces, Begin() reads the thread's processor time again. All that the
-// thread does between so many pieces takes about as long as one piece.
+// After this many short pieces, Begin() reads the thread's processor time again. The time
+// that the thread runs between pieces is neglected. Between this many pieces, this time is about as
+// long as one piece.
 constexpr int kShortPieces = 16;
 
 // If a thread was off the processors for less than 1 / kNoticeable of the time, it counts as if it

@@ -1,5 +1,5 @@
-// A fixed number of threads that begin tasks in the order in which they were submitted, and a
-// parallel loop on these threads.
+// A fixed number of threads that run tasks, and a parallel loop on these threads. Tasks begin in
+// the order in which they were submitted.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_WORKER_POOL_H_
@@ -22,22 +22,22 @@ namespace systole {
 
 class WorkerPool {
  public:
-  // Starts `threads` threads. REQUIRES: threads > 0. If the system gives fewer threads, the
-  // constructor ends these threads and throws std::system_error. Use this constructor if each task
-  // needs a thread of its own.
-  explicit WorkerPool(int threads);
-  // Starts `threads` threads, or fewer if the system does not give so many. Use Create() for tasks
-  // that a single thread could run, too. ResourceExhausted if the system gives none. REQUIRES:
+  // Starts `threads` threads. If the system gives fewer threads, the constructor ends them, and
+  // throws std::system_error. Use this constructor if each task needs its own thread. REQUIRES:
   // threads > 0.
+  explicit WorkerPool(int threads);
+  // Starts `threads` threads, or fewer if the system gives fewer. ResourceExhausted if the system
+  // gives no thread. Use Create() if a single thread could run all tasks, one after the other.
+  // REQUIRES: threads > 0.
   static absl::StatusOr<std::unique_ptr<WorkerPool>> Create(int threads);
-  // Runs every task that was submitted, and then joins the threads. No task may be submitted any
-  // more.
+  // Waits until all tasks that were submitted have run, and joins the threads. From the beginning
+  // of this call on, no task may be submitted.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Runs `task` on one of the threads, soon. A task may submit other tasks, but must not wait for
-  // them.
+  // Runs `task` on one of the threads, as soon as a thread is free. Does not wait for this. A task
+  // may submit other tasks, but must not wait for them.
   void Submit(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mu_);
 
   int num_threads() const { return static_cast<int>(threads_.size()); }
@@ -45,7 +45,7 @@ class WorkerPool {
  private:
   WorkerPool() = default;
 
-  // False, with the reason in `error`, if the system gives no thread.
+  // Starts one more thread. If the system gives none, returns false and sets `error` to the reason.
   bool StartThread(std::error_code& error);
   // Waits until all tasks have run, and ends the threads.
   void Join() ABSL_LOCKS_EXCLUDED(mu_);
@@ -59,13 +59,13 @@ class WorkerPool {
 };
 
 // Runs body(0) .. body(n - 1), in any order, on the pool's threads and on the calling thread.
-// Returns when all calls of `body` have returned. May be called from several threads at once, but
-// not from inside a task.
+// Returns when all calls of `body` have returned. Several threads may call ParallelFor at once, but
+// a task must not call it.
 void ParallelFor(WorkerPool& pool, int64_t n, absl::FunctionRef<void(int64_t)> body);
 
-// As above, on `threads` threads. The calling thread is one of them. The other threads end before
-// ParallelFor returns. If the system gives fewer threads, ParallelFor uses those that it got,
-// perhaps only the calling thread. REQUIRES: threads > 0.
+// As above, on the calling thread and on at most threads - 1 new threads (no more than n - 1). The
+// new threads end before ParallelFor returns. If the system gives fewer new threads or none,
+// ParallelFor does without the missing threads. REQUIRES: threads > 0.
 void ParallelFor(int threads, int64_t n, absl::FunctionRef<void(int64_t)> body);
 
 }  // namespace systole

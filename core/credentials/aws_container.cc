@@ -76,7 +76,7 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AskContainer(
     return absl::FailedPreconditionError(absl::StrCat(
         named_by,
         url.ok() ? " leads to another machine without encryption" : " is not a web address",
-        "; want https, or http on this machine, 169.254.170.2 or 169.254.170.23"));
+        "; want https, or http on this machine, 169.254.170.2, 169.254.170.23 or [fd00:ec2::23]"));
   }
   // The path may be known to this container alone, so messages do not show it.
   const std::string called = absl::StrCat("AWS credentials of ", named_by);

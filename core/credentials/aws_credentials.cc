@@ -83,8 +83,8 @@ class AwsSource final : public AwsCredentialSource {
     return AwsLease{.value = std::nullopt, .look_again = kLookAgain};
   }
 
-  // The credentials for the web identity that the environment or the profile names. If neither
-  // names one, returns the profile's keys.
+  // The credentials for the web identity that the environment or the profile names. If no web
+  // identity is named, returns the profile's keys.
   absl::StatusOr<std::optional<AwsLease>> OfProfile(const AwsProfile& profile) {
     if (!profile.Get("role_arn").empty()) {
       const char* const key = FirstSetting(profile, {"source_profile", "credential_source"});

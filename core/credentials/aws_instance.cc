@@ -88,7 +88,7 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::AskO
   request = LinkRequest(surroundings_, folder, kInstance);
   request.headers = headers;
   absl::StatusOr<HttpResponse> answer = servers_.Fetch(request);
-  if (!answer.ok()) {  // The service is there, so the copy leaves out the mark of IsNoServer().
+  if (!answer.ok()) {  // A copy without the mark of IsNoServer(): the service has answered before.
     return absl::Status(answer.status().code(), answer.status().message());
   }
   const HttpResponse roles = *std::move(answer);

@@ -78,9 +78,9 @@ absl::StatusOr<std::optional<AwsCredentials>> KeysOfPlace(AwsCredentials keys,
                      has_id ? secret_name : id_name, "; give both or neither"));
   }
   if (const std::string part = MalformedPart(keys); !part.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(place, " has a malformed ", part,
-                     ", which must be printable ASCII on one line; look for a wrong copy"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        place, " has a malformed ", part,
+        ", which must be printable ASCII on one line; check that it was copied correctly"));
   }
   return keys;
 }

@@ -1,5 +1,5 @@
-// Reads and checks AWS's keys, which people write into files and variables, and services into
-// answers. The HMAC keys of Cloud Storage have the same form.
+// Reads and checks AWS's keys. People write keys into files and variables, and services send keys
+// in answers. The HMAC keys of Cloud Storage have the same form.
 //
 // Thread-safe: no state; AwsCredentials is a value.
 #ifndef SYSTOLE_CORE_CREDENTIALS_AWS_KEYS_H_
@@ -23,31 +23,34 @@ struct AwsCredentials {
   bool operator==(const AwsCredentials&) const = default;
 };
 
-// The part of `keys` that cannot be used to sign, because it is missing or not printable ASCII:
-// "access key ID", .. Empty: all parts can be used.
+// The name of the first part of `keys` that cannot be used to sign, such as "access key ID". Empty:
+// all parts can be used. Only the session token may be missing. A part must be printable ASCII, at
+// most 16 KiB. Only the secret access key may have blanks. The access key ID may have no comma.
 std::string MalformedPart(const AwsCredentials& keys);
 
-// The keys of one place. `place` names the place in messages, such as "the environment". The other
-// arguments are the names that the keys have in this place. Nullopt if the place has neither key.
+// Checks the keys that were found in one place, and returns them. Nullopt if `keys` has neither
+// key. `place` names the place in messages, such as "the environment". `id_name` and `secret_name`
+// are the names of the two keys in this place.
 //   FailedPrecondition   one key without the other, or a malformed part.
 absl::StatusOr<std::optional<AwsCredentials>> KeysOfPlace(AwsCredentials keys,
                                                           absl::string_view place,
                                                           absl::string_view id_name,
                                                           absl::string_view secret_name);
 
-// The next functions read an answer at the time `now`. `source` says in messages what was read.
-//   DataLoss           a malformed answer, or one that lacks a part.
+// The next two functions parse an answer that came at the time `now`. `source` names the answer in
+// messages.
+//   DataLoss           the answer is malformed, or lacks a part.
 //   PermissionDenied   the answer says that this role has no credentials.
-//   Unavailable        credentials that have ended already.
-//   ResourceExhausted  too many bytes.
+//   Unavailable        the credentials in the answer have expired already.
+//   ResourceExhausted  the answer is too large.
 
-// Parses the JSON of an EC2 instance or of a container. If the JSON does not say when the
-// credentials expire, new credentials are requested after five minutes.
+// Parses the JSON of an EC2 instance's or a container's credential server. If the JSON does not say
+// when the credentials expire, `look_again` of the lease is five minutes.
 absl::StatusOr<CredentialLease<AwsCredentials>> ParseAwsJson(absl::string_view text,
                                                              absl::string_view source,
                                                              absl::Time now);
 
-// Parses the XML of STS, from AWS or from a service that speaks like it.
+// Parses the XML of STS (AWS's Security Token Service), or of a service with the same protocol.
 absl::StatusOr<CredentialLease<AwsCredentials>> ParseStsXml(absl::string_view text,
                                                             absl::string_view source,
                                                             absl::Time now);

@@ -45,7 +45,7 @@ absl::StatusOr<IniFile> ReadIni(const CredentialSurroundings& surroundings, cons
     if (!is_named) return IniFile();
     return absl::FailedPreconditionError(
         absl::StrCat(variable, " names a file that does not exist: '", ForeignText(path),
-                     "'; correct it or unset it"));
+                     "'; correct or unset the variable"));
   }
   if (absl::IsPermissionDenied(text.status())) {
     return absl::PermissionDeniedError(

@@ -1,4 +1,4 @@
-// The profile of AWS's configuration files that this process uses.
+// The profile that this process uses, from AWS's configuration files.
 #ifndef SYSTOLE_CORE_CREDENTIALS_AWS_PROFILE_H_
 #define SYSTOLE_CORE_CREDENTIALS_AWS_PROFILE_H_
 
@@ -13,30 +13,31 @@ namespace systole {
 
 // Thread-compatible: a value.
 struct AwsProfile {
-  std::string name;  // AWS_PROFILE, AWS_DEFAULT_PROFILE, or "default".
-  // The settings of both files together. If both files have the same setting, the value in the
-  // credentials file counts. If the credentials file has any of the keys, the keys in the
-  // configuration file do not count.
+  std::string name;  // AWS_PROFILE, else AWS_DEFAULT_PROFILE, else "default".
+  // The profile's settings from both files. If both files have the same setting, the value in the
+  // credentials file counts. If the credentials file has aws_access_key_id, aws_secret_access_key
+  // or aws_session_token, all three are ignored in the configuration file.
   IniSection settings;
 
   // The value of a setting; "" if there is none.
   std::string Get(absl::string_view key) const;
-  // For messages: profile 'a' of ~/.aws/config or ~/.aws/credentials.
+  // The profile for messages, such as: profile 'a' of '/etc/aws/config' or '/etc/aws/credentials'.
   std::string Shown() const;
 
-  // The section of services that the setting `services` names, in the configuration file; empty if
-  // there is none. The section has a key for each service. The settings under these keys are not
-  // read.
+  // The section [services NAME] of the configuration file, where NAME is the setting `services`.
+  // Empty: there is no such section. The section has a key for each service, such as s3. Systole
+  // does not read the settings under these keys.
   IniSection services = {};
 
-  std::string credentials_path = {};  // Empty: there is no home folder.
+  // The paths of the two files. Empty: no variable names the file, and HOME is not set.
+  std::string credentials_path = {};
   std::string config_path = {};
 };
 
-// Reads AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials) and AWS_CONFIG_FILE (~/.aws/config). A
-// default file that does not exist is empty.
-//   FailedPrecondition  a file or a profile that a variable names does not exist; a file is not a
-//                       regular one.
+// Reads the files that AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE name; by default
+// ~/.aws/credentials and ~/.aws/config. A default file that does not exist counts as empty.
+//   FailedPrecondition  a file or a profile that a variable names does not exist, or a file is not
+//                       a regular file.
 //   PermissionDenied    a file may not be read.
 //   DataLoss            a line is malformed.
 //   ResourceExhausted   a file is too large.

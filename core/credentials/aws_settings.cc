@@ -17,7 +17,7 @@ std::string FirstOf(const CredentialSurroundings& surroundings, const char* firs
   return value.empty() ? surroundings.variable(second) : value;
 }
 
-// `service` is the key of the service in a section of services.
+// `service` is the service's name in a [services] section of AWS's configuration, such as "s3".
 absl::StatusOr<std::string> EndpointOf(const CredentialSurroundings& surroundings,
                                        const char* variable, const char* service) {
   if (absl::EqualsIgnoreCase(surroundings.variable("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"),
@@ -66,7 +66,7 @@ absl::StatusOr<std::string> AwsDomainOfRegion(absl::string_view region,
   if (absl::EndsWith(region, "-global")) {
     return absl::FailedPreconditionError(
         absl::StrCat("'", ForeignName(region),
-                     "' is not a region with servers; set AWS_REGION to one "
+                     "' is not a region with servers; set AWS_REGION to a region "
                      "such as us-east-1, or ",
                      endpoint_variable, " to the address of the service"));
   }

@@ -28,8 +28,8 @@ absl::StatusOr<std::string> StsUrl(const CredentialSurroundings& surroundings) {
                        ", AWS_ENDPOINT_URL or the profile's endpoint_url is not a web "
                        "address; want https://HOST"));
     }
-    // AWS_ENDPOINT_URL and the profile's endpoint_url may name an object store, which must not get
-    // the token.
+    // Only AWS_ENDPOINT_URL_STS may name an address without encryption on another machine. The
+    // other two settings probably name an object store, which must not get the token.
     if (const absl::Status safe = CheckSecretAddress(endpoint);
         !safe.ok() && surroundings.variable(kEndpoint).empty()) {
       return absl::FailedPreconditionError(absl::StrCat(
@@ -42,12 +42,12 @@ absl::StatusOr<std::string> StsUrl(const CredentialSurroundings& surroundings) {
   }
   SYSTOLE_ASSIGN_OR_RETURN(const std::string region, AwsRegionOfEnvironment(surroundings));
   if (region.empty()) return "https://sts.amazonaws.com/";
-  // The region becomes a part of a host's name, so it may have only these characters.
+  // The region becomes a part of a host's name, so only these characters are allowed.
   for (const char c : region) {
     if (!absl::ascii_islower(c) && !absl::ascii_isdigit(c) && c != '-') {
       return absl::FailedPreconditionError(
           absl::StrCat("the region '", ForeignName(region),
-                       "' is invalid; set AWS_REGION to one such as us-east-1"));
+                       "' is invalid; set AWS_REGION to a region such as us-east-1"));
     }
   }
   SYSTOLE_ASSIGN_OR_RETURN(const std::string domain, AwsDomainOfRegion(region, kEndpoint));
@@ -86,9 +86,9 @@ absl::StatusOr<CredentialLease<AwsCredentials>> AssumeRole(
   absl::StatusOr<std::string> token =
       ReadCredentialFile(identity.token_file, "token file", kMaxTokenFileBytes);
   if (absl::IsNotFound(token.status())) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(identity.named_by, " names a file that does not exist: '",
-                     ForeignText(identity.token_file), "'; correct it, or mount the token there"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        identity.named_by, " names a file that does not exist: '", ForeignText(identity.token_file),
+        "'; correct the path, or mount the token there"));
   }
   SYSTOLE_RETURN_IF_ERROR(token.status());
   absl::StripAsciiWhitespace(&*token);
@@ -108,7 +108,7 @@ absl::StatusOr<CredentialLease<AwsCredentials>> AssumeRole(
       const std::string body,
       servers.Ask(request, absl::StrCat("check that the role ", ForeignName(identity.role_arn),
                                         " trusts the issuer of the token of ", identity.named_by,
-                                        ", and that the token has not ended")));
+                                        ", and that the token has not expired")));
   return ParseStsXml(body, called, surroundings.time_of_day());
 }
 

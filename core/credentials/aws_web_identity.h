@@ -32,9 +32,9 @@ absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(
     const CredentialSurroundings& surroundings, const AwsProfile& profile);
 
 // Reads the token anew, sends it to STS, and returns the keys that STS gives for it. The address of
-// STS is that of StsEndpointOfEnvironment(), or else the one of the region. The token leaves this
-// machine without encryption only if AWS_ENDPOINT_URL_STS has an http address. Errors of
-// AwsCredentialSource::Get().
+// STS is that of StsEndpointOfEnvironment(). If this address is empty, the region's STS is used.
+// The token leaves this machine without encryption only if AWS_ENDPOINT_URL_STS has an http
+// address. Errors of AwsCredentialSource::Get().
 absl::StatusOr<CredentialLease<AwsCredentials>> AssumeRole(
     const WebIdentity& identity, const CredentialSurroundings& surroundings,
     CredentialServers& servers);

@@ -1,6 +1,5 @@
-// Keeps credentials and renews them in time. One thread requests new credentials. Meanwhile the
-// other threads use the old credentials if these are still valid, and otherwise wait for the new
-// ones.
+// Keeps credentials and renews them in time. While one thread requests new credentials, the other
+// threads use the old credentials if these are still valid. If not, the other threads wait.
 #ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_CACHE_H_
 #define SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_CACHE_H_
 
@@ -27,10 +26,10 @@ namespace systole {
 template <typename T>
 struct CredentialLease {
   T value;
-  // How long the value counts, from the moment when the renewal began. More than 0.
+  // How long the value is valid, from the beginning of the renewal. More than 0.
   absl::Duration life = absl::InfiniteDuration();
-  // A value is renewed after this time even if it is still valid, because its source may have
-  // changed.
+  // The value is renewed this long after the beginning of its renewal even if it is still valid,
+  // because its source may have changed. Infinite: the source cannot change before `life` is over.
   absl::Duration look_again = absl::InfiniteDuration();
 };
 
@@ -41,12 +40,12 @@ inline constexpr absl::Duration kLookAgain = absl::Minutes(1);
 // The functions that CredentialCache takes from its surroundings. None may be null.
 struct CacheSurroundings {
   MonotonicClock now;
-  // Uniform in [0, 1). Called by one thread at a time.
+  // A random number, uniform in [0, 1). Called by one thread at a time.
   std::function<double()> draw;
   // Like HttpClient::SleepWhile() and WakeSleepers().
   std::function<absl::Status(absl::FunctionRef<bool()> waits, absl::Duration time)> sleep_while;
   std::function<void()> wake;
-  // For messages: the server from which new credentials are being requested.
+  // The name of what the renewal requests, for messages: "AWS credentials of https://..".
   std::function<std::string()> asked;
 };
 
@@ -54,32 +53,36 @@ struct CacheSurroundings {
 // value's life, whichever is less. The renewal is then delayed by a random time, up to half of the
 // time that is left. Because of this delay, machines that began together do not renew together.
 inline constexpr absl::Duration kRenewBefore = absl::Minutes(5);
-// The pause after a failed renewal, and the longest pause. The pause doubles with each failure.
-// Without a valid value the pause is shorter, because threads wait for the next attempt.
+// The pause after the first failed renewal, and the longest pause. The pause doubles with each
+// further failure. A random time, up to a quarter of the pause, is added. Without a valid value the
+// pause is shorter, because threads wait for the next attempt.
 inline constexpr absl::Duration kPauseWithValue = absl::Seconds(10);
 inline constexpr absl::Duration kLongestPauseWithValue = absl::Minutes(1);
 inline constexpr absl::Duration kPauseWithoutValue = absl::Seconds(1);
 inline constexpr absl::Duration kLongestPauseWithoutValue = absl::Seconds(10);
-// The least time between two renewals because of a refusal. A server also refuses good credentials
-// if they do not allow reading the object.
+// A refusal has no effect if it comes less than this time after one that had an effect. A server
+// also refuses good credentials that do not allow reading an object. Without this limit, each
+// request for such an object would cause a renewal.
 inline constexpr absl::Duration kBetweenRefusals = absl::Seconds(10);
 
 // Thread-safe.
 template <typename T>
 class CredentialCache {
  public:
-  // Requests a new value from the source, and gives up at `deadline`, a time of the clock. Called
-  // by one thread at a time, without a lock.
+  // Requests a new value from the source, and gives up at `deadline`, a time of
+  // CacheSurroundings::now. Called by one thread at a time, without a lock.
   using Renew = std::function<absl::StatusOr<CredentialLease<T>>(absl::Duration deadline)>;
 
   CredentialCache(CacheSurroundings surroundings, Renew renew)
       : surroundings_(std::move(surroundings)), renew_(std::move(renew)) {}
 
-  // The value, renewed if necessary, within `timeout`. Returns the errors of the renewal,
-  // DeadlineExceeded if the renewal takes too long, and Cancelled if this thread is interrupted.
-  // After an error, calls return this error until the pause is over. A renewal has no outcome if
-  // its thread is interrupted, or if the time of its thread is over and there is no valid value.
-  // Then another thread starts a new renewal.
+  // The value, renewed first if necessary. Returns within `timeout`. If a renewal fails, returns
+  // the old value if it is still valid, or else the renewal's error. Until the pause after the
+  // failure is over, calls return the same without a new renewal. A failure does not count, and no
+  // pause follows, if the renewal's thread was interrupted, or if the thread's timeout was over and
+  // there is no valid value. Another thread then starts a new renewal.
+  //   DeadlineExceeded   the renewal takes longer than `timeout`.
+  //   Cancelled          this thread was interrupted, or the source was ended.
   absl::StatusOr<T> Get(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_) {
     const absl::Duration deadline = surroundings_.now() + timeout;
     while (true) {
@@ -109,10 +112,10 @@ class CredentialCache {
     }
   }
 
-  // A server has refused `used`. The value does not count until the next Get() has renewed it. If
-  // the source of the value may change (CredentialLease::look_again), the value is renewed after
-  // each refusal, but at most every kBetweenRefusals. Any other value is renewed only once because
-  // of a refusal.
+  // A server has refused `used`. If `used` is the current value, the next Get() renews it, and
+  // until then it is not used. If the source of the value may change (CredentialLease::look_again
+  // is finite), the value is renewed after each refusal, but see kBetweenRefusals. Any other value
+  // is renewed only once because of refusals.
   void Refused(const T& used) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     const absl::Duration now = surroundings_.now();
@@ -172,9 +175,9 @@ class CredentialCache {
     if (absl::IsCancelled(lease.status())) return lease.status();
     const absl::Duration now = surroundings_.now();
     const bool valid = IsUsable(now);
-    // The thread's time was over, which says nothing about the source either. If there is a valid
-    // value, the pause begins all the same. Without the pause, each thread in turn would try a
-    // renewal until its own time is over.
+    // The thread's timeout was over, which says nothing about the source either. But if there is a
+    // valid value, the pause begins. Without the pause, one thread after the other would try a
+    // renewal until its own timeout is over.
     if (!valid && now >= deadline) return lease.status();
     const absl::Duration pause =
         std::min((valid ? kPauseWithValue : kPauseWithoutValue) * (1 << std::min(failures_, 10)),
@@ -182,8 +185,7 @@ class CredentialCache {
     ++failures_;
     error_ = std::move(lease).status();
     pause_ends_ = now + pause * (1 + surroundings_.draw() / 4);
-    // The pause ends at the latest when the old value expires, because threads then wait for a new
-    // value.
+    // When the old value expires, threads begin to wait for a new value, so the pause ends.
     if (valid) pause_ends_ = std::min(pause_ends_, ends_);
     return Answer(now);
   }
@@ -193,7 +195,7 @@ class CredentialCache {
 
   mutable Mutex mu_;
   bool renewing_ ABSL_GUARDED_BY(mu_) = false;
-  // The number of the renewal that runs, or else of the next one.
+  // The number of the renewal that runs. If none runs, the number of the next renewal.
   int64_t renewals_ ABSL_GUARDED_BY(mu_) = 1;
   std::optional<T> value_ ABSL_GUARDED_BY(mu_);
   absl::Duration ends_ ABSL_GUARDED_BY(mu_);

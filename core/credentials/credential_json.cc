@@ -11,7 +11,7 @@ absl::Status ParseCredentialJson(absl::string_view text, absl::string_view sourc
     return absl::ResourceExhaustedError(
         absl::StrCat(source, " has ", text.size(), " bytes, want at most ", kMaxJsonBytes));
   }
-  // The parser's own message quotes the text.
+  // The parser's error is not returned, because it quotes the text.
   if (ParseForeignJson(text, source, message).ok()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(source, " is not a JSON object of a known form"));
 }

@@ -121,8 +121,8 @@ absl::Status CredentialServers::AskUntilSomebodyIsThere(int times,
   for (int time = 1;; ++time) {
     absl::Status outcome = ask();
     if (!IsNoServer(outcome) || time >= times) return outcome;
-    // The pause counts from the beginning of the look, because a look that finds no service may
-    // take longer than the pause.
+    // The pause counts from the beginning of a call of `ask`, because a call that finds no service
+    // may take longer than the pause.
     begin += surroundings_.link_pause;
     absl::Duration pause = begin - surroundings_.now();
     {

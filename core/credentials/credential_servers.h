@@ -1,4 +1,4 @@
-// Sends requests to the servers that give credentials, by a small HttpClient of its own.
+// Sends requests to the servers that give credentials, through a small HttpClient of its own.
 #ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SERVERS_H_
 #define SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SERVERS_H_
 
@@ -25,19 +25,20 @@
 
 namespace systole {
 
-// A GET from a server of this machine or of its network link. The answer may have 64 KiB. No proxy
-// is used, and no redirect is followed. `called` names the answer in messages. Messages do not have
-// the address, because the address may be a secret.
+// A GET request to a server of this machine or of its network link (169.254.x.x). The answer may
+// have at most 64 KiB. No proxy is used, and no redirect is followed. `called` is the name of the
+// answer in messages. Messages do not show the address, because it may be a secret.
 HttpRequest LinkRequest(const CredentialSurroundings& surroundings, std::string url,
                         std::string called);
 
-// A POST of a form to a service on the internet. Names and values are percent-encoded here.
+// A POST request that sends a form to a service on the internet. This function percent-encodes the
+// names and values of the form.
 HttpRequest FormRequest(const CredentialSurroundings& surroundings, std::string url,
                         std::string called,
                         const std::vector<std::pair<std::string, std::string>>& fields);
 
-// InvalidArgument unless `url` is at https or on this machine. Anywhere else, somebody could read
-// the request on its way.
+// Returns InvalidArgument if `url` is not a web address, or if it is http to another machine, where
+// somebody could read the request on its way.
 absl::Status CheckSecretAddress(absl::string_view url);
 
 // Thread-safe. The client is made at the first request, so a process that needs no server has no
@@ -53,25 +54,25 @@ class CredentialServers {
   // until this function is called again.
   void SetDeadline(absl::Duration deadline) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Sends the request once. Errors of HttpClient::Create() and Fetch(). Also returns
+  // Sends the request once. Returns the errors of HttpClient::Create() and HttpClient::Fetch(), and
   // DeadlineExceeded if the deadline has passed.
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns the body of an answer 2xx. Sends the request up to three times if the server fails.
-  // `remedy` says what to do if the server refuses. Errors of Fetch() are returned, too.
+  // Sends the request, up to three times if the server fails. Returns the body of an answer with
+  // status 2xx. If the server refuses, the message ends with `remedy`, which says what to do. Also
+  // returns the errors of Fetch().
   //   PermissionDenied   the server refuses.
   //   Unavailable        the server fails.
   absl::StatusOr<std::string> Ask(const HttpRequest& request, absl::string_view remedy);
   // The error that Ask() returns for an answer that is not 2xx.
   static absl::Status Refusal(const HttpRequest& request, int status, absl::string_view remedy);
 
-  // Calls `ask` until its result is not an IsNoServer() error, but at most `times` times. A
-  // machine's metadata service may start later than this process. Returns the result of the last
-  // call.
+  // Calls `ask` up to `times` times, until its result is not an IsNoServer() error, and returns the
+  // last result. The repetition is for a metadata service that starts later than this process.
   absl::Status AskUntilSomebodyIsThere(int times, absl::FunctionRef<absl::Status()> ask);
 
-  // For a CredentialCache: the given surroundings, with this client's sleep. The result must not
-  // outlive this object.
+  // The functions for a CredentialCache: the clock and the random numbers of the surroundings, and
+  // the sleep of this object's HttpClient. The result must not outlive this object.
   CacheSurroundings ForCache();
 
   // As HttpClient::End(). Requests fail from now on. Does nothing in a child of fork().

@@ -1,8 +1,8 @@
 // All that the search for credentials takes from the process and the machine. A test can replace
 // each part.
 //
-// Thread-compatible: a value. Many threads call its functions at a time; only `draw` is called by
-// one thread at a time.
+// Thread-compatible: a value. Several threads may call its functions at the same time, except
+// `draw`, which one thread at a time calls.
 #ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SURROUNDINGS_H_
 #define SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SURROUNDINGS_H_
 
@@ -22,8 +22,8 @@ namespace systole {
 // The value of a variable of this process's environment, "" if it is not set.
 std::string VariableOfProcess(const char* name);
 
-// The firmware's text about this machine in /sys/class/dmi/id/NAME. "" if it cannot be read, as on
-// some virtual machines and in some containers.
+// The firmware's text about this machine in /sys/class/dmi/id/NAME. "" if this file cannot be read,
+// as on some virtual machines and in some containers.
 std::string FactOfMachine(const char* name);
 
 struct CredentialSurroundings {
@@ -35,22 +35,23 @@ struct CredentialSurroundings {
   MonotonicClock now = SteadyClock();
   // Used only to compare with the dates at which credentials expire, and to date signatures.
   WallClock time_of_day = SystemWallClock();
-  // A random number, uniform in [0, 1), for the length of waits. Null: a generator whose numbers
-  // differ from process to process. Called by one thread at a time.
+  // A random number, uniform in [0, 1), for the length of waits. Null: WithDraws() sets a generator
+  // whose numbers differ from process to process. Called by one thread at a time.
   std::function<double()> draw = {};
   // Timeouts for a server of this machine or of its network link (169.254.x.x). If there is no such
-  // server, the process finds this out only after the first timeout.
+  // server, the process may notice this only after link_connect_timeout.
   absl::Duration link_connect_timeout = absl::Seconds(1);
   absl::Duration link_timeout = absl::Seconds(5);
-  // first_looks: how many times, at most, a process looks for such a server at its start. It stops
-  // when it has found a server. If IsMachineOfOther(), it looks only once. link_pause: the time
-  // from the beginning of one look to the beginning of the next look. There are several looks
-  // because Kubernetes may start a pod some seconds before its metadata server.
+  // How many times, at most, a process that starts looks for a metadata server. There are several
+  // looks because Kubernetes may start a pod some seconds before its metadata server. The process
+  // looks only once if another maker made the machine (IsMachineOfOther()) and no variable has the
+  // server's address.
   int first_looks = 3;
+  // The time from the beginning of one look to the beginning of the next look.
   absl::Duration link_pause = absl::Milliseconds(1500);
-  // The timeout of all attempts together for a server on the internet.
+  // The timeout of a request to a server on the internet, for all attempts together.
   absl::Duration service_timeout = absl::Minutes(1);
-  // The server of a container's credentials, for the path in
+  // The server that gives a container its credentials. The path of the request is in
   // AWS_CONTAINER_CREDENTIALS_RELATIVE_URI.
   std::string container_server = "http://169.254.170.2";
   // Google's metadata server, if GCE_METADATA_HOST is not set.
@@ -61,11 +62,11 @@ struct CredentialSurroundings {
 CredentialSurroundings WithDraws(CredentialSurroundings given);
 
 // Whether the firmware says that a maker other than `maker` ("amazon", "google") made this machine.
-// False also if the firmware says nothing.
+// Also false if the firmware says nothing.
 bool IsMachineOfOther(const CredentialSurroundings& surroundings, absl::string_view maker);
 
-// Whether `variable`, one of Systole's own variables, is 1. FailedPrecondition if it is set to
-// anything but 0 or 1.
+// Whether `variable`, one of Systole's own variables, is set to 1. FailedPrecondition if it is set
+// to anything but 0 or 1.
 absl::StatusOr<bool> IsSwitchedOn(const CredentialSurroundings& surroundings, const char* variable);
 
 }  // namespace systole

@@ -15,7 +15,7 @@ namespace systole {
 
 // Thread-compatible: a value.
 struct GoogleKey {
-  std::string token_uri;  // At https, or on this machine.
+  std::string token_uri;  // An https address, or an address on this machine.
   // Of a service account; empty for a login.
   std::string client_email = {};
   std::string private_key = {};  // PEM.
@@ -29,8 +29,8 @@ struct GoogleKey {
 // Parses the text of the file `path`.
 //   FailedPrecondition  a type that is not supported, a missing part, or an address without
 //                       encryption.
-//   DataLoss            no JSON object.
-//   ResourceExhausted   too many bytes.
+//   DataLoss            the text is not a JSON object, or a field has a wrong type.
+//   ResourceExhausted   the text has too many bytes.
 absl::StatusOr<GoogleKey> ParseGoogleKey(absl::string_view text, absl::string_view path);
 
 // Gets a token. Errors of GoogleTokenSource::Get().

@@ -46,7 +46,7 @@ absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::AskO
         absl::StrCat(response.status().message(), "; ", kMachineRemedy));
   }
   SYSTOLE_RETURN_IF_ERROR(response.status());
-  // Another network may have a server of this name.
+  // In another network, a server of another kind may have the same host name.
   if (!absl::EqualsIgnoreCase(FindHeader(response->headers, "metadata-flavor"), "Google")) {
     if (!must_be_there) return std::nullopt;
     return absl::FailedPreconditionError(absl::StrCat(

@@ -1,6 +1,6 @@
 // Looks for the machine's metadata service, and decides after how many looks the machine counts as
-// one without this service. These rules are the same for every cloud. The request is each cloud's
-// own.
+// one without this service. These rules are the same for every cloud, but each cloud passes a
+// request of its own.
 #ifndef SYSTOLE_CORE_CREDENTIALS_METADATA_LOOKS_H_
 #define SYSTOLE_CORE_CREDENTIALS_METADATA_LOOKS_H_
 
@@ -33,9 +33,9 @@ class MetadataLooks {
 
   // Looks once: calls `ask`, and returns its result. The first look repeats `ask` a few times while
   // the error is IsNoServer(), because the service may start later than this process. On a machine
-  // of another maker, if the variable is not set, the first look does not repeat `ask`. If there
-  // is no service, returns nullopt. But if the service gave a value before, or if `must_be_there`,
-  // returns the IsNoServer() error instead. Other errors of `ask` are returned, too.
+  // of another maker, if the variable is not set, the first look does not repeat `ask`. If the last
+  // error is IsNoServer(), returns nullopt. But if the service gave a value before, or if
+  // `must_be_there`, returns this error instead. Returns other errors of `ask`.
   Found Ask(bool must_be_there, absl::FunctionRef<Found()> ask) {
     std::optional<CredentialLease<Value>> given;
     const absl::Status outcome = servers_.AskUntilSomebodyIsThere(Times(), [&] {
@@ -69,7 +69,7 @@ class MetadataLooks {
   const char* const maker_;
   const char* const variable_;
   bool has_given_ = false;
-  bool has_looked_ = false;  // Whether the looks at the start are done.
+  bool has_looked_ = false;  // Whether a look has found no service. Later looks ask only once.
 };
 
 }  // namespace systole

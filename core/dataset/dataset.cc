@@ -85,10 +85,10 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Of(
   }
   auto dataset = absl::WrapUnique(new Dataset(std::move(name), std::move(shards), std::move(map)));
   dataset->records_per_shard_ = std::move(counts);
-  // num_records() is not 0 here. A record may have 0 bytes if it is a file.
   for (const std::shared_ptr<const RecordSource>& shard : dataset->shards_) {
     dataset->far_bytes_ += shard->far_size();
   }
+  // num_records() is not 0 here. A record may have 0 bytes if it is a file.
   dataset->mean_record_bytes_ =
       std::max<int64_t>(1, static_cast<int64_t>(bytes) / dataset->num_records());
   dataset->fingerprint_ = hasher.Digest64();

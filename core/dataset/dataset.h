@@ -1,7 +1,7 @@
-// A named set of shards of any format, or several sets of shards, joined or zipped. Reads any
-// record by its number.
+// A named set of shards of any format, or several such sets, joined or zipped. Reads any record by
+// its number.
 //
-// Thread-safe: immutable apart from the log of damage, which locks.
+// Thread-safe: immutable except for the log of damage and the columns, which have locks.
 #ifndef SYSTOLE_CORE_DATASET_DATASET_H_
 #define SYSTOLE_CORE_DATASET_DATASET_H_
 
@@ -33,7 +33,7 @@ namespace systole {
 
 class Dataset;
 
-// A member of a zip. The names of its features get the prefix.
+// A member of a zip. In the zip, `prefix` stands before the names of the member's features.
 struct ZippedMember {
   std::shared_ptr<const Dataset> dataset;
   std::string prefix;
@@ -41,13 +41,13 @@ struct ZippedMember {
 
 class Dataset {
  public:
-  // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
-  // indexes. A shard that the index of its folder lists (known_shards.h) is opened when it is first
-  // read. Image files are one shard (GroupShards()), and several threads look at the files.
-  // Compares the shards with `expected` and with the manifests beside the shards (manifest.h). Most
-  // errors name files by base name. Errors about patterns, image files and shards on servers have
-  // the names as they were given, and names of servers, but the ReasonForClients() of these errors
-  // has only base names.
+  // Opens the shards that the globs in `patterns` match, sorted by base name and then by path, and
+  // reads or builds their indexes. But a shard that the index of its folder lists (known_shards.h)
+  // is opened only when it is first read. All image files together are one shard (GroupShards()),
+  // and several threads look at these files. Compares the shards with `expected` and with the
+  // manifests beside the shards (manifest.h). Most errors name files by base name. Errors about
+  // patterns, image files and shards on servers may have the names as they were given, and the
+  // names of servers. The ReasonForClients() of these errors has only base names.
   //   InvalidArgument  some files are images and others are not, the shards hold no record at all,
   //                    a file is not a shard (but an archive, for example), a manifest is
   //                    malformed, or a number in `expected` is negative.
@@ -56,7 +56,8 @@ class Dataset {
   //   NotFound         a pattern matches nothing, or a shard that a manifest lists is missing.
   //   FailedPrecondition  the shards have another number of records or bytes than expected. The
   //                       message has both numbers.
-  //   Cancelled        InterruptRequested(), even if something else has failed, too.
+  //   Cancelled        this thread was interrupted (InterruptRequested()). Any other error is then
+  //                    dropped.
   // Also returns the errors of reading a shard.
   static absl::StatusOr<std::shared_ptr<Dataset>> Open(std::string name,
                                                        absl::Span<const std::string> patterns,
@@ -74,12 +75,13 @@ class Dataset {
   static absl::StatusOr<std::shared_ptr<Dataset>> Join(
       std::vector<std::shared_ptr<const Dataset>> members);
   // Makes a dataset whose record i has the features of record i of each member (core/record/zip). A
-  // member may be named twice, with other prefixes. Reads nothing: features() and sample() are put
-  // together from those of the members. A zip lists no damage that indexing found: its members list
-  // it. Takes O(shards) time. REQUIRES: at least one member, none of them joined or zipped.
-  //   InvalidArgument  the members have different numbers of records, features of one name (with
-  //                    the field of the spec), or shards that change their kind too often
-  //                    (kMaxZipSources).
+  // dataset may be a member twice, with different prefixes. Reads nothing: features() and sample()
+  // are put together from those of the members. A zip does not list damage that indexing found,
+  // because its members list this damage. Takes O(shards) time. REQUIRES: at least one member, none
+  // of them joined or zipped.
+  //   InvalidArgument  the members have different numbers of records; two members have a feature of
+  //                    the same name (the message has the field of the spec); or the shards change
+  //                    their kind too often (kMaxZipSources).
   static absl::StatusOr<std::shared_ptr<Dataset>> Zip(std::vector<ZippedMember> members);
 
   const std::string& name() const { return name_; }
@@ -88,8 +90,8 @@ class Dataset {
   // The members that Zip() got; empty for other datasets. Record i of the zip has the features of
   // record i of each member.
   absl::Span<const ZippedMember> zipped() const { return zipped_; }
-  // The member of a zip that this feature belongs to (FindZipFeature()). Nullopt if this dataset is
-  // not a zip, or if the feature's name begins with no member's prefix.
+  // The number of the member of a zip that this feature belongs to (FindZipFeature()). Nullopt if
+  // this dataset is not a zip, or if the feature's name begins with no member's prefix.
   std::optional<size_t> PartOfFeature(absl::string_view feature) const;
   absl::Span<const std::shared_ptr<const RecordSource>> shards() const { return shards_; }
   int64_t num_records() const { return map_.num_records(); }
@@ -101,41 +103,41 @@ class Dataset {
   // The stored bytes of all shards that can be read ahead (RecordSource::far_size()). 0: no shard
   // can be read ahead.
   uint64_t far_bytes() const { return far_bytes_; }
-  // Hash of each shard's number of records and RecordSource::content_hash(), in order.
+  // A hash over the number of records and the RecordSource::content_hash() of each shard, in order.
   uint64_t fingerprint() const { return fingerprint_; }
 
-  // Reads record `record` (see RecordSource::ReadRecord); errors name shard, offset and record
-  // number in the shard. REQUIRES: 0 <= record < num_records().
+  // Reads record `record` (see RecordSource::ReadRecord). Errors name the shard, the offset and the
+  // record's number in the shard. REQUIRES: 0 <= record < num_records().
   absl::StatusOr<absl::string_view> ReadRecord(int64_t record, AlignedBuffer& scratch) const;
 
   // The member that `record` belongs to, and the number of the record in that member. For a dataset
   // without members: this dataset and `record`.
   std::pair<const Dataset*, int64_t> MemberOf(int64_t record) const;
 
-  // "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)", or "file 'rose/1.jpg', record ..".
-  // In a zip, the place in member `part`. If `part` is nullopt, the places in all members.
+  // The place of a record, for messages: "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)"
+  // or "file 'rose/1.jpg', record ..". In a zip, the place in member `part`, or the places in all
+  // members if `part` is nullopt.
   std::string Where(int64_t record, std::optional<size_t> part = std::nullopt) const;
 
-  // The log entry for record `index` of `shard`. In the dataset this record has the number
-  // `record`.
+  // The log entry for record `index` of `shard`, which has the number `record` in the dataset.
   static DamageLog::Entry DamageAt(const RecordSource& shard, int64_t index, int64_t record,
                                    std::string cause, DamageCause kind = DamageCause::kRecord);
 
-  // Damaged records that indexing found. num_damaged_records() counts all damaged records. Each
-  // shard lists at most kMaxDamagedListed of its damaged records. DamagedRecords() returns the
-  // first `at_most` of the listed records.
+  // The number of damaged records that indexing found, and a list of the first `at_most` of them.
+  // The list has at most kMaxDamagedListed records of each shard.
   int64_t num_damaged_records() const { return num_damaged_records_; }
   std::vector<DamageLog::Entry> DamagedRecords(size_t at_most) const;
 
-  // A note for a person, which says why the index of the shards' folder was not used or could not
-  // be kept. A note is not an error. Empty: there is no note.
+  // A note for a person: why the index of the shards' folder was not used or could not be kept.
+  // Empty: there is no note.
   const std::string& note() const { return note_; }
-  // Adds to the note. Do not call AddNote() when other threads already have the dataset.
+  // Adds to the note. Call AddNote() before other threads have the dataset.
   void AddNote(absl::string_view note);
 
-  // Makes the columns of these features that shards do not have yet (DatasetColumns::Note()).
-  // Conditions on records use the columns. Reads all records of the shards that lack a column. In a
-  // zip, notes each column in the member that has the feature. REQUIRES: not joined.
+  // Makes and keeps the columns of these features that shards do not have yet
+  // (DatasetColumns::Note()). RecordsThatMeet() uses the columns. Reads all records of the shards
+  // that lack a column. In a zip, the member that has the feature gets the column. REQUIRES: not
+  // joined.
   absl::StatusOr<NotedColumns> NoteColumns(const std::vector<std::string>& features,
                                            const NoteColumnsOptions& options = {}) const;
   // Keeps the columns of features that no record has (DatasetColumns::Keep()). REQUIRES: not joined
@@ -143,7 +145,7 @@ class Dataset {
   void KeepColumns(const NotedColumns& noted) const { columns_->Keep(shards_, noted); }
   // The records that meet the condition: bit i % 64 of word i / 64 is set if record i meets it.
   // `bytes` and `found` are those of DatasetColumns::RecordsThatMeet(). If the dataset is joined,
-  // `found` gets the features that a record of any member has. Errors are those of
+  // `found` gets the features that at least one record of any member has. Returns the errors of
   // DatasetColumns::RecordsThatMeet(), with the name of the dataset.
   absl::StatusOr<std::vector<uint64_t>> RecordsThatMeet(const Condition& condition, int64_t bytes,
                                                         std::set<std::string>& found) const;
@@ -152,7 +154,8 @@ class Dataset {
 
   // The name of a record in the first shard's format, such as "tf.train.Example".
   absl::string_view example_name() const { return shards_.front()->examples().name(); }
-  // The features of the first readable record; empty if no record can be read as features.
+  // The features of the first record that can be described (DatasetSample). Empty: none of the
+  // first 16 records can be.
   const std::vector<FeatureDescription>& features() const { return sample_.features(); }
   const DatasetSample& sample() const { return sample_; }
 
@@ -160,10 +163,10 @@ class Dataset {
   int64_t min_payload_bytes() const { return min_payload_bytes_; }
   int64_t max_payload_bytes() const { return max_payload_bytes_; }
 
-  // The damage of this dataset that feeds met and noted with NoteDamage().
+  // The damage that NoteDamage() has noted.
   DamageLog& damage() const { return damage_; }
-  // Notes that feeds mask `record`. The member of the record (in a zip: member `part`) notes the
-  // damage, too, under the record's number in this member.
+  // Notes that a feed masked `record`. The damage is also noted in the record's member (in a zip:
+  // member `part`), under the record's number in this member.
   void NoteDamage(int64_t record, std::string cause, DamageCause kind,
                   std::optional<size_t> part) const;
 

@@ -19,15 +19,16 @@ std::string ShardText(const RecordSource& shard) {
   return absl::StrCat("shard '", ForeignName(shard.base_name()), "'");
 }
 
-// The error of reading a shard's column. Clients see this error. So it must not name the folder or
-// the server of the file, which `error` names.
+// The error for a column of `shard` that cannot be read because of `error`. `error` may name the
+// folder or the server of the column's file. Clients see the result, so it must not name them.
 absl::Status CannotRead(const RecordSource& shard, const absl::Status& error) {
   const bool may_pass =
       absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) || absl::IsCancelled(error);
-  return absl::Status(may_pass ? error.code() : absl::StatusCode::kFailedPrecondition,
-                      absl::StrCat(ShardText(shard), ": a column cannot be read (",
-                                   absl::StatusCodeToString(error.code()),
-                                   "); check who may read it, or note the columns anew"));
+  return absl::Status(
+      may_pass ? error.code() : absl::StatusCode::kFailedPrecondition,
+      absl::StrCat(
+          ShardText(shard), ": a column cannot be read (", absl::StatusCodeToString(error.code()),
+          "); check that this process may read the column's file, or make the columns anew"));
 }
 
 // What Note() found in a shard.
@@ -40,15 +41,15 @@ struct OfShard {
   absl::Status kept;
 };
 
-// Whether the error of reading a column means that the column must be noted anew.
+// Whether this error of reading a column means that the column must be made anew.
 bool IsLacking(const absl::Status& error) {
   return absl::IsNotFound(error) || absl::IsFailedPrecondition(error) ||
          absl::IsInvalidArgument(error);
 }
 
 // The facts of one feature that decide whether its values can be compared. For each kind of value
-// (bytes, float, int64, list of several values), only the facts of the first shard with such a
-// value are kept. So the memory does not grow with the number of shards.
+// (bytes, float, int64, list of several values), only the facts of the first shard that has this
+// kind are kept. So the memory does not grow with the number of shards.
 class DecidingFacts {
  public:
   void Add(size_t shard, const ColumnFacts& facts) {

@@ -1,5 +1,6 @@
-// The columns of a dataset's shards. Makes and keeps columns, which is called "noting" them. Finds
-// in columns which records meet a condition.
+// The columns of a dataset's shards. A column has one feature of all records of a shard: the
+// lengths of its lists, and perhaps its values (core/column). To "note" a column means to make it
+// and keep it. Also finds in columns which records meet a condition.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_DATASET_DATASET_COLUMNS_H_
@@ -28,7 +29,7 @@
 namespace systole {
 
 struct NoteColumnsOptions {
-  // Whether to make columns anew that exist already.
+  // Whether to make existing columns anew.
   bool rebuild = false;
   // The most shards that are read at a time.
   int at_once = kShardsOpenedAtOnce;
@@ -42,34 +43,35 @@ struct NotedColumns {
     int64_t records = 0;  // Records that have the feature.
   };
   std::vector<Feature> features;  // Sorted by name.
-  // Features that no record of the dataset has. Probably their names are misspelt. So no condition
-  // can use their columns until DatasetColumns::Keep() has kept these columns.
+  // Features that no record of the dataset has. Because their names are probably misspelt, Note()
+  // does not keep their columns. A condition can use these columns only after
+  // DatasetColumns::Keep().
   std::vector<std::string> absent;
   struct AbsentColumn {
     size_t shard = 0;
     std::shared_ptr<const Column> column;
   };
   std::vector<AbsentColumn> absent_columns;  // Of all shards, for the features in `absent`.
-  // Records that are damaged, or no examples. No condition selects them.
+  // The number of records that are damaged or are not examples. No condition selects such records.
   int64_t damaged = 0;
   // Whether all columns are in files, except those of `absent`. If not, `note` says why.
   bool kept = true;
-  // A note for a person, which says why columns are not kept, and what damage was met. A note is
-  // not an error. Empty: there is no note.
+  // A note for a person: why columns are not kept, and what damage was met. Empty: there is no
+  // note.
   std::string note;
 };
 
-// How many shards DatasetColumns::RecordsThatMeet() tests at a time, if the largest shard has
-// `most_records` records: as many as fit into `bytes`, but at least one. A shard takes
-// kTestedRecordBytes for each record: 36 for a column while the column is read, and 8 for the bits
-// of 64 tests. So the memory depends neither on the number of shards nor on the number of features.
-// Up to kShardsOpenedAtOnce threads test far shards, because these threads mostly wait. Only
-// kNearShardsTestedAtOnce threads test shards on this machine, because these threads take
-// processors from the feeds.
+// How many shards DatasetColumns::RecordsThatMeet() tests at a time: as many as fit into `bytes`,
+// but at least one. `most_records` is the number of records of the largest shard. A shard takes
+// kTestedRecordBytes bytes for each record: 36 for a column while it is read, and 8 for the results
+// of 64 tests, a bit each. If `are_far`, the result is at most kShardsOpenedAtOnce, because threads
+// that test far shards mostly wait. If not, the result is at most kNearShardsTestedAtOnce, because
+// threads that test shards on this machine take processors from the feeds.
 inline constexpr int kNearShardsTestedAtOnce = 4;
 inline constexpr int64_t kTestedRecordBytes = 44;
 int ShardsTestedAtOnce(int64_t most_records, bool are_far, int64_t bytes);
-// The bytes of a look-up that shares no memory with others: the first share of LookUpMemory.
+// The `bytes` of RecordsThatMeet() for a caller that has no LookUpMemory. The first share of a
+// LookUpMemory is as large.
 inline constexpr int64_t kLookUpBytes = int64_t{64} << 20;
 
 class DatasetColumns {
@@ -86,11 +88,11 @@ class DatasetColumns {
   // are done. Then the column is kept if another shard has the feature. Columns of
   // NotedColumns::absent are not kept.
   //
-  // Takes up to 256 MiB of memory for columns, or the memory for the columns of one shard, if they
-  // take more. The columns of a shard take 12 bytes for each record and column, and 24 more bytes
-  // for each record. Besides these 256 MiB, each shard that is read takes up to kMostFarReadBytes.
-  // Columns that wait until all shards are done do not count in the 256 MiB, either. A waiting
-  // column takes a few bytes, or 4 bytes for each record if its shard has damaged records.
+  // The columns that are being made take up to 256 MiB of memory, or as much as the columns of one
+  // shard if these take more. The columns of a shard take 12 bytes for each record and column, and
+  // 24 more bytes for each record. Two kinds of memory are not part of the 256 MiB. Each shard that
+  // is read takes up to kMostFarReadBytes. A column that waits until all shards are done takes a
+  // few bytes, or 4 bytes for each record if its shard has damaged records.
   //
   //   InvalidArgument  the errors of CheckColumnNames().
   // Also the errors of MakeColumns().
@@ -98,14 +100,14 @@ class DatasetColumns {
                                     const NoteColumnsOptions& options = {}) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Keeps the columns of features that no record has, in the way in which Note() keeps other
-  // columns. `noted` is what Note() returned for these shards.
+  // Keeps the columns of features that no record has, as Note() keeps other columns. `noted` is the
+  // result of Note() for these shards.
   void Keep(Shards shards, const NotedColumns& noted) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // For each shard, which of its records meet the condition (RecordsThatMeet()). Reads no record,
-  // only the files of columns, ShardsTestedAtOnce() shards at a time. Takes `bytes` bytes of memory
-  // for columns, or the memory for one shard, if one shard takes more. Adds to `found` those
-  // features of the condition that at least one record has.
+  // For each shard, which of its records meet the condition, as bits (RecordsThatMeet() in
+  // core/column). Reads only the files of columns, and no record. Tests ShardsTestedAtOnce() shards
+  // at a time. The columns take up to `bytes` bytes of memory, or as much as those of one shard if
+  // these take more. Adds to `found` those features of the condition that at least one record has.
   //   FailedPrecondition  a shard has no column of a feature. The message has the command that
   //                       makes the column.
   //   InvalidArgument     the errors of CheckComparable().

@@ -66,7 +66,7 @@ DatasetSample DatasetSample::OfZip(absl::Span<const Member> members) {
       if (all.sizes_.size() < kMaxFeatures) all.sizes_.emplace(prefix + name, sizes);
     }
     for (const auto& [name, size] : sample->images_) {
-      if (!name.empty()) all.images_.emplace(prefix + name, size);  // Only images in features.
+      if (!name.empty()) all.images_.emplace(prefix + name, size);  // "" is for whole records.
     }
   }
   std::sort(all.features_.begin(), all.features_.end(),
@@ -119,7 +119,7 @@ std::string DatasetSample::OtherSizes(absl::string_view name, int64_t size) cons
   const bool odd = sizes.erase(kNoSize) > 0;
   if (sizes.empty()) return "several values or none";
   return absl::StrCat(absl::StrJoin(sizes, " or "), bytes ? " bytes" : " values",
-                      odd ? ", or several values" : "");
+                      odd ? ", or several values or none" : "");
 }
 
 }  // namespace systole

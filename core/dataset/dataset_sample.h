@@ -1,5 +1,5 @@
-// The features of a few records of a dataset, and their sizes. They are enough to describe the
-// dataset, and to refuse a spec with shapes that do not fit the records.
+// The features of a few records of a dataset, and the sizes of these features. A sample is enough
+// to describe the dataset, and to refuse a spec with shapes that do not fit the records.
 //
 // Thread-compatible: an immutable value.
 #ifndef SYSTOLE_CORE_DATASET_DATASET_SAMPLE_H_
@@ -37,8 +37,9 @@ class DatasetSample {
   using ReadRecord =
       absl::FunctionRef<absl::StatusOr<SampledRecord>(int64_t record, AlignedBuffer& scratch)>;
 
-  // Reads some of the `num_records` records: the first records until one can be described, and a
-  // few more that are spread over the dataset. Skips records that cannot be read.
+  // Reads records from the beginning of the dataset until one can be described, but at most 16 of
+  // the `num_records` records. If there is one, then reads up to 8 records that are spread over the
+  // dataset. Skips records that cannot be read.
   static DatasetSample Take(int64_t num_records, ReadRecord read);
 
   // The sample of a zip: the features of all `members`, each name with the prefix of its member. If
@@ -56,14 +57,14 @@ class DatasetSample {
   // The names of the features of all records that were read. Sorted, at most 1,000.
   std::vector<std::string> names() const;
 
-  // The sizes of the feature `name` in the sample, in words: "1 or 3 values". Empty if `size` is
-  // one of these sizes, or if the sample has no sizes of the feature. The size of an int64 or float
-  // feature is its number of values. The size of a bytes feature with one value is the number of
-  // bytes.
+  // For a message that `size` is wrong: the sizes of the feature `name` in the sample, such as
+  // "1 or 3 values". Empty if `size` is one of these sizes, or if the sample has no size of the
+  // feature. The size of an int64 or float feature is its number of values. The size of a bytes
+  // feature with one value is the number of bytes.
   std::string OtherSizes(absl::string_view name, int64_t size) const;
 
-  // The size of the largest image in the bytes feature `name`. If `name` is empty, the images are
-  // whole records. Nullopt if the sample has no such image.
+  // The size of the largest image in the bytes feature `name`, or of the largest record that is an
+  // image, if `name` is empty. Nullopt if the sample has no such image.
   std::optional<ImageSize> LargestImage(absl::string_view name) const;
 
  private:
@@ -71,8 +72,8 @@ class DatasetSample {
   void LookAtImage(absl::string_view name, absl::string_view file);
 
   std::vector<FeatureDescription> features_;
-  // The sizes of each feature. kNoSize: in some record, the bytes feature has no value or several
-  // values.
+  // The sizes of each feature. They include kNoSize if the bytes feature has no value or several
+  // values in some record.
   std::map<std::string, std::set<int64_t>, std::less<>> sizes_;
   std::map<std::string, ImageSize, std::less<>> images_;  // Keys as `name` in LargestImage().
 };

@@ -42,9 +42,8 @@ absl::Status CheckLengths(absl::Span<const ZippedMember> members) {
     return absl::InvalidArgumentError(absl::StrCat(
         "zip[", i, "] ('", ForeignName(other.name()), "') has ", other.num_records(),
         " records and zip[0] ('", ForeignName(first.name()), "') has ", first.num_records(),
-        "; want equally many, because record i of one is joined to record i of the other; pack the "
-        "shards of the "
-        "longer dataset anew without the records that have no partner"));
+        "; want equal numbers, because record i of one dataset is joined to record i of the other; "
+        "pack the shards of the longer dataset anew without the records that have no partner"));
   }
   return absl::OkStatus();
 }

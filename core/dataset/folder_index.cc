@@ -74,7 +74,7 @@ bool FitsFolderIndex(const FolderIndexLine& line) {
       !is_printable(facts.identity)) {
     return false;
   }
-  // A record has at least one byte, and lies in the file.
+  // A record takes at least one byte of the shard's file, and its payload lies in the file.
   const PayloadRange& payload = facts.payload;
   if (facts.bytes > uint64_t{1} << 62 || facts.records < 0 ||
       facts.records > static_cast<int64_t>(std::min(facts.bytes, kMaxFarRecords)) ||

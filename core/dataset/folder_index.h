@@ -1,16 +1,16 @@
 // The text of shards.manifest.idx, the index of a folder of shards. For each shard the index has
 // the facts that a dataset needs before it reads a record (ShardFacts), and the state of the file
-// for which these facts are true.
+// for which these facts are true. The first line is:
 //   systole-shards-1 <shards> <XXH3-64 of all that follows, 16 hex>\n
-// and then a line for each shard. The lines are sorted by the bytes of the shards' names:
+// Then follows a line for each shard, sorted by the bytes of the shards' names:
 //   <bytes> <records> <least payload> <most payload> <content hash, 16 hex> <sizes of the three
 //   texts> <texts>\n
 // The three texts follow each other without a separator. They are the format's name, the identity
 // of the file (StoredState), and the base name of the file.
 //
-// The name of the index file ends like the names of other indexes, so the file does not count as a
-// shard. No shard's own index has the same name, because no shard is called "shards.manifest"
-// (kManifestSuffix).
+// The name of the index file ends with ".idx" like the names of other indexes, so the file does not
+// count as a shard. No shard's own index has this name, because a file "shards.manifest" is a
+// manifest and not a shard (kManifestSuffix).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_DATASET_FOLDER_INDEX_H_
@@ -28,7 +28,7 @@
 
 namespace systole {
 
-// The most shards of a folder. It is also the most names that a bucket's list may have.
+// The most shards of a folder. A bucket's list may have as many names.
 inline constexpr size_t kMaxFolderShards = 1'000'000;
 // The most bytes of a line, without the shard's name.
 inline constexpr size_t kMaxFolderLineBytes = 512;

@@ -1,13 +1,13 @@
-// The shards of a list that need not be opened at a start. The index of their folder
-// (folder_index.h) has the facts of each of these shards, and the list shows that the file is still
-// in the same state.
+// Finds the listed shards that need not be opened at a start. The index of their folder
+// (folder_index.h) has the facts of each of these shards, and the list of the folder shows that the
+// shard's file is still in the same state.
 //
 //   ListShardStates() --> KnownShards::Read --> Find(file) --> DeferShard()
 //                                         \--> Keep(shards that were opened), for the next start
 //
 // Only folders that were listed as a whole have an index of this kind. These are folders of
-// buckets. In other stores, getting the state of each file takes a request of its own, so an index
-// would not make a start faster.
+// buckets. In other stores, getting the state of a file costs as much as opening the file, so an
+// index would not make a start faster.
 #ifndef SYSTOLE_CORE_DATASET_KNOWN_SHARDS_H_
 #define SYSTOLE_CORE_DATASET_KNOWN_SHARDS_H_
 
@@ -49,15 +49,15 @@ class KnownShards {
   // the file. Valid as long as this object.
   const ShardFacts* Find(const ListedFile& file) const;
 
-  // Writes the index of a folder anew if the index's lines change, and if at least
-  // kLeastKnownShards of `shards` are in the folder. `shards` are those shards of the list whose
-  // facts may be kept, in any order. A line of another shard stays if the shard's file is still
-  // there, because the line may belong to another glob over the same folder. Returns the first
-  // error of writing an index or of CheckMayKeep(), which names the index. After an error, the
-  // indexes of the other folders are still written.
+  // Writes a folder's index anew if the index's lines change, and if at least kLeastKnownShards of
+  // `shards` are in the folder. `shards` are those shards of the list whose facts may be kept, in
+  // any order. A line of another shard stays if the shard's file is still there, because another
+  // glob over the same folder may match this shard. Returns the first error of writing an index or
+  // of CheckMayKeep(). The error names the index. After an error, the indexes of the other folders
+  // are still written.
   absl::Status Keep(absl::Span<const KnownShard> shards, bool write_index) const;
 
-  // A note for a person, which says why an index was not used. Empty: all indexes were used.
+  // A note for a person: why an index was not used. Empty: there is no note.
   const std::string& note() const { return note_; }
 
  private:

@@ -28,9 +28,9 @@ constexpr absl::string_view kTfdsTemplate = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHA
 
 // The most shards that a file may list. A list of kMaxListed shards takes some 100 MB of memory.
 constexpr size_t kMaxListed = 1'000'000;
-// The most bytes of a dataset_info.json. Most of these files have less than 100 KB. They have some
-// 20 bytes for each shard. For lists in lists, Protobuf's JSON parser may take 75 times as much
-// memory as the text.
+// The most bytes of a dataset_info.json. Most of these files have less than 100 KB: some 20 bytes
+// for each shard. The limit is needed because Protobuf's JSON parser may take 75 times as much
+// memory as a text of nested lists.
 constexpr uint64_t kMaxTfdsInfoBytes = uint64_t{4} << 20;
 // The most bytes of a file's name on Linux.
 constexpr size_t kMaxNameBytes = 255;
@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<ListedShard>> ParseTfdsInfo(absl::string_view text,
     const v1::TfdsSplit& split = info.splits(s);
     const std::string name_template =
         split.filepath_template().empty() ? std::string(kTfdsTemplate) : split.filepath_template();
-    // If a part is longer than any file name, it is refused before names are made from it.
+    // A part that is longer than any file name is refused before names are made from it.
     for (const std::string* part : {&name_template, &info.name(), &split.name(), &format}) {
       if (part->size() > kMaxNameBytes) {
         return Wrong(source, absl::StrCat("splits[", s, "]"),
@@ -141,10 +141,11 @@ absl::StatusOr<std::vector<std::string>> ManifestNamesIn(const std::string& fold
   }
   SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(folder_part));
   absl::StatusOr<std::vector<std::string>> paths = store->ListFolder(folder_part);
-  // In a folder that may not be listed, shards can still be opened if they are named one by one.
+  // In a folder that may not be listed, shards can still be opened by their names. So this is no
+  // error.
   if (absl::IsPermissionDenied(paths.status())) return std::vector<std::string>();
   if (!paths.ok()) {
-    // Clients see errors of folders of this machine.
+    // Clients see this error if the folder is on this machine, so it must not name the folder.
     return absl::Status(
         paths.status().code(),
         absl::StrCat("cannot list the folder of the shards, to look for manifests there",
@@ -162,15 +163,15 @@ absl::StatusOr<std::vector<std::string>> ManifestsIn(const std::string& folder_p
   return paths;
 }
 
-// The error `status` of the manifest `path`, in a form for people. If the manifest is a file of
-// this machine, clients see the error, so it does not name the folder.
+// The error `status` of the manifest `path`, and what to do. If the manifest is a file of this
+// machine, clients see the result, so it does not name the folder.
 absl::Status WithHelp(const absl::Status& status, const std::string& path) {
   return absl::Status(
       status.code(),
       absl::StrCat(
           IsOnServer(path) ? std::string(status.message())
                            : absl::StrReplaceAll(status.message(), {{path, BaseName(path)}}),
-          "; a manifest beside shards is read whenever they are opened: correct or remove it"));
+          "; a manifest is read whenever the shards beside it are opened: correct or remove it"));
 }
 
 std::string SaysText(const ListedShard& listed) {
@@ -223,8 +224,8 @@ absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
                      return PatternTakes(pattern, path);
                    })) {
           const absl::Status state = StatStored(path).status();
-          // If the shard is on a server, the error may be temporary. So it does not show whether
-          // the shard is there.
+          // If the shard is on a server, the error may be temporary, and does not show whether the
+          // shard is there.
           if (!state.ok() && !absl::IsNotFound(state) && IsOnServer(path)) return state;
           if (!absl::IsNotFound(state)) continue;
           differences.push_back({.shard = shard.name,

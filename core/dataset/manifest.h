@@ -40,20 +40,21 @@ struct ShardDifference {
 inline constexpr size_t kMaxShardDifferences = 100;
 
 // Compares `opened`, the shards that ListShards(patterns) names, with the manifests in their
-// folders. Ignores a listed shard that no pattern matches, a missing shard without records, and a
-// shard that no manifest lists. The differences are in the order of the folders, of the manifests
-// in a folder, and of the entries in a manifest. Folders in `listed` are not listed again.
+// folders. Ignores a shard that no manifest lists, a shard in a manifest that matches no pattern,
+// and a missing shard for which the manifest says 0 records. The differences are in the order of
+// the folders, of the manifests in a folder, and of the entries in a manifest. The folders in
+// `listed` have been listed already, and are not listed again.
 //   InvalidArgument    a manifest is malformed. The message has its base name and the field.
 //   ResourceExhausted  a file is larger than a manifest may be.
 //   PermissionDenied   a manifest may not be read.
-// Other errors are those of listing a folder. No error names a folder.
+// Also the errors of listing a folder. No error names a folder of this machine.
 absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
     absl::Span<const std::string> patterns, absl::Span<const ShardCount> opened,
     absl::Span<const FolderList> listed = {});
 
 // OK if there is no difference. NotFound if the first difference is a missing shard. DataLoss if
 // the first difference is of another kind. The message has the first difference, the number of
-// differences, and what to do.
+// further differences, and what to do.
 absl::Status CheckNoDifferences(absl::Span<const ShardDifference> differences);
 
 // The text of a manifest that lies in the folder of these shards.
@@ -65,8 +66,8 @@ struct ListedShard {
   int64_t records = 0;
   int64_t bytes = -1;  // -1: not given.
 };
-// The entries of a manifest's text. `source` is the file's base name. The name decides the
-// manifest's kind.
+// The entries of a manifest's text. `source` is the file's base name, and decides the manifest's
+// kind.
 absl::StatusOr<std::vector<ListedShard>> ParseManifest(absl::string_view text,
                                                        absl::string_view source);
 

@@ -30,9 +30,9 @@ absl::Status CannotList(const absl::Status& error) {
                                                          : "its files cannot be listed");
 }
 
-// The error of OpenShard() for an object on a server. `error` is for the person who named the
-// object. It may name the server, the address of a redirect, variables, or files of certificate
-// authorities.
+// The error of OpenShard() for an object on a server. `error` may name the server, the address of a
+// redirect, variables, or files of certificate authorities. So clients see another text, which
+// names only the shard.
 absl::Status CannotOpen(const absl::Status& error, const std::string& path) {
   return WithLogAsReason(
       error, absl::StrCat("shard \"", ForeignName(NameForClients(path)), "\" cannot be opened"));
@@ -110,8 +110,8 @@ absl::StatusOr<OpenedShards> OpenShards(absl::string_view name,
   ShardOptions sharing = options;
   if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
   if (sharing.for_each == nullptr) sharing.for_each = ForEachFile;
-  // A group is opened in this function. Shards that are single files may be opened later, when the
-  // list no longer exists.
+  // listed_state uses `list`. So it is set only for a group, which is opened in this function. A
+  // shard that is a single file may be opened later, when `list` no longer exists.
   if (!are_files) {
     sharing.listed_state = [&list](absl::string_view file) { return list->StateOf(file); };
   }
@@ -139,8 +139,8 @@ absl::StatusOr<OpenedShards> OpenShards(absl::string_view name,
   ExpectedContent seen;
   size_t opened_shards = 0;
   for (const std::unique_ptr<const RecordSource>& shard : shards) {
-    // This comes before the comparison with manifests, which would report a file of another kind
-    // as a cut shard.
+    // The comparison with manifests would report a file of another kind as a cut shard, so this
+    // check comes first.
     SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
     // Manifests list files of records, and no groups.
     if (!files[opened_shards++].is_group()) {

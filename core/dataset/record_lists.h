@@ -1,6 +1,6 @@
 // For each condition that feeds use now, the list of the records that meet it. Feeds with the same
 // condition share a list. A list takes a bit for each record, and is freed when no feed uses it any
-// more. The number of lists is limited, because peers choose the conditions.
+// more. The number of lists is limited, because clients (peers) choose the conditions.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_DATASET_RECORD_LISTS_H_
@@ -27,17 +27,17 @@ class RecordLists {
   // The most lists in use at once.
   static constexpr size_t kMost = 64;
 
-  // `make_room` is called without a lock when there is no place for a list. `make_room` forgets
-  // feeds that nobody uses any more, which frees their lists. It returns whether it forgot any
-  // feed. It must be valid during each call of Find().
+  // `make_room` is called without a lock when there is no place for a list. It forgets feeds that
+  // nobody uses any more, which frees their lists, and returns whether it forgot any feed.
+  // `make_room` must be valid during each call of Find().
   explicit RecordLists(std::function<bool()> make_room = nullptr)
       : make_room_(std::move(make_room)) {}
 
-  // The list of `key`. If no feed uses the list, `make` makes it, and the list counts for `peer`
-  // until it is freed. If two threads make the list at the same time, one of the two lists is kept.
-  // A peer gets a place only while it has fewer lists than places are left. So the first peer gets
-  // at most half of the places, the next peer at most half of the places that are then left, and so
-  // on.
+  // The list of the condition whose key is `key`. If no feed uses the list, `make` makes it, and it
+  // takes one of the kMost places, for `peer`, until it is freed. If two threads make the list at
+  // the same time, one of the two lists is kept. A peer gets a place only while it has fewer lists
+  // than places are left. So the first peer gets at most half of the places, the next peer at most
+  // half of the places that are then left, and so on.
   //   ResourceExhausted  kMost lists are in use, or the peer has no place left. The message says
   //                      what to do.
   // Also the errors of `make`.

@@ -1,5 +1,5 @@
-// Which member of a zip has a feature. A feature of a zip is named by the member's prefix, followed
-// by the name in the member's records.
+// Which member of a zip has a feature. In the zip, a feature's name is the prefix of its member,
+// followed by the feature's name in the member's records.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_DATASET_ZIP_FEATURES_H_
@@ -28,8 +28,8 @@ struct FeaturesOfMember {
   absl::Span<const FeatureDescription> features;  // The features of the member's first record.
 };
 
-// InvalidArgument if features of two members would have one name. The message names the spec's
-// field and the remedy. Only features of the first records are known.
+// InvalidArgument if features of two members have the same name in the zip. The message has the
+// spec's field and the remedy. Checks only the features in FeaturesOfMember.
 absl::Status CheckZipNames(absl::Span<const FeaturesOfMember> members);
 
 // A feature of a member.
@@ -46,9 +46,9 @@ std::optional<ZipFeature> FindZipFeature(absl::Span<const FeaturesOfMember> memb
 
 // Which records of a zip meet the condition, as bits (RecordsThatMeet() in core/column). `ask`
 // returns the records that meet a condition on features of one member. In this condition, features
-// have the names that they have in the member. The results of several members are put together. So
-// a record that one member cannot read still meets an `any` if a feature of another member meets a
-// part of it.
+// have the names that they have in the member. The function combines the results of several
+// members. So a record that one member cannot read still meets a condition with `any` if a feature
+// of another member meets a part of this condition.
 //   FailedPrecondition  no member has such a feature.
 // Also the errors of `ask`.
 using AskMember = absl::FunctionRef<absl::StatusOr<std::vector<uint64_t>>(

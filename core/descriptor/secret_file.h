@@ -10,9 +10,9 @@
 namespace systole {
 
 // Whether users other than `reader`, the user of this process, may use the secret in `file`. False
-// if root owns the file and only its group may read it: root gave the file to this group, because
-// `reader` could not read it otherwise. Kubernetes mounts a secret in this way for a pod that does
-// not run as root (fsGroup), and Debian keeps keys for its services in this way.
+// if root owns the file and only the file's group may read it: root gave the file to this group,
+// because `reader` could not read it otherwise. Kubernetes mounts a secret in this way for a pod
+// that does not run as root (fsGroup), and Debian keeps keys for its services in this way.
 inline bool OthersMayUse(const struct stat& file, uid_t reader) {
   const mode_t by_others = file.st_mode & (S_IRWXG | S_IRWXO);
   if (by_others == 0) return false;

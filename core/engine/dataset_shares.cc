@@ -10,13 +10,13 @@
 namespace systole {
 namespace {
 
-// An engine has kMaxThreadsFactor times as many threads as should run. At most kThreadsFactor times
-// as many as should run may work for one dataset.
+// If N threads should run, an engine has kMaxThreadsFactor * N threads. At most kThreadsFactor * N
+// of them may work for one dataset.
 constexpr int kMaxThreadsFactor = 7;
 constexpr int kThreadsFactor = 4;
 
-// The slices whose reads hang hold together at most 1 / kHungBudgetParts of the memory budget. Such
-// slices of one dataset hold at most 1 / kMinHungParts of this part of the budget.
+// Together, the slices whose reads hang hold at most 1 / kHungBudgetParts of the memory budget. Of
+// this part, the slices of one dataset hold at most 1 / kMinHungParts.
 constexpr int64_t kMinHungParts = 2;
 constexpr int64_t kHungBudgetParts = 2;
 
@@ -54,8 +54,8 @@ std::optional<absl::Status> DatasetShares::Verdict::Of(const FeedPlan& plan) con
   for (const Dataset* const dataset : DatasetsOf(plan)) {
     const auto found = blocked_.find(dataset);
     if (found == blocked_.end()) continue;
-    // An error makes the stream fail, OK makes it wait. If one dataset has an error and another has
-    // OK, the error counts.
+    // An error makes the stream fail. OK makes the stream wait. If one dataset has an error and
+    // another has OK, the error counts.
     if (!verdict.has_value() || verdict->ok()) verdict = found->second;
   }
   return verdict;

@@ -1,10 +1,12 @@
 // Bounds how much of an engine one dataset may hold. So if the storage of a dataset hangs, feeds of
-// other datasets go on. Threads that hang for other datasets are subtracted first. A dataset may
-// have four sevenths of the threads that are left. If reads of a dataset hang, their slices get at
-// most a quarter of the memory budget. The limit on threads holds for all datasets, not only for
-// those that hang, because a read that hangs looks like a slow read during its first second.
+// other datasets go on. There are two limits:
+//   threads   four sevenths of the threads that do not hang for other datasets
+//   memory    for slices with a hanging read: a quarter of the memory budget, or less if reads of
+//             more than two datasets hang
+// The limit on threads also holds for a dataset whose reads do not hang, because a read that hangs
+// looks like a slow read during its first second.
 //
-// Counts tasks; has no thread and no clock. Thread-compatible.
+// Counts tasks. Has no thread and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_
 #define SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_
 
@@ -21,8 +23,8 @@
 
 namespace systole {
 
-// The number of threads that an engine makes: 7 * `threads`. Then about `threads` threads can run
-// while others hang. One dataset may have 4 * `threads` threads.
+// The number of threads that an engine makes: 7 * `threads`. One dataset may have 4 * `threads` of
+// them. Even if the reads of two datasets hang, at least `threads` threads are left for the others.
 int MaxThreadsFor(int threads);
 
 // A task whose read hangs.
@@ -41,8 +43,8 @@ class DatasetShares {
   DatasetShares(int max_threads, absl::Duration read_timeout)
       : max_threads_(max_threads), read_timeout_(read_timeout) {}
 
-  // A task of the plan has begun, or has ended. True if one of the plan's datasets has just reached
-  // its share of the threads, or has just fallen below this share.
+  // A task of the plan has begun, or has ended. Returns whether one of the plan's datasets has just
+  // reached its share of the threads, or has just fallen below this share.
   bool Begin(const FeedPlan& plan) { return Count(plan, 1); }
   bool End(const FeedPlan& plan) { return Count(plan, -1); }
 
@@ -52,10 +54,10 @@ class DatasetShares {
     explicit Verdict(std::map<const Dataset*, absl::Status> blocked)
         : blocked_(std::move(blocked)) {}
 
-    // The verdict for streams of `plan`. nullopt: the streams go on. OK: no task is taken for the
-    // streams, because one of their datasets already has its full share. An error: the streams,
-    // even new ones, fail with this error, because a read of one of their datasets has timed out.
-    // A new stream would only wait for the same storage.
+    // The verdict for streams of `plan`. Nullopt: the streams go on. OK: no task is taken for the
+    // streams, because one of their datasets already has its full share. An error: one of their
+    // datasets has its full share, and a read of this dataset has timed out. The streams fail with
+    // this error, even new streams, which would only wait for the same storage.
     std::optional<absl::Status> Of(const FeedPlan& plan) const;
 
    private:
@@ -70,7 +72,8 @@ class DatasetShares {
 
  private:
   bool Count(const FeedPlan& plan, int more);
-  // How many threads may work for one dataset while `stuck_for_others` threads hang for others.
+  // How many threads may work for one dataset while `stuck_for_others` threads hang for other
+  // datasets.
   int ShareOfThreads(int stuck_for_others) const;
 
   const int max_threads_;

@@ -124,7 +124,7 @@ bool EngineThreads::CancelAll(absl::Duration patience) {
 
 void EngineThreads::Stop() {
   CancelAll(absl::ZeroDuration());
-  std::unique_ptr<ReadAhead> reads;  // Destroyed without mu_, because its threads take mu_.
+  std::unique_ptr<ReadAhead> reads;  // Destroyed while mu_ is free: ReadAhead's threads take mu_.
   {
     MutexLock lock(mu_);
     stopping_ = true;
@@ -264,7 +264,7 @@ StepScheduler::Work EngineThreads::Take(int index) {
   }
   if (work.more) Wake();
   // If padding was taken, the next slice may be begun now. If there was no work, slices that were
-  // being read may have been given back, which makes room.
+  // being read may have been given back. This makes room.
   WakeReads();
   return work;
 }

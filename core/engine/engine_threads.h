@@ -54,11 +54,12 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   int64_t CountReady(const ScheduledStream& stream) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Cancels every stream. True once no thread works or reads. False if a thread still works or
-  // reads after `patience`.
+  // Cancels every stream, and waits for `patience` at most until no thread works or reads. False: a
+  // thread still works or reads.
   bool CancelAll(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Cancels every stream and joins the threads. Called once, before the last reference goes.
+  // Cancels every stream and joins the threads. Call this once, before the last shared_ptr to this
+  // object is dropped.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
   StepEngineStats GetStats() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -74,30 +75,32 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
     CondVar wakes;
     bool was_woken = false;  // The worker was woken, and has not run since.
     ThreadId thread = 0;
-    // The task that the worker works at, if any. The maker and the scratch outlive the task.
-    std::optional<SliceTask> task;
+    std::optional<SliceTask> task;  // Nullopt: the worker waits.
+    // Null until the worker's thread starts. The maker and the scratch live as long as the thread.
     const ExampleMaker* maker = nullptr;
     ScratchAccount* scratch = nullptr;
   };
 
-  // The body of a worker's thread: makes examples for the stream that goes first, until the engine
-  // stops.
+  // The body of a worker's thread: takes tasks and makes their examples, until the engine stops.
   void Work(int index) ABSL_LOCKS_EXCLUDED(mu_);
 
   StreamPtr AnyStream() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Null before the first far stream, and once the engine stops. The object outlives the threads.
+  // Null before the first stream whose records are read ahead, and once the engine stops. The
+  // object lives until all workers have ended.
   ReadAhead* Reads() const ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     return reads_.get();
   }
 
-  // Whether the records of `run` are there. If the run needs blocks and has none, because its
-  // stream is warm, looks for the run's blocks in memory.
+  // Whether the examples of `run` can be made without waiting for a server. If records of the
+  // stream are on another machine and the run was not read ahead, because the stream's feed is warm
+  // (WarmFeeds), looks for the run's blocks in memory.
   bool HasRecords(const SliceTask& task, ExampleRun& run) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Works at `run` of the task until the run is done or the thread's turn is over. A turn does not
-  // end while the thread waits for storage. False: a part of the run is left.
+  // Works at `run` of the task until the run is done or the thread's turn is over. A turn is 50 ms
+  // of the thread's CPU time, so time in which the thread waits for storage does not count. False:
+  // a part of the run is left.
   bool Make(ExampleMaker& maker, const SliceTask& task, absl::Duration begin,
             ExampleRun& run) const;
 
@@ -108,7 +111,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   // task, too.
   bool MayBegin(int coming = 0) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // A worker has begun or ended a task.
+  // Call CountBusy() after a worker has begun or ended a task.
   void CountBusy(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Takes work; empty if there is no work. REQUIRES: MayBegin().
@@ -117,23 +120,24 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   // Waits for work. Empty: the engine stops.
   StepScheduler::Work Wait(int index) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Call Wake() if there may be work. Wakes reads_, and the waiting thread with the lowest number.
-  // That thread wakes the next one. So a thread with a high number holds scratch memory only if the
-  // thread is needed. A thread counts as working from the moment when it is woken. Otherwise each
-  // piece of work would wake a thread, and most of these threads would find that enough threads
-  // work already.
+  // Call Wake() if there may be new work. Wakes reads_. Also wakes the waiting worker with the
+  // lowest number, if another worker may begin a task. If there is work for more workers, Take() of
+  // the woken worker calls Wake() again. So workers with high numbers hold scratch memory only if
+  // they are needed.
+  //   A worker counts as working from the moment when it is woken. Otherwise each piece of new work
+  // would wake a worker, and most of these workers would find that enough workers have tasks.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Wakes the thread that reads ahead, if there may be something to read. To wake the thread for
-  // nothing would cost about as much as finding the blocks of a task in memory.
+  // Wakes the thread that reads ahead, but only if there may be something to read: a wake-up costs
+  // about as much as finding the blocks of a task in memory.
   void WakeReads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // The body of the thread that watches: looks at the workers now and then while they work.
   void Watch() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Waits until the next look. Then `threads` has an id for each worker. The id is 0 if the worker
-  // need not be watched: it has no task, or it waits for scratch memory, and more threads would not
-  // make that memory free. False: the engine stops.
+  // Waits until the next look. Then sets `threads` to the ids of the workers' threads. The id is 0
+  // for a worker that the look leaves out: a worker without a task, or a worker that waits for
+  // scratch memory, because more threads would not help it. False: the engine stops.
   bool WaitForLook(std::vector<ThreadId>& threads) ABSL_LOCKS_EXCLUDED(mu_);
 
   StepScheduler::Answers Look(absl::Span<const std::optional<ThreadTimes>> times)
@@ -143,10 +147,10 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   // task.
   HungTask HungTaskOf(int index) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // From now on no work is taken for datasets that use up their share of the threads
-  // (DatasetShares). If `fails_streams`, streams of datasets whose reads have timed out fail, and
-  // the result has the answers to their consumers. If `fails_streams` is false, these streams only
-  // wait until the next look.
+  // From now on no work is taken for datasets that hold their full share of the threads or of the
+  // memory (DatasetShares). If a read of such a dataset has timed out, the dataset's streams fail,
+  // and the result has the answers to their consumers. If `fails_streams` is false, these streams
+  // only wait until the next look.
   StepScheduler::Answers BlockDatasets(bool fails_streams = true)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -180,7 +184,8 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   const BlockReaderOptions read_options_;
   // Made for the first stream whose records are read ahead. Then constant until Stop().
   std::unique_ptr<ReadAhead> reads_ ABSL_GUARDED_BY(mu_);
-  std::unique_ptr<WorkerPool> pool_;  // Constant until Stop(). Last: uses the fields above.
+  // Constant until Stop(). Declared last, because its threads use the fields above.
+  std::unique_ptr<WorkerPool> pool_;
 };
 
 }  // namespace systole

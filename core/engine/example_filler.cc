@@ -42,9 +42,10 @@ bool UsesDefault(const OutputPlan& output, const FeatureView& feature) {
   return output.default_values.has_value() && feature.kind() == FeatureKind::kMissing;
 }
 
-// The measurement of a timed example; null for other examples. Few examples are timed, so
-// measurements and their results (0.5 KB each) are not local variables of Begin() and Fill(): each
-// call would set such variables to zero (-ftrivial-auto-var-init).
+// The measurement of a timed example; null for other examples. A measurement and its result have
+// 0.5 KB each. As local variables of Begin() and Fill() they would be set to zero in every call
+// (-ftrivial-auto-var-init), though few examples are timed. So the measurement is allocated, and
+// AddTimes() is not inlined.
 std::unique_ptr<LapTimes> TimesBy(const MonotonicClock* clock) {
   return clock == nullptr ? nullptr : std::make_unique<LapTimes>(*clock);
 }
@@ -52,9 +53,9 @@ ABSL_ATTRIBUTE_NOINLINE void AddTimes(const FeedPlan& plan, size_t output, LapTi
   plan.output_costs().Add(output, times.Take());
 }
 
-// The index in `output.forms` of the form that is kept. All outputs that use the cache share its
-// room evenly. The choice depends only on the plan and the cache's size, so all threads choose the
-// same form.
+// The index in `output.forms` of the form in which the output's values are kept. All outputs that
+// use the cache share the cache's room evenly. The choice depends only on the plan and the cache's
+// size, so all threads choose the same form.
 size_t FormFor(const FeedPlan& plan, const CachePlan& output, const ValueCache& cache) {
   std::vector<KeptCost> costs;
   for (const KeptForm& form : output.forms) costs.push_back(form.value.cost);
@@ -72,7 +73,8 @@ absl::Status NoMemory() {
   return absl::UnavailableError("malloc refused memory for an example that is being made");
 }
 
-// `status` with the output's name. In a zip, marks the status as an error of the feature's part.
+// `status` with the output's name before its message. In a zip, the error is also marked with the
+// part of the record that the output's feature comes from (MarkedAsOfPart()).
 absl::Status OfOutput(const FeedPlan& plan, const OutputPlan& output, const absl::Status& status) {
   if (status.ok()) return status;
   const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
@@ -195,7 +197,9 @@ absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& o
     cached.found = cache_->Find(KeyOf(*form, record_), output.cache->store, form->user);
     if (cached.found != nullptr && IsKept(*cached.found, *form)) return nullptr;
     cached.found = nullptr;
-    // An image other than JPEG is always decoded whole. Its size is not known before the decode.
+    // An image other than JPEG is decoded whole, even if it is not kept. Its size is not known
+    // before the decode, so Admits() gets 0 bytes, unless the finished example is kept, whose size
+    // is known.
     if (form->value.finished || !is_jpeg) {
       cached.fills =
           cache_->Admits(form->value.finished ? form->value.cost.bytes : 0, output.cache->store);
@@ -259,7 +263,7 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
   stored.bytes = bytes;
   const absl::StatusOr<Value> made =
       output.program.program->Run(std::move(stored), example_, 0, form.value.steps);
-  // An image with an edge above kMaxImageEdge cannot be kept. Only a decode makes such an image.
+  // An image with an edge above kMaxImageEdge cannot be kept (WantImage()).
   if (made.ok() && WantImage(made->type).ok()) {
     // There are four values: this one, a copy for the cache, and two in the operations that follow.
     if (!NeedScratch(ScratchUse::kValues, 4 * made->type.num_bytes())) return InterruptedError();
@@ -271,8 +275,8 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
     return true;
   }
   // Whether a damaged record can be used must not depend on the cache. So the record is decoded
-  // again as without a cache. That may succeed: without a cache, the decoder can stop before the
-  // damaged part, and an image's size has no bound.
+  // again as without a cache. This decode may succeed: it can stop before the damaged part, and it
+  // accepts images of any size.
   if (output.program.decodes_jpeg()) {
     SYSTOLE_RETURN_IF_ERROR(runners_[i].Begin(output.program, bytes, example_).status());
   }
@@ -281,7 +285,7 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
 
 void ExampleFiller::KeepFinished(const OutputPlan& output, size_t i,
                                  absl::Span<const uint8_t> example) {
-  // If the thread was interrupted, the example may have any values.
+  // If the thread was interrupted, the example may be incomplete.
   if (!std::exchange(cached_[i].fills, false) || InterruptRequested()) return;
   const KeptForm& form = output.cache->forms[*cached_[i].form];
   cache_->Insert(KeyOf(form, record_), output.cache->store, form.user,
@@ -301,7 +305,7 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
     const OutputPlan& output = plan.outputs()[i];
     const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
     const int64_t example_bytes = tensor.example_bytes();
-    // Batch-major outputs are made in their place; other outputs are made in the scratch memory.
+    // NHWC is made in its place. Other layouts are made in the scratch memory and then rearranged.
     uint8_t* place = slice + tensor.offset + slot * example_bytes;
     const bool in_place = output.layout == v1::NHWC;
     const absl::Span<uint8_t> out = absl::MakeSpan(in_place ? place : scratch.example.data(),

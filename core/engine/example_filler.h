@@ -50,41 +50,42 @@ struct FillerScratch {
 class ExampleFiller {
  public:
   // Every later call must pass a plan equal to `plan`, and a scratch with room for the plan's
-  // examples. `decoders` has one decoder for each JPEG of an example. Create adds decoders that are
-  // missing. Fillers whose examples do not overlap in time may share decoders. `cache` may be null:
-  // then nothing is kept. A cache must outlive the filler.
+  // examples. The filler needs one decoder for each JPEG of an example. If `decoders` has fewer,
+  // Create() adds the missing ones to it. Fillers whose examples do not overlap in time may share
+  // decoders. If `cache` is null, nothing is kept. Otherwise the cache must outlive the filler.
   static absl::StatusOr<ExampleFiller> Create(
       const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders,
       ValueCache* cache);
 
-  // A record: its number in the dataset, and the format in which it holds features. Keys of the
-  // cache contain the hash of the record's shard and the record's number in this shard.
   struct Record {
-    int64_t number = 0;
+    int64_t number = 0;  // The record's number in the dataset.
+    // The hash of the record's shard, and the record's number in this shard. Each key of the cache
+    // is made from these two and from the form of the value (KeptForm::made_by).
     uint64_t shard_hash = 0;
     int64_t in_shard = 0;
-    const ExampleFormat* format = nullptr;
+    const ExampleFormat* format = nullptr;  // The format in which the record holds features.
   };
 
-  // Whether FindKept() is worth a call: there are images, and the cache may keep a value of each.
+  // Whether FindKept() is worth a call: the plan has images, and each of them uses the cache.
   bool keeps_images() const { return keeps_images_; }
-  // The values that the cache has in memory for a record, one for each output. Null: there is no
-  // value, or the output asks for no cache.
+  // The values that the cache has in memory for a record, one for each output. Null: the cache has
+  // no value, or the output does not use the cache.
   using Kept = std::vector<CachedValue>;
-  // Looks up `kept` before the record is read. True: the cache has a value of every image. If
-  // `kept` is then passed to Begin(), Begin() and Fill() do not read the encoded images in
-  // `payload`, and no image waits in a lane of PairedDecoding.
+  // Looks up the values of a record in the cache, before the record is read. True: the cache has a
+  // value of every image. If `kept` is then passed to Begin(), Begin() and Fill() do not read the
+  // encoded images in `payload`, and no image waits in a lane of PairedDecoding.
   bool FindKept(const FeedPlan& plan, const Record& record, Kept& kept);
 
-  // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. `payload`
-  // must stay unchanged until Fill() returns, unless FindKept() returned true. The caller clears
-  // the lane when it calls Fill() or Drop(). `pass` is Place::pass. `kept` is from FindKept(), or
-  // empty. If the example is timed, `timed_by` is the clock; otherwise it is null.
+  // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. The
+  // caller clears the lane when it calls Fill() or Drop(). `payload` must exist until Fill()
+  // returns. If an image is decoded from `payload`, the bytes must not change until then. `pass` is
+  // Place::pass. `kept` is from FindKept(), or empty. `timed_by` is the clock that times the
+  // example; null if the example is not timed.
   absl::Status Begin(const FeedPlan& plan, int64_t pass, const Record& record,
                      absl::string_view payload, Kept kept, PairedDecoding& decoding, int lane,
                      const MonotonicClock* timed_by = nullptr);
 
-  // Instead of Fill(): gives the example up and frees the memory of its images.
+  // To be called instead of Fill(). Gives the example up and frees the memory of its images.
   void Drop();
 
   // Second half: fills in every output of slot `slot` of `slice`. If the example is timed, both
@@ -101,10 +102,9 @@ class ExampleFiller {
   struct Cached {
     std::optional<size_t> form;         // Index in CachePlan::forms. Not set: no cache.
     std::optional<ProgramRunner> rest;  // Runs KeptForm::rest.
-    // These two fields belong to the example that was begun. `found` is the value that the cache
-    // had. `fills` says whether the value that is made is to be kept in the cache.
-    CachedValue found;
-    bool fills = false;
+    // The fields below belong to the example that was begun.
+    CachedValue found;   // The value that the cache had; null if it had none.
+    bool fills = false;  // Whether the value that is made is to be kept in the cache.
   };
 
   ExampleFiller(std::vector<ProgramRunner> runners, std::vector<Cached> cached, bool keeps_images,
@@ -116,15 +116,16 @@ class ExampleFiller {
         cached_(std::move(cached)) {}
 
   static CacheKey KeyOf(const KeptForm& form, const Record& record);
-  // Begins output `i`, which is an image or asks for the cache. Returns the image that was begun,
-  // or null. `kept` comes from FindKept().
+  // Begins output `i`, which is an image or uses the cache. Returns the JPEG that can be decoded
+  // together with others; null if there is none. `kept` comes from FindKept().
   absl::StatusOr<ImageTransformer*> BeginOutput(const OutputPlan& output, size_t i,
                                                 CachedValue kept);
-  // Makes the output from the value that was found, or makes and keeps an image. False: the caller
-  // must make the output in the usual way, and then call KeepFinished().
+  // If the cache had a value, makes the output from it. Otherwise, if the cache is to keep an
+  // image, makes and keeps the image, and makes the output from it. False: did neither, so the
+  // caller must make the output as without a cache, and then call KeepFinished().
   absl::StatusOr<bool> FillCached(const OutputPlan& output, size_t i, FillerScratch& scratch,
                                   absl::Span<uint8_t> out);
-  // Makes the output from `kept`, a value of its form.
+  // Makes the output from `kept`, a value in the form Cached::form.
   absl::Status FillFrom(absl::string_view kept, const OutputPlan& output, size_t i,
                         FillerScratch& scratch, absl::Span<uint8_t> out);
   // Keeps the finished example in the cache, if Cached::fills is set.
@@ -159,7 +160,7 @@ class ExampleFiller {
   MadeText made_;  // Owns text of features_. Freed with the example.
   Record record_;
   ExampleKey example_;
-  DamageCause damage_ = DamageCause::kFormat;  // The cause if the next call finds an error.
+  DamageCause damage_ = DamageCause::kFormat;  // The cause of the next error, if there is one.
 };
 
 }  // namespace systole

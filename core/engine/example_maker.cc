@@ -17,39 +17,39 @@
 namespace systole {
 namespace {
 
-// A thread keeps the decoders of this many plans. With more plans at once, decoders are made anew
-// now and then.
+// A thread keeps the PlanScratch of this many plans. If it works for more plans in turn, it must
+// make scratches anew now and then.
 constexpr size_t kMaxScratches = 16;
 
 // The most that a thread keeps between tasks, some 55 MiB in all. Memory beyond this is taken anew
-// for each task. That costs little beside examples that need so much memory.
+// for each task. This costs little compared with examples that need so much memory.
 constexpr int64_t kMaxKeptTableBytes = int64_t{16} << 20;    // The tables of all plans.
 constexpr int64_t kMaxKeptDecoderBytes = int64_t{32} << 20;  // The decoders; all plans share them.
 constexpr int64_t kMaxKeptExampleBytes = int64_t{4} << 20;
-constexpr int64_t kMaxKeptRecordBytes = int64_t{1} << 20;  // This much for each of three copies.
+constexpr int64_t kMaxKeptRecordBytes = int64_t{1} << 20;  // For each of three buffers.
 
-// The room for a copy of a record is a multiple of this number of bytes. So a record that is a
-// little larger than all earlier records fits as well.
+// The room for a copy of a record is a multiple of this number of bytes. So the room is often
+// enough for a later record that is a little larger.
 constexpr size_t kPayloadStep = size_t{64} << 10;
 
-// Neighbours in a shard are read together, up to this many bytes. The system call then costs about
-// as much as copying the bytes, and they stay in the processor's cache until they are used.
+// Neighbouring records of a shard are read together, up to this many bytes. The system call for
+// this many bytes costs about as much as the copy, and the processor's cache can hold the bytes.
 constexpr int64_t kReadBytes = 256 << 10;
 
-// Records that are read in place are prefetched this many at a time, while the examples of as many
-// earlier records are made. For a record far from the previous one, the processor must first load
+// Records that are read in place are prefetched in batches of this many. A batch is prefetched when
+// the examples of the previous batch begin. For records that are far apart, the processor must load
 // page tables. It loads several page tables at once only if requests directly follow each other.
 constexpr size_t kPrefetchedRecords = 16;
 
-// The number of records that are looked up in the cache before they are read. The values that the
-// cache has of these records are held until their examples are made. A smaller number would make
-// the reads of neighbours smaller while the cache is filled.
+// This many records at a time are looked up in the cache, and then read. Their cached values stay
+// in memory until the examples are made, so the number must not be large. With a smaller number,
+// fewer neighbouring records could share a read while the cache is being filled.
 constexpr size_t kLookedUpRecords = 16;
 
-// A thread times one of every kTimedEvery examples that it makes of a plan, output by output and
-// transform by transform (FeedPlan::output_costs()). The images of a timed example are decoded
-// alone, which costs little for so few examples. At the beginning more examples are timed, because
-// the first one takes too long: it gets its memory from the kernel.
+// A thread times one of every kTimedEvery examples of a plan, output by output and transform by
+// transform (FeedPlan::output_costs()). Images of a timed example are decoded alone, which costs
+// little for so few examples. Examples 0, 1, 2, 4, 8 .. are timed, too, because the time of example
+// 0 alone would mislead: the kernel must first give the memory for this example.
 constexpr uint64_t kTimedEvery = 512;
 
 bool IsTimed(const FeedPlan& plan, uint64_t example) {
@@ -60,7 +60,7 @@ bool IsTimed(const FeedPlan& plan, uint64_t example) {
   return outputs.size() > 1 || (!outputs.empty() && !outputs[0].transforms().empty());
 }
 
-// The number of values computed and bytes read between two looks at the clock. That much work takes
+// A thread looks at the clock after this many values computed and bytes read. This much work takes
 // microseconds, and a look takes 30 ns.
 constexpr int64_t kValuesBetweenLooks = 1 << 14;
 
@@ -76,8 +76,8 @@ absl::Status Placed(const FeedPlan& plan, int64_t record, absl::StatusCode code,
 }
 
 // Whether `status` means that the record's bytes are bad (see RecordSource::ReadRecord()). False
-// after a failed read or for lack of memory: if the record were masked, the content of a feed would
-// depend on a temporary failure of a machine.
+// after a failed read and for lack of memory. If such errors masked a record, the content of a feed
+// would depend on a temporary failure of a machine.
 bool IsDamage(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDataLoss ||
          status.code() == absl::StatusCode::kResourceExhausted;
@@ -133,8 +133,8 @@ void ExampleMaker::FreeAll() {
 }
 
 void ExampleMaker::SettleScratch(const FeedPlan& plan) {
-  // The memory of a small example stays counted, though some of this memory is free, because the
-  // next turn takes it again.
+  // The memory of a small example stays counted between turns, even the part that is freed, because
+  // the next turn takes it again.
   ScratchBytes example;
   if (!scratches_.empty() && scratches_.front().plan.lock().get() == &plan &&
       scratches_.front().bytes.known_example <= kMaxKeptRecordBytes) {
@@ -163,7 +163,7 @@ void ExampleMaker::FreeLarge() {
     it = keep ? std::next(it) : scratches_.erase(it);
   }
   for (Lane& lane : lanes_) {
-    // Decoders that no plan uses any more.
+    // Frees decoders that no plan uses any more.
     while (!lane.decoders.empty() && lane.decoders.back().use_count() == 1) {
       lane.decoders.pop_back();
     }
@@ -256,7 +256,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
     }
     const RecordSource& shard = *dataset.shards()[static_cast<size_t>(shard_number)];
     reading_.store(wanted_[first].record, std::memory_order_relaxed);
-    // If the cache has all images, the records are read as if they had no images.
+    // If the cache has all images, records are read in place, like records without images.
     std::vector<ExampleFiller::Kept> kept(filler.keeps_images() ? shard_records_.size() : 0);
     bool all_kept = filler.keeps_images();
     for (size_t i = 0; i < kept.size() && all_kept; ++i) {
@@ -278,7 +278,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
       ++added;
       const size_t next = std::min(first + i + 1, wanted_.size() - 1);
       reading_.store(wanted_[next].record, std::memory_order_relaxed);
-      // An outage ends the read and the run. Ending only the turn would let the run go on later.
+      // The read ends by itself after an outage. `over` stays false: the whole run ends below.
       if (IsOutage(last)) return absl::OkStatus();
       over = IsOver(task, task.plan.example_elements() +
                               (payload.ok() ? static_cast<int64_t>(payload->size()) : 0));
@@ -292,20 +292,20 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
                       },
                       record_scratch_, add)
                 : shard.ReadRecords(shard_records_, where, kReadBytes, record_scratch_, add);
-    // If the turn is over, Cancelled is no error: the callback above has ended the read.
+    // If the turn is over, Cancelled is not an error: it comes from the callback above.
     if (!read.ok() && (!over || !absl::IsCancelled(read))) {
-      // An outage ends the run: each further read may take as long. Add() noted the error.
+      // An outage ends the run: each further read may take as long. Add() has noted the error.
       if (read == last) return true;
       return read;
     }
-    // Checked after the reads, because no bytes of a replaced shard can be trusted. If bytes were
-    // read ahead, the reader has already checked the shard.
+    // The shard is checked after the reads, because bytes of a replaced shard cannot be trusted. If
+    // the bytes were read ahead, the reader has already checked the shard.
     if (!fetched) task.run.error.Add(lowest_slot, shard.CheckUnchanged());
     first += added;
   }
   FinishAll(task);
   task.run.done = std::max(task.run.done, static_cast<int64_t>(first));
-  // A slice that no stream wants counts as done.
+  // An interruption means that no stream wants the slice. Then the run counts as done.
   return InterruptRequested() || first >= wanted_.size();
 }
 
@@ -428,8 +428,8 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status,
   }
   const Dataset& dataset = task.plan.dataset();
   const RecordSource& shard = *dataset.shards()[static_cast<size_t>(wanted.place.shard)];
-  // A replaced shard is not damage that may be masked. After an outage the shard is not checked,
-  // because the storage does not answer. Bytes that were read ahead were checked by their reader.
+  // If the shard was replaced, the record is not masked. After an outage the shard is not checked,
+  // because the storage does not answer. The reader has checked the shards of bytes read ahead.
   absl::Status unchanged;
   if (!IsOutage(status))
     unchanged = shard.CheckRecordUnchanged(wanted.place.index, task.run.blocks != nullptr);

@@ -1,23 +1,27 @@
-// Decides which stream gets the next turn, by the cost of its work. The method is start-time fair
-// queueing (Goyal, Vin, Cheng 1996) on two levels. Peers take turns, and the streams of a peer
-// share its turns. So a peer gets its part, even if other peers ask for more and have many streams.
+// Decides which stream gets the next turn, by the cost of the work that each stream got before. The
+// method is start-time fair queueing (Goyal, Vin, Cheng 1996) on two levels. Peers take turns, and
+// the streams of a peer share the peer's turns. So a peer gets its part, even if other peers ask
+// for more and have many streams.
 //
-// Each peer has a virtual time, and each stream has a virtual time of its own. Both times advance
-// by the cost of every piece of work that is taken for the stream. Among the peers that want work,
-// the least advanced one goes first. Among the streams of this peer that want work, the least
-// advanced one goes first. The cost of a piece is known only when the piece is done. Until then the
-// stream is charged an estimate, which comes from its earlier pieces.
+// Each peer and each stream has a virtual time. When a piece of work is taken for a stream, the
+// time of the stream and the time of its peer advance by the cost of the piece. Among the peers
+// that want work, the least advanced peer goes first. Among the streams of this peer that want
+// work, the least advanced stream goes first. The cost of a piece is known only when the piece is
+// done. Until then the stream and its peer are charged an estimate, which comes from the stream's
+// earlier pieces.
 //
 // The guarantee: let two peers want work all the time, and let no piece cost more than L. Work is
-// taken for a peer only while no other peer that wants work is less advanced. One piece then moves
-// the peer by L at most. So the times of the two are never more than L apart, as long as each piece
-// is charged its cost. From any moment on, neither peer gets more than 2 L more than the other
-// (Theorem 1 of the paper). With T threads, T pieces of unknown cost are under way, and the bound
-// is (T + 1) L. This bound also requires that no piece is charged more than L while it is under
-// way. The charge of a piece is at most the cost of a turn and of one unit (in the engine, an
-// example). A piece may have units for many turns, but its rest is given back when a turn ends. The
-// bound does not depend on how fast the peers are served. So the bound also holds one level down,
-// among the streams of a peer.
+// taken for a peer only while no other peer that wants work is less advanced, and one piece moves
+// the peer by L at most. So if each piece is charged its cost at once, the times of the two peers
+// are never more than L apart. In any period, the work of one peer costs at most 2 L more than the
+// work of the other (Theorem 1 of the paper). With T threads, up to T pieces of unknown cost are
+// under way, and the bound is (T + 1) L instead of 2 L.
+//   The bound (T + 1) L also requires that no piece is charged more than L while it is under way.
+// So the charge of a piece is at most the cost of a turn and of one unit (in the engine, a unit is
+// an example). A piece may have more units, but those that are left when the turn ends are given
+// back.
+//   The bound does not depend on how fast the peers are served. So among the streams of a peer the
+// bound holds as well.
 //
 // Debts are kept: a peer whose streams are all closed is remembered until the other peers have
 // reached its time. Otherwise a peer could avoid every charge by closing its stream after each
@@ -42,7 +46,7 @@ class FairClock {
  private:
   struct Peer {
     double time = 0;        // The peer's virtual time.
-    double now = 0;         // The largest time that a stream had when it got work.
+    double now = 0;         // The largest time that one of its streams had when it got work.
     int64_t streams = 0;    // Open streams.
     int64_t wanting = 0;    // Open streams that want work.
     int64_t under_way = 0;  // Pieces that are taken and not done.
@@ -53,17 +57,18 @@ class FairClock {
   // ones are forgotten.
   static constexpr size_t kMaxDebtors = 1024;
 
-  // A turn ends after the unit that brings the cost of the turn's work to `turn`. The rest of the
-  // piece is then given back.
+  // The caller ends a turn after the unit that brings the cost of the turn's work to `turn`, and
+  // gives back the rest of the piece.
   explicit FairClock(double turn = std::numeric_limits<double>::infinity()) : turn_(turn) {}
-  // Accounts refer to the clock.
+  // Cannot be copied, because accounts refer to the clock.
   FairClock(const FairClock&) = delete;
   FairClock& operator=(const FairClock&) = delete;
 
   // The account of one stream.
   class Account {
    public:
-    // A new stream of `peer`. `unit_cost` is a guess at the cost of a unit of its work.
+    // Opens the account of a new stream of `peer`. `unit_cost` is a guess at the cost of one unit
+    // of the stream's work.
     Account(FairClock& clock, const std::string& peer, double unit_cost)
         : clock_(&clock), peer_(clock.Enter(peer)), unit_cost_(unit_cost) {}
     Account(Account&&) = default;
@@ -80,7 +85,7 @@ class FairClock {
     }
 
     bool wants() const { return wants_; }
-    // Whether the stream wants work from now on. A stream gets no credit for time in which it
+    // Says whether the stream wants work from now on. A stream gets no credit for time in which it
     // wanted no work.
     void SetWants(bool wants) {
       if (wants_ == wants) return;
@@ -96,7 +101,8 @@ class FairClock {
     // How many streams of the same peer are open.
     int64_t peer_streams() const { return peer_->streams; }
 
-    // Takes a piece of `units` units for the stream. Returns its charge, which Finish() corrects.
+    // Takes a piece of `units` units for the stream. Returns the estimated cost that is charged
+    // for the piece until Finish().
     double Take(int64_t units) {
       const double charged =
           std::min(unit_cost_ * static_cast<double>(units), clock_->turn_ + unit_cost_);
@@ -114,8 +120,8 @@ class FairClock {
       --peer_->under_way;
       peer_->time += cost - charged;
       time_ += cost - charged;
-      // The last few pieces count most in the estimate, because the next piece will cost about as
-      // much.
+      // The last few pieces count most in the estimate, because the next piece probably costs about
+      // as much as these.
       constexpr double kWeight = 0.25;
       unit_cost_ += kWeight * (cost / static_cast<double>(units) - unit_cost_);
     }
@@ -154,7 +160,7 @@ class FairClock {
     ForgetPeers();
   }
 
-  // Forgets peers that have no stream and no piece under way, and whose time is at most now_. If
+  // Forgets the peers without a stream and without a piece under way whose time is at most now_. If
   // more than kMaxDebtors peers without a stream are left, forgets the least advanced of these.
   void ForgetPeers() {
     const auto idle = [](const Peer& peer) { return peer.streams == 0 && peer.under_way == 0; };

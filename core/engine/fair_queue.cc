@@ -17,15 +17,15 @@ FairQueue::Choice FairQueue::Choose(absl::Span<const Candidate> candidates, Acco
       best = number;
     }
   };
-  std::optional<size_t> holder;  // By turn, the first stream that holds a slice.
-  std::optional<size_t> modest;  // By turn, the first modest stream that holds a slice.
+  std::optional<size_t> holder;  // The first in turn of the streams that hold slices.
+  std::optional<size_t> modest;  // The first in turn of the modest streams that hold slices.
   bool empty_handed = false;     // Whether an empty-handed stream can begin a slice.
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];
     if (candidate.left_out) continue;
     const bool can = can_go(candidate);
-    // SetWants(false) comes after every SetWants(true). So if one stream of a peer begins to want
-    // work when another stream of the peer stops, the peer wants work all the time.
+    // The loop above has made all calls of SetWants(true). So if one stream of a peer begins to
+    // want work when another stream of the peer stops, the peer wants work all the time.
     if (!can && accounts == Accounts::kChange) candidate.account->SetWants(false);
     if (candidate.has_more) {
       prefer(i, choice.first);

@@ -1,13 +1,15 @@
-// Decides which stream gets the next turn. Some streams may lack memory. Among streams that can go
-// on, the least advanced stream of the least advanced peer goes first (FairClock).
+// Decides which stream gets the next turn, also when some streams lack memory. Among streams that
+// can go on, the least advanced stream of the least advanced peer goes first (FairClock).
 //
-// Memory matters only to streams that have to begin a slice. Among these, streams that hold no
-// slice go first. Streams that hold slices take turns. If the stream with the turn finds too little
-// memory, the other streams that hold slices wait. Otherwise small slices could overtake a large
-// slice for ever. Each stream has a share of the memory (slice_budget.h). While a stream without
-// any slice waits for memory, another stream begins a slice only if it then holds at most half of
-// its own share. The slice that waits may never find enough memory. With a limit lower than half,
-// the other streams could then have only one slice at a time, for ever.
+// Only streams that have to begin a slice need memory. Three rules hold for these streams:
+//   * Streams that hold no slice come before streams that hold slices.
+//   * Streams that hold slices take turns. If the stream whose turn it is lacks memory, the other
+//     streams that hold slices wait, too. Otherwise small slices could overtake a large slice for
+//     ever.
+//   * While a stream that holds no slice lacks memory, a stream that holds slices begins one only
+//     if it then holds at most half of its own share of the memory (slice_budget.h). A lower limit
+//     would do harm: the waiting stream may never find enough memory, and the other streams could
+//     then have only one slice at a time, for ever.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_QUEUE_H_
@@ -29,7 +31,7 @@ class FairQueue {
   // A turn ends when the cost of its work reaches `turn` (FairClock).
   explicit FairQueue(double turn) : clock_(turn) {}
 
-  // The state of a stream when a thread asks for work. If all flags are false, the stream wants no
+  // The state of a stream when a thread looks for work. If all flags are false, the stream wants no
   // work.
   struct Candidate {
     FairClock::Account* account = nullptr;
@@ -49,8 +51,8 @@ class FairQueue {
 
   // `first` and `starved` are indexes of candidates.
   struct Choice {
-    std::optional<size_t> first;    // nullopt: there is no work.
-    std::optional<size_t> starved;  // The first one, by turn, that is empty_handed and lacks room.
+    std::optional<size_t> first;    // The stream that goes first. nullopt: there is no work.
+    std::optional<size_t> starved;  // The first in turn that is empty_handed and lacks room.
     int64_t wanting = 0;            // Streams that could go on.
   };
 

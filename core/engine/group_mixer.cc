@@ -16,8 +16,8 @@
 namespace systole {
 namespace {
 
-// How many elements of each example are mixed at a time. The elements of a whole group then stay in
-// the processor's cache. Also, MixRun() copies only this many elements of a group's first example.
+// How many elements of each example are mixed at a time: few enough that the elements of a whole
+// group stay in the processor's cache. MixRun() also copies this many of a group's first example.
 constexpr int64_t kRun = 1024;
 
 using Run = std::array<float, kRun>;
@@ -102,7 +102,7 @@ class Values {
   uint8_t* const values_;
 };
 
-// Elements of a row.
+// A range of elements of a row.
 struct Columns {
   int64_t begin = 0;
   int64_t end = 0;
@@ -122,10 +122,10 @@ Columns ChangedBy(const MixDraw& draw, const MixedTensor& tensor, int64_t row, c
           .end = std::min(run.end, right * tensor.pixel_elements)};
 }
 
-// Mixes a run of a row, example after example. An example's partner is the next example. The last
-// example's partner is the first. An example is mixed with the unmixed values of its partner. So
-// each example is loaded before it changes, and a copy of the first example is kept for the last
-// one.
+// Mixes a run of a row, example after example. The partner of an example is the next example. The
+// partner of the last example is the first example. An example is mixed with the unmixed values of
+// its partner. So each example is loaded before it changes, and a copy of the unmixed first example
+// is kept for the last example.
 void MixRun(const MixedTensor& tensor, const Values& values, int64_t row, const Columns& run,
             int64_t begin, absl::Span<const MixDraw> draws) {
   const auto group = static_cast<int64_t>(draws.size());
@@ -159,7 +159,7 @@ void MixRun(const MixedTensor& tensor, const Values& values, int64_t row, const 
     if (draw.kind == MixDraw::Kind::kCutmix && tensor.is_image) {
       std::copy(partner->begin() + from, partner->begin() + to, own->begin() + from);
     } else {
-      // Each product is rounded, and then the sum. So the bits are the same on every CPU.
+      // Each product is rounded before the addition, so the bits are the same on every CPU.
       const float own_share = draw.own_share;
       const float partner_share = 1 - own_share;
       for (size_t k = from; k < to; ++k) {
@@ -183,7 +183,7 @@ void MixGroup(const MixPlan& plan, const SliceLayout& layout, int64_t begin,
   });
   for (MixedTensor tensor : plan.tensors) {
     if (!cuts) {
-      // No draw has a rectangle, so all rows are mixed as one. Many short rows would cost more.
+      // No draw has a rectangle, so all rows are mixed as one row. Many short rows would cost more.
       tensor.row_elements *= tensor.rows;
       tensor.rows = 1;
     }

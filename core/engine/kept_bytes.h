@@ -1,6 +1,7 @@
-// Converts values to the bytes that a cache keeps, and back. A finished example is kept as it is
-// fed, but before its layout is applied. An image is kept as its values. If the image's size
-// depends on the record, 12 bytes come before the values: height, width and channels, 4 bytes each.
+// Converts values to the bytes that a cache keeps, and back. A finished example is kept with the
+// values that are fed, but not yet in the layout of its output. An image is kept as its values. If
+// the image's size depends on the record, 12 bytes come before the values: height, width and
+// channels, 4 bytes each.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_ENGINE_KEPT_BYTES_H_

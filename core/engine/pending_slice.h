@@ -1,12 +1,13 @@
 // One core's slice of one step. Keeps track of which examples are still to be made, and owns the
-// slice's memory. A cursor moves through the examples. A thread takes a run of the next examples,
-// and the cursor moves past this run. So a slice of many examples needs no more bookkeeping than a
-// slice of few. A thread that has worked long enough gives the rest of its run back.
+// slice's memory. A thread takes the next examples as a *run*, and a cursor moves past them. So a
+// slice of many examples needs no more bookkeeping than a slice of few. If a thread's turn ends
+// before its run is done, the thread gives back the rest of the run.
 //
 // If records are read ahead, a run is first taken to be read, and given back when its bytes are
 // there. Threads that compute get only runs whose bytes are there, and runs of padding. Warm feeds
-// (WarmFeeds) are the exception: their bytes are expected in memory, so a thread that computes
-// takes the run at once. If the bytes are not in memory, the thread calls ReadFirst().
+// (WarmFeeds) are the exception: the bytes of their runs are expected in memory, so a thread that
+// computes takes such a run without a read. If the bytes are not in memory, the thread calls
+// ReadFirst(), and the run is read.
 //
 // Thread-compatible, but any thread may use unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_PENDING_SLICE_H_
@@ -37,7 +38,7 @@ struct ExampleRange {
   friend bool operator==(const ExampleRange&, const ExampleRange&) = default;
 };
 
-// Examples that a thread gets together, and how far these are made.
+// Examples that a thread gets together, and how much of the work on them is done.
 struct ExampleRun {
   ExampleRange examples;
   // How many pieces of the work are done. ExampleMaker does the pieces in a fixed order.
@@ -47,7 +48,7 @@ struct ExampleRun {
   // The bytes of the run's records. Null: these records were not read ahead.
   std::shared_ptr<const RunBlocks> blocks;
 
-  // How many examples are left to do. Examples are the units of a stream's costs.
+  // How many examples are left to do, at least 1. These are the units of work of a FairClock.
   int64_t units_left() const { return std::max<int64_t>(1, examples.size() - done); }
 };
 
@@ -60,7 +61,7 @@ struct TaskSize {
 class PendingSlice {
  public:
   // The first `records` of the `examples` have a record, or share their group (v1::Mix) with an
-  // example that has one. The others are padding.
+  // example that has a record. The other examples are padding.
   PendingSlice(int64_t step, int core, int64_t examples, int64_t records, bool reads_ahead,
                AlignedBuffer buffer)
       : step_(step),
@@ -78,12 +79,12 @@ class PendingSlice {
 
   // Whether Take() has a run to give.
   bool has_more() const { return !returned_.empty() || (!has_unread() && has_untaken()); }
-  // Whether some examples were never taken, neither to be read nor to be made.
+  // Whether some examples were not taken yet, either to be read or to be made.
   bool has_untaken() const { return next_ < end_; }
   // How many runs were given back and not taken again.
   int64_t num_returned() const { return static_cast<int64_t>(returned_.size()); }
-  // Returns the run with the first examples among the runs that were given back. If there is none,
-  // returns the next examples, either only records or only padding. REQUIRES: has_more().
+  // If runs were given back, returns the one with the lowest examples. Otherwise returns the next
+  // examples: either only examples with records, or only padding. REQUIRES: has_more().
   ExampleRun Take(const TaskSize& size) {
     SYSTOLE_CHECK(has_more());
     ++running_;
@@ -101,8 +102,8 @@ class PendingSlice {
   }
   // Whether TakeToRead() has a run to give. Always false if records are not read ahead.
   bool has_unread() const { return reads_ahead_ && next_ < std::min(end_, records_); }
-  // Returns the next examples, all of which have records, to be read. The run comes back with
-  // ReturnRead() once the run's bytes are there. REQUIRES: has_unread().
+  // Returns the next examples with records, so that the caller reads these records. The run comes
+  // back with ReturnRead() once its bytes are there. REQUIRES: has_unread().
   ExampleRun TakeToRead(const TaskSize& size) {
     SYSTOLE_CHECK(has_unread());
     ++running_;
@@ -132,14 +133,14 @@ class PendingSlice {
     Return(std::move(run));
   }
 
-  // No stream wants the slice any more. Hands out no run from now on.
+  // No stream wants the slice any more. From now on no run is handed out.
   void Drop() {
     unwanted_.Raise();
     end_ = next_;
     returned_.clear();
   }
   bool is_dropped() const { return unwanted_.is_raised(); }
-  // Raised by Drop(). Threads that work at the slice then give up. Any thread may read the flag.
+  // Raised by Drop(), so that threads that work at the slice stop. Any thread may read the flag.
   const InterruptFlag& unwanted() const { return unwanted_; }
 
   // Whether runs are being read, and no thread works or could work at the slice.
@@ -167,7 +168,7 @@ class PendingSlice {
     SYSTOLE_CHECK(running_ > 0);
     --running_;
   }
-  // Whether the run can no longer change error().
+  // Whether no error of the run can change error() any more.
   bool IsBehindError(const ExampleRun& run) const {
     return !error().ok() && run.examples.begin > error_.slot();
   }

@@ -208,7 +208,7 @@ BlockReading::State ReadAhead::Start(const Located& of, BlockWant want, bool rea
       [this, number](std::vector<BlockPtr> blocks) { Done(number, std::move(blocks)); });
   if (reading.state == BlockReading::State::kReady) Done(number, std::move(reading.blocks));
   MutexLock lock(mu_);
-  const auto read = reads_.find(number);  // The read is not there if Done() was called.
+  const auto read = reads_.find(number);  // Done() may have removed the read.
   if (read != reads_.end()) {
     read->second.ticket = std::move(reading.ticket);
     if (read->second.ticket == nullptr) reads_.erase(read);

@@ -4,17 +4,21 @@
 //   Wake() -> the engine's next task to be read -> its blocks (run_blocks.h) -> BlockReader
 //                                            the run, with its blocks -> the engine <-+
 //
-// A task of a warm feed (WarmFeeds) comes here only if a thread that computes has not found its
-// records in memory.
+// A task of a warm feed (WarmFeeds) is first given to a thread that computes. The thread passes it
+// to Read() only if FindInMemory() fails: the records are not in memory, or another task waits for
+// room.
 //
 // If a shard's index is unread (RecordSource::unread_index()), the places of its records are not
-// known. So the BlockReader reads the index first, and then the task comes here again.
+// known. So the BlockReader reads the index first, and only then the task's blocks.
 //
-// The engine decides whose records are read next, and only when there is room for a read. So a peer
-// waits for at most one read of another peer. If a task finds no room for its blocks, all tasks
-// wait until there is room. Otherwise tasks with small blocks could overtake a task with large
-// blocks for ever. There is one exception. If a task waits only because its dataset has used up its
-// own part, for instance because its storage hangs, tasks of other datasets go on.
+// The engine decides whose records are read next. The next task is taken from the engine only when
+// the task before has found room for its blocks. So when room becomes free, only tasks that were
+// taken from the engine before are read ahead of the task of the peer whose turn it is.
+//
+// While a task finds no room for its blocks, all other tasks wait, too. Otherwise tasks with small
+// blocks could overtake a task with large blocks for ever. There is one exception: if a task waits
+// only because its dataset has used up its own part of the room, tasks of other datasets go on. The
+// part is used up, for instance, if the dataset's storage hangs.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_ENGINE_READ_AHEAD_H_
@@ -47,15 +51,15 @@ class ReadAhead {
   class Engine {
    public:
     virtual ~Engine() = default;
-    // StepScheduler::TakeToRead(). When it returns, consumers have their answers.
+    // Calls StepScheduler::TakeToRead(), and gives consumers their answers before it returns.
     virtual std::optional<SliceTask> TakeToRead(StepScheduler::MayRead may_read) = 0;
-    // StepScheduler::Arrive().
+    // Calls StepScheduler::Arrive().
     virtual void Arrive(const SliceTask& task, ExampleRun run, bool warm) = 0;
   };
 
   // Starts a thread. `engine` must outlive this object. The constructor sets `options.room`.
   ReadAhead(BlockReaderOptions options, Engine& engine);
-  // Waits for reads that hang.
+  // Waits for all reads under way, even if they hang.
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
@@ -65,11 +69,11 @@ class ReadAhead {
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Fills in the run's blocks if its records are all in memory or on this machine. False: call
-  // Read(). Any thread may call this. While a task waits for room for its blocks, all runs that
-  // need blocks are refused. Otherwise these runs could take all room that becomes free, for ever.
+  // Read(). Any thread may call this. While a task waits for room for its blocks, returns false for
+  // all runs that need blocks. Otherwise such runs could take the room that becomes free, for ever.
   bool FindInMemory(const SliceTask& task, ExampleRun& run) ABSL_LOCKS_EXCLUDED(mu_);
-  // Reads the records of a task that a thread took, and gives the task back with Arrive(). May be
-  // called under any lock.
+  // Reads the records of a task that a thread has taken, and then gives the task back with
+  // Engine::Arrive(). May be called under any lock.
   void Read(const SliceTask& task) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Waits for `patience` at most until no read is under way. False: a read is still under way.
@@ -104,7 +108,8 @@ class ReadAhead {
       ABSL_LOCKS_EXCLUDED(mu_);
   // Gives back a task whose records were not read, because no stream wants them.
   void GiveBack(const SliceTask& task);
-  // Counts whether the task's records were in memory. Returns whether its feed is warm.
+  // `found`: whether the task's records were in memory. Notes this in warm_, and returns whether
+  // the task's feed is warm.
   bool Count(const SliceTask& task, bool found) ABSL_LOCKS_EXCLUDED(mu_);
   void SetLacksRoom(bool lacks_room) ABSL_LOCKS_EXCLUDED(mu_);
   // Takes the first task of located_ whose dataset has no task in held_. Nullopt: there is none.
@@ -120,7 +125,7 @@ class ReadAhead {
   const MonotonicClock clock_ = SteadyClock();
   Mutex mu_;
   CondVar wakes_;
-  CondVar rests_;  // Never signalled.
+  CondVar rests_;  // Never signalled: its waits end after a time.
   bool due_ ABSL_GUARDED_BY(mu_) = false;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t next_number_ ABSL_GUARDED_BY(mu_) = 0;
@@ -131,8 +136,8 @@ class ReadAhead {
   WarmFeeds warm_ ABSL_GUARDED_BY(mu_);
   BlockReader reader_;
   std::map<uint64_t, Located> held_;  // By dataset: tasks that found no room. Only thread_ uses it.
-  std::unique_ptr<WorkerPool>
-      thread_;  // Constant until the destructor. Last: uses the fields above.
+  // Constant until the destructor. Declared last, because the thread uses the fields above.
+  std::unique_ptr<WorkerPool> thread_;
 };
 
 }  // namespace systole

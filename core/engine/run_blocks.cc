@@ -90,7 +90,8 @@ absl::Status RunBlocks::NoBlock() const {
 
 absl::StatusOr<absl::string_view> RunBlocks::Find(const ByteSource& source,
                                                   const RecordSpan& span) const {
-  // The last block that has the span. Pieces of a compressed file may be in several blocks.
+  // Finds the last block that holds the whole span. If the span is a piece of a compressed file,
+  // several blocks may hold it.
   const BlockRange wanted = {
       .source = &source, .offset = span.offset, .size = std::numeric_limits<uint64_t>::max()};
   auto after = std::upper_bound(

@@ -23,8 +23,8 @@ struct RunUses {
   // The indexes that must be read first; see RecordSource::unread_index(). Each is a block of 0
   // bytes.
   std::vector<BlockUse> indexes;
-  // The blocks of the records whose places are known. Records of shards on this machine need no
-  // block, and neither do records of shards whose index could not be read.
+  // The blocks of the records whose places are known. No block is read for a record that is too
+  // large, or whose shard is on this machine or has an index that could not be read.
   std::vector<BlockUse> blocks;
 };
 // `keeps_all` as in ReadBlocks.

@@ -49,8 +49,8 @@ struct StreamAnswer {
 class ScheduledStream {
  public:
   // `num_slices` comes from CountSlices(). `peer` is the client that opened the stream. Peers share
-  // threads and memory evenly, and the streams of a peer share its part. `cache` keeps values of
-  // outputs that set `cache`.
+  // threads and memory evenly, and the streams of a peer share the peer's part. `cache` keeps
+  // values of outputs that set `cache` in the spec.
   ScheduledStream(std::shared_ptr<const FeedPlan> plan, const StepRange& range,
                   const StreamMemory& memory, int64_t num_slices, std::string peer = "",
                   std::shared_ptr<ValueCache> cache = nullptr);
@@ -68,16 +68,16 @@ class ScheduledStream {
 
   // ---- The stream's records ----
 
-  // Whether the records of the next slices are read ahead. If the feed of a far stream is warm,
-  // these records are probably in memory, and threads that compute look there (WarmFeeds).
+  // Whether the records of the next slices are read ahead. This is not done while the feed of a far
+  // stream is warm (WarmFeeds): then threads that compute look for the records in memory.
   bool reads_ahead() const { return is_far_ && !is_warm_; }
   void SetWarm(bool warm) { is_warm_ = warm; }
 
   // ---- The stream's slices ----
 
-  // Whether there is a slice that is not begun yet.
+  // Whether the stream has slices that it has not begun or joined yet.
   bool has_next() const { return next_to_begin_ < num_slices_; }
-  // Step and core of the first slice that is not begun yet.
+  // Step and core of the first of these slices.
   std::pair<int64_t, int> PlaceOfNext() const;
   // Whether the stream will begin the slice of this step and core later.
   bool WillComeTo(int64_t step, int core) const;
@@ -100,22 +100,23 @@ class ScheduledStream {
   // be read ahead.
   bool has_untaken() const { return !pending_.empty() && pending_.back()->has_untaken(); }
   bool has_unread() const { return !pending_.empty() && pending_.back()->has_unread(); }
-  // `more` runs of a pending slice were given back and wait for a thread. If `more` is negative,
-  // -`more` runs no longer wait.
+  // Notes that `more` runs of a pending slice were given back and wait for a thread. If `more` is
+  // negative, -`more` runs no longer wait.
   void CountReturned(int64_t more) { returned_ += more; }
 
   // The first pending slice goes to the consumer.
   SharedSlicePtr Deliver(absl::Duration now = absl::ZeroDuration());
-  // The stages of the slice delivered last. The consumer, too, may read them, until its next call
-  // of Next().
+  // The times of the slice that was delivered last. The consumer may read them, too, but only until
+  // it calls Next() again.
   const StageTimes& stages() const { return stages_; }
-  // If the slice delivered last was the last one of its step: how long the consumer waited until
-  // the slices of the step were made. Does not count time in which the consumer waited because it
-  // held too many slices.
+  // How long the consumer waited until the slices of a step were made, if the slice that was
+  // delivered last was the last slice of the step; otherwise nullopt. Does not count time in which
+  // the consumer waited because it held too many slices.
   const std::optional<absl::Duration>& step_wait() const { return step_wait_; }
-  // Takes back the last pending slice. The stream leaves the slice, which is then its next slice.
+  // Takes back the last pending slice. The stream no longer holds the slice, and begins it again
+  // later: the slice is now the stream's next slice.
   SharedSlicePtr TakeBackLast();
-  // The consumer has dropped `slice`. The stream leaves it.
+  // The consumer has dropped `slice`, so the stream no longer holds it.
   void Drop(SharedSlice& slice);
 
   // The counts of the slices that the stream has in flight.
@@ -139,7 +140,7 @@ class ScheduledStream {
 
   // ---- The stream's consumer ----
 
-  // The error of the next slice. The consumer gets this error after all slices of pending().
+  // The error that the consumer gets after all slices of pending(); OK if there is none.
   const absl::Status& failed() const { return failed_; }
   void Fail(const absl::Status& status) { failed_ = status; }
   // The error that ended the stream; OK while the stream lives.
@@ -170,7 +171,7 @@ class ScheduledStream {
   std::deque<absl::Duration> joined_;  // When the stream joined each of pending_.
   StageTimes stages_;
   std::optional<absl::Duration> step_wait_;
-  absl::Duration waited_;  // How long the consumer waited for slices of the step now delivered.
+  absl::Duration waited_;  // How long the consumer waited for slices of the present step.
   int64_t returned_ = 0;   // Runs of pending_ that were given back and wait for a thread.
   StreamHoldings holdings_;
   std::optional<FairClock::Account> account_;

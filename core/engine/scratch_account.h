@@ -4,8 +4,8 @@
 //   SharedScratch shared(capacity);          // One for an engine.
 //   ScratchAccount account(shared);          // One for a thread; ExampleMaker uses it.
 //
-// In the steady state of a feed, a turn needs only the memory that the turn before it kept, so no
-// lock is taken.
+// When a feed has run for a while, a turn needs only the memory that the turn before it kept. Then
+// no lock is taken.
 #ifndef SYSTOLE_CORE_ENGINE_SCRATCH_ACCOUNT_H_
 #define SYSTOLE_CORE_ENGINE_SCRATCH_ACCOUNT_H_
 
@@ -50,22 +50,22 @@ class ScratchAccount final : public ScratchSource {
 
   bool Need(ScratchUse use, int64_t bytes) override;
 
-  // An example is done. A large amount of memory for kCoefficients and kValues no longer counts
-  // from now on. A small amount stays counted until the turn is over. So a turn of small images
-  // takes memory only once.
+  // An example is done. If it needed more than 2 MiB for kCoefficients and kValues together, these
+  // bytes are given back. Otherwise they stay counted until the turn is over, so a turn of small
+  // images takes them only once.
   void EndExample();
 
-  // The turn is over. Holds `kept` bytes of each use until the next turn, or fewer bytes if fewer
-  // were needed. False: `kept` is too much, or other threads need the memory. Then the account
-  // holds nothing, and the caller must free all its scratch memory.
+  // The turn is over. Keeps the bytes in `kept` for the next turn, or fewer for a use that needed
+  // fewer in this turn. False: `kept` is too much, or other threads need the memory. Then the
+  // account holds nothing, and the caller must free all its scratch memory.
   [[nodiscard]] bool EndTurn(const Uses& kept);
 
   // Whether the thread waits in Need(). Any thread may call waits().
   bool waits() const { return waits_.load(std::memory_order_relaxed); }
   // How long the thread has waited in Need() since the last call.
   absl::Duration TakeWaited() { return std::exchange(waited_, absl::ZeroDuration()); }
-  // Says that the thread's read hangs, so other threads need not wait until its turn ends. Any
-  // thread may call StepDown().
+  // Says that the thread's read hangs. If the thread is the elder (scratch_budget.h), another
+  // thread may become the elder at once. Any thread may call StepDown().
   void StepDown();
 
   int64_t held_bytes() const;

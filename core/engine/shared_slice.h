@@ -75,7 +75,8 @@ class SharedSlice : public PendingSlice {
   std::vector<ScheduledStream*> makers_;
 };
 
-// Shared by the slice's streams, its consumers, the tasks that make the slice, and the shelf.
+// Shared by the slice's streams, its consumers, the tasks that make the slice, and the shelf
+// (SliceShelf).
 using SharedSlicePtr = std::shared_ptr<SharedSlice>;
 
 }  // namespace systole

@@ -5,11 +5,12 @@
 //
 // The budget is divided evenly among peers, and the part of each peer evenly among its streams. So
 // each stream has a share. A share is at most a quarter of the budget: one client that stops
-// reading must not starve the others. A stream may always have one slice, even with a smaller
-// share, so that every stream makes progress.
+// reading must not starve the others. A stream may always have one slice, even a slice that is
+// larger than its share, so that every stream makes progress.
 //
-// In this file, bytes are the cost of slices: the bytes of a slice and kSliceOverheadBytes.
-// used_bytes() is never more than the budget, and 0 once all memory has come back.
+// The cost of a slice is its bytes (slice_bytes) plus kSliceOverheadBytes. In all other numbers of
+// bytes in this file, except window_bytes, a slice counts with its cost. used_bytes() is never more
+// than the budget, and 0 once all memory has come back.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_BUDGET_H_
@@ -32,10 +33,10 @@ namespace systole {
 inline constexpr int64_t kSliceOverheadBytes = 1024;
 
 // Counts the slices that one stream has in flight, but does not own the slices. All slices of a
-// stream have one size.
+// stream have the same size.
 class StreamHoldings {
  public:
-  // A slice has `slice_bytes`, without the overhead. `num_cores` slices are a step.
+  // A slice has `slice_bytes` bytes, without the overhead. Each step has `num_cores` slices.
   StreamHoldings(int64_t slice_bytes, int num_cores, const StreamMemory& memory)
       : slice_bytes_(slice_bytes), num_cores_(num_cores), memory_(memory) {}
 
@@ -43,7 +44,7 @@ class StreamHoldings {
   void Begin();
   // The consumer gets a slice. With gives_away (StreamMemory), the slice no longer counts.
   void Deliver();
-  // A slice that was begun and not delivered goes back.
+  // A slice that was begun and not delivered is taken from the stream.
   void TakeBack();
   // The consumer has dropped a slice. REQUIRES: not gives_away.
   void Drop();
@@ -60,8 +61,8 @@ class StreamHoldings {
     const int64_t delivered = held_ - pending_;
     return delivered >= 2 && (delivered + 1) * slice_bytes_ > memory_.window_bytes;
   }
-  // The most slices that may be pending with `threads` threads: those of two steps, or enough to
-  // keep every thread busy, whichever is more.
+  // The most slices that may be pending with `threads` threads: the slices of two steps, or enough
+  // slices to keep every thread busy, whichever is more.
   int64_t max_pending(int threads) const {
     return std::max(std::min(int64_t{2} * num_cores_, kMaxSlicesOfTwoSteps), int64_t{4} * threads);
   }
@@ -77,7 +78,8 @@ class StreamHoldings {
   int64_t pending_ = 0;
 };
 
-// The functions are inline, because choosing a stream calls most of them for every stream.
+// The functions are inline, because most of them are called for every stream whenever a stream is
+// chosen.
 class SliceBudget {
  public:
   SliceBudget(int64_t budget_bytes, int max_sealed_slices)
@@ -86,13 +88,14 @@ class SliceBudget {
                .overhead_bytes = kSliceOverheadBytes}) {}
 
   // The bytes that a stream may hold: the budget divided by the larger of `parts` and kMinParts,
-  // but at most the stream's ahead_bytes.
+  // but at most the stream's ahead_bytes. `parts` is the number of peers times the number of
+  // streams that the stream's peer has.
   int64_t ShareBytes(const StreamHoldings& stream, int64_t parts) const {
     return std::min(stream.memory().ahead_bytes, budget_bytes() / std::max(kMinParts, parts));
   }
 
-  // A stream's claim on the budget: its slices, its share, and whether its consumer waits for its
-  // next slice.
+  // A stream's claim on the budget: its slices, its share, and whether its consumer waits for a
+  // slice.
   struct Claim {
     const StreamHoldings& holdings;
     int64_t share_bytes = 0;
@@ -109,11 +112,12 @@ class SliceBudget {
   static bool IsModest(const Claim& stream) {
     return stream.holdings.held_bytes() + stream.holdings.cost_bytes() <= stream.share_bytes / 2;
   }
-  // Whether the stream holds no slice at all, and its next slice is needed now.
+  // Whether the stream holds no slice at all, and its next slice is needed now. With gives_away, a
+  // slice is needed only while the consumer waits.
   static bool IsEmptyHanded(const StreamHoldings& stream, bool waits) {
     return stream.held() == 0 && (!stream.memory().gives_away || waits);
   }
-  // Whether `stream` has to give its last pending slice back, to make room for a slice of
+  // Whether `stream` has to give back its last pending slice, to make room for a slice of
   // `starved`, a stream that holds no slice.
   static bool Yields(const Claim& stream, const Claim& starved);
 
@@ -130,12 +134,12 @@ class SliceBudget {
   // Memory from Take() comes back.
   void Return(AlignedBuffer buffer) { pool_.Release(std::move(buffer)); }
 
-  // The memory of a slice of this cost comes back later, by ReturnLate(). Until then, this memory
-  // counts as used.
+  // Says that the memory of a slice of this cost will come back with ReturnLate(). Until then the
+  // memory counts as used.
   void ExpectBack(int64_t cost_bytes) { returning_bytes_ += cost_bytes; }
   void ReturnLate(AlignedBuffer buffer);
 
-  // Memory from Take() belongs to its consumer from now on, and no longer counts.
+  // Memory from Take() belongs to a consumer from now on, and no longer counts.
   void GiveAway(const AlignedBuffer& buffer) { pool_.GiveAway(buffer.size()); }
   // The consumer has dropped memory that was given away.
   void TakeBack(AlignedBuffer buffer) { pool_.TakeBack(std::move(buffer)); }
@@ -148,7 +152,7 @@ class SliceBudget {
   static constexpr int64_t kMinParts = 4;
 
   BufferPool pool_;
-  int64_t returning_bytes_ = 0;  // The bytes of unwanted slices that a task still writes to.
+  int64_t returning_bytes_ = 0;  // The cost of unwanted slices that tasks still write to.
 };
 
 }  // namespace systole

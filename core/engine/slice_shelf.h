@@ -1,11 +1,12 @@
-// Slices that streams of one plan share, found by SharedSlice::Key. Some are held by a stream. The
-// others are *kept*: no stream holds them now, but a stream will come to them later. The shelf
-// keeps such slices, up to a limit of bytes and a limit of slices, until a stream needs the memory.
+// The slices that streams of the same plan can share, found by SharedSlice::Key. Some of them are
+// held by a stream. The others are *kept*: no stream holds them now, but a stream will come to them
+// later. The shelf keeps such slices, up to a limit of bytes and a limit of slices, until a stream
+// needs the memory.
 //
 // Once a limit is reached, no more slices are kept. When a stream needs memory, the slice that was
-// kept last is given up first, because the streams that will need kept slices reach the older ones
-// sooner. The shelf does not count the streams of a slice. The scheduler says when no stream has
-// the slice any more.
+// kept last is given up first, because streams that are behind come to the older slices sooner. The
+// shelf does not know which streams hold a slice. The scheduler calls Keep() when no stream holds
+// the slice any more, and Unkeep() when a stream holds it again.
 //
 // A call costs O(log slices), except TakeUnwanted(). Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_SHELF_H_
@@ -32,9 +33,9 @@ class SliceShelf {
   SliceShelf(const SliceShelf&) = delete;
   SliceShelf& operator=(const SliceShelf&) = delete;
 
-  // From now on Find() gives the slice, unless another slice has its key.
+  // From now on Find() gives the slice, unless another slice on the shelf has the same key.
   void Add(const SharedSlicePtr& slice);
-  // The slice of that key, or null.
+  // The slice with this key; null if the shelf has none.
   SharedSlicePtr Find(const SharedSlice::Key& key) const;
   // Whether Find() gives exactly this slice.
   bool Has(const SharedSlice& slice) const;
@@ -43,9 +44,10 @@ class SliceShelf {
 
   // Whether a slice of this cost can be kept now.
   bool HasRoom(int64_t cost_bytes) const;
-  // Keeps a slice that no stream has any more. REQUIRES: Has(slice), HasRoom(its cost), not kept.
+  // Keeps a slice that no stream holds any more. REQUIRES: Has(slice), HasRoom(slice.cost_bytes()),
+  // and the slice is not kept yet.
   void Keep(const SharedSlice& slice);
-  // A stream has the slice again. Nothing happens if the slice is not kept.
+  // A stream holds the slice again. Nothing happens if the slice is not kept.
   void Unkeep(const SharedSlice& slice);
 
   // The bytes and the number of kept slices.

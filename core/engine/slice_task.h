@@ -1,5 +1,5 @@
-// A piece of a slice's work, which the scheduler gives to a thread. The task has examples to be
-// made, or records to be read.
+// A run of a slice's examples, which the scheduler gives to a thread: to a thread that makes the
+// examples, or to the thread that reads their records ahead.
 //
 // Thread-compatible value type, but unwanted() may be used by any thread.
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_TASK_H_
@@ -18,7 +18,7 @@
 
 namespace systole {
 
-// Examples to be made, with everything that a thread needs to make them.
+// A run of examples, with everything that a thread needs to make them or to read their records.
 class SliceTask {
  public:
   // Only the scheduler makes tasks. `charged` is what FairClock::Account::Take() returned.
@@ -35,7 +35,7 @@ class SliceTask {
   int64_t step() const { return slice_->step(); }
   int core() const { return slice_->core(); }
   const ExampleRange& examples() const { return run_.examples; }
-  // The task's examples, and how many pieces of them an earlier task has done.
+  // The task's examples, and how much of the work on them earlier tasks have done.
   const ExampleRun& run() const { return run_; }
   // Raised once no stream wants the slice any more.
   const InterruptFlag& unwanted() const { return slice_->unwanted(); }

@@ -6,7 +6,7 @@
 //
 // Reading and making may alternate. Only the sums are kept. Records in files of this machine are
 // read by the threads that make the examples. These threads sleep while they wait for a file. So
-// the part of their working time in which they slept counts as `read`, not as `make`.
+// the part of the time in which they slept counts as `read`, not as `make`.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_TIMES_H_
@@ -19,11 +19,10 @@ namespace systole {
 
 class SliceTimes {
  public:
-  // All times count from a fixed moment.
+  // All moments are given as the time since one fixed moment.
   explicit SliceTimes(absl::Duration begun) : begun_(begun), since_(begun), done_(begun) {}
 
-  // True: from `now` on, all work that is left waits for reads. False: from `now` on, some of this
-  // work does not wait for reads.
+  // Says whether, from `now` on, all work that is left on the slice waits for reads.
   void SetReads(bool reads, absl::Duration now);
   // A thread worked at the slice for the time `worked`. It slept for `slept` of this time.
   void AddWork(absl::Duration worked, absl::Duration slept);
@@ -33,9 +32,9 @@ class SliceTimes {
   absl::Duration done() const { return done_; }
 
   // The stages for a stream that has wanted the slice since `wanted` and gets it `now`. Time before
-  // `wanted` does not count. If the slice was begun after `wanted`, the stream waited for this
-  // beginning: for room to read if `reads_ahead`, otherwise for a thread. REQUIRES: Done() was
-  // called.
+  // `wanted` does not count. If the slice was begun only after `wanted`, the time in between counts
+  // as `read` if `reads_ahead`, because the stream waited for room to read. Otherwise it counts as
+  // `make`, because the stream waited for a thread. REQUIRES: Done() was called.
   StageTimes For(absl::Duration wanted, bool reads_ahead, absl::Duration now) const;
 
  private:

@@ -5,25 +5,24 @@
 //                 ^ looks ahead as far as its share of the budget goes
 //   slice dropped -> its memory goes to the next slice of some stream
 //
-// Streams of one plan share slices (step_scheduler.h). The slice that a stream needs may be under
-// way for another stream, or another stream or the engine may hold it. Then the stream gets that
-// slice.
+// Streams of one plan share slices (step_scheduler.h). If a slice that a stream needs was begun for
+// another stream, or is kept for streams that are behind, the stream gets this slice.
 //
 // A read that hangs keeps its thread and its slice's memory until the read returns. The step that
-// needs the read fails. The hanging reads of a dataset hold only a part of the threads, so streams
-// of other datasets go on.
+// needs the read fails after a time-out. The hanging reads of a dataset hold only a part of the
+// threads, so streams of other datasets go on.
 //
 // A slice is cut into tasks of a few examples. A task is cut off the slice only when a thread takes
-// it. Start-time fair queueing (fair_clock.h) decides among peers, and among the streams of each
-// peer. Each peer and each stream has a virtual time, which advances by the time that threads spend
-// on it. The least advanced peer goes first, with its least advanced stream. So a stream that waits
-// for its next slice is not delayed by slices that are made ahead for other streams, nor by a slice
-// of millions of examples.
+// it. Start-time fair queueing (fair_clock.h) decides which peer gets the next task, and which
+// stream of this peer, by the time that threads have spent on them. So a stream that waits for its
+// next slice is not delayed by slices that are made ahead for other streams, nor by a slice of
+// millions of examples.
 //
-// After each example a thread checks whether its work is still wanted. After 50 ms of work, the
-// rest of the task waits for the stream's next turn. Loops within an example check only whether the
-// work is still wanted (core/interrupt). So other streams wait for at most one example. The cost of
-// an example is bounded (feed_plan.h). A stream that is cancelled frees its threads at once.
+// After an example, a thread checks whether its turn of 50 ms is over. If so, the rest of the task
+// waits for the stream's next turn. So a turn is too long by at most two examples, because two
+// images are decoded together, or by the mixing of one group. The cost of an example is bounded
+// (feed_plan.h). Within an example, loops check whether the work is still wanted (core/interrupt).
+// So a stream that is cancelled frees its threads at once.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
 #define SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
 
@@ -60,7 +59,8 @@ class StepStream {
   // other Next() under way.
   void Next(Done done);
 
-  // Waits for the next slice and returns it. Do not call this Next() from a task of the engine.
+  // Waits for the next slice and returns it. Do not call this Next() on a thread of the engine, for
+  // example in `done`.
   Result Next();
 
   // Ends the stream. A Next() under way and every later Next() return Cancelled. Work that has not
@@ -94,9 +94,10 @@ class StepEngine {
   StepEngine(const StepEngine&) = delete;
   StepEngine& operator=(const StepEngine&) = delete;
 
-  // Begins to make slices. Peers share threads and memory evenly, and the streams of `peer` share
-  // its part. `cache` keeps values of outputs that set `cache`; null: nothing is kept. The cache is
-  // held until the stream is gone and no thread works for the stream. Slices do not hold the cache.
+  // Opens a stream and begins to make its slices. Peers share threads and memory evenly, and the
+  // streams of a peer share the peer's part. `cache` keeps values of outputs that set `cache` in
+  // the spec; null: nothing is kept. The engine holds the cache until the stream is gone and no
+  // thread works for the stream. Slices do not hold the cache.
   //   InvalidArgument    `range` is empty, negative or beyond the cores; names the field.
   //   ResourceExhausted  one slice is larger than the whole budget.
   absl::StatusOr<std::unique_ptr<StepStream>> Open(std::shared_ptr<const FeedPlan> plan,
@@ -110,9 +111,9 @@ class StepEngine {
   // GetStats().busy. Costs less than GetStats().
   double busy() const;
 
-  // Cancels every stream, and waits for `patience` at most until no thread works. False: a thread
-  // still works, most likely because its read hangs. The destructor would wait for this thread. So
-  // a program that cannot wait ends with _Exit().
+  // Cancels every stream, and waits for `patience` at most until no thread works or reads. False: a
+  // thread still does, most likely because its read hangs. The destructor would wait for this
+  // thread, so a program that must not wait has to end with _Exit().
   bool CancelAll(absl::Duration patience);
 
  private:

@@ -21,18 +21,18 @@ struct StepEngineOptions {
   // threads work, so that `threads` processors stay busy (worker_watch.h).
   int threads = 1;
   // All threads, including those that work while others wait or hang. 0: 7 * threads. One dataset
-  // gets at most 4 * threads of these.
+  // gets at most four sevenths of all threads.
   int max_threads = 0;
   // A step fails if one of its reads takes longer than this.
   absl::Duration read_timeout = absl::Seconds(60);
-  // Bound on the bytes of all slices in flight: slices that are being made, that wait, or that are
-  // on their way to the kernel. Each counts for 1 KiB more than its bytes (kSliceOverheadBytes).
-  // Without the bound, slow clients could fill the memory. A larger bound lets each stream look
-  // further ahead.
+  // Bound on the bytes of all slices: slices that are being made, that lie ready, that are kept for
+  // streams that are behind, or that a consumer holds (except with StreamMemory::gives_away). 1 KiB
+  // is added to the bytes of each slice (kSliceOverheadBytes). Without the bound, slow clients
+  // could fill the memory. A larger bound lets each stream look further ahead.
   int64_t memory_budget_bytes = int64_t{1} << 30;
-  // Bound on the memory that all threads together take for making examples and keep between tasks.
-  // The memory of slices is not part of this bound. One thread's example may exceed the bound
-  // (core/memory/scratch_budget.h). A larger bound lets more threads make large examples at a time.
+  // Bound on the memory, besides slices, that all threads together take to make examples, or keep
+  // between tasks. One thread may exceed the bound for its example (core/memory/scratch_budget.h).
+  // A larger bound lets more threads make large examples at a time.
   // 0: a third of memory_budget_bytes, but at least as much as `threads` threads need for ordinary
   // images.
   int64_t scratch_budget_bytes = 0;
@@ -46,9 +46,9 @@ struct StepEngineOptions {
   // A store on this machine's disk that keeps the bytes that were read ahead, also over restarts.
   // Null: nothing is kept on disk.
   std::shared_ptr<DiskStore> block_cache = nullptr;
-  // Bound on the number of slices in sealed memory: those that are made, lent or kept for reuse.
-  // Each of these slices takes a file descriptor here, and a mapping in every client that got the
-  // slice. Other slices are in private memory.
+  // Bound on the number of slices in sealed memory, which other processes can map (BufferKind).
+  // Memory that is kept for later slices counts, too. Each of these slices takes a file descriptor
+  // here, and a mapping in every client that got the slice. All other slices are in private memory.
   int max_sealed_slices = std::numeric_limits<int>::max();
 };
 

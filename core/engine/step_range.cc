@@ -25,7 +25,7 @@ absl::StatusOr<int64_t> CountSlices(const FeedPlan& plan, const StepRange& range
     return absl::InvalidArgumentError(absl::StrCat("first_step ", range.first_step,
                                                    " lies beyond the feed's end at step ", *total));
   }
-  // Steps from first_step to the feed's end, or to the largest number if the feed has no end.
+  // Steps from first_step to the feed's end, or to the largest step if the feed has no end.
   const int64_t end = total.value_or(std::numeric_limits<int64_t>::max());
   const int64_t steps_left = end - range.first_step;
   const int64_t strides = steps_left / range.stride + (steps_left % range.stride != 0 ? 1 : 0);

@@ -42,10 +42,10 @@ struct StreamMemory {
   // share of the budget bounds these bytes, too. One slice is always allowed.
   int64_t ahead_bytes = std::numeric_limits<int64_t>::max();
   // Whether a slice leaves the budget when the consumer gets it. True is for a consumer in this
-  // process, which may keep as many slices as it likes. Slices that are made ahead still count in
-  // the budget. Another stream with gives_away may hold no slice and have no room for one, while
-  // its consumer waits. Then streams with gives_away whose consumers do not wait give up the slices
-  // that are made ahead for them. These are needed only later.
+  // process, which may keep as many slices as it likes.
+  //   Slices that are made ahead still count in the budget, and the stream may have to give them up
+  // while its consumer does not wait. This happens if another stream with gives_away holds no slice
+  // and has no room for one, and the consumer of that stream waits.
   bool gives_away = false;
 };
 

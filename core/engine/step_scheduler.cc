@@ -58,7 +58,7 @@ StepScheduler::Work StepScheduler::Take(bool beside) {
     if (stream == nullptr) return work;
     if (!stream->has_more()) Begin(*stream);
     if (!stream->has_more()) {
-      // The stream failed, or joined a slice with nothing left to hand out.
+      // The stream failed, or joined a slice that has no run to hand out.
       work.answer = AnswerOf(*stream);
       if (work.answer.waiter == nullptr) continue;
       work.more = true;
@@ -90,7 +90,7 @@ StepScheduler::Work StepScheduler::TakeToRead(MayRead may_read) {
       slice->times().SetReads(slice->only_reads(), now_);
       return work;
     }
-    // The stream failed, or the slice is done, or has only padding, which threads can make.
+    // The stream failed, or its slice is done or has only padding. Padding needs no read.
     if (stream->has_more()) work.more = true;
     work.answer = AnswerOf(*stream);
     if (work.answer.waiter != nullptr) return work;
@@ -325,7 +325,7 @@ void StepScheduler::Begin(ScheduledStream& stream) {
     return;
   }
   const auto [step, core] = stream.PlaceOfNext();
-  // A task has whole groups. So padding in a group that has a record is made with the record.
+  // A task has whole groups (v1::Mix). So padding that shares a group with a record counts, too.
   const int64_t records = WholeGroups(plan, plan.order().RecordsOnCore(step, core));
   auto slice =
       std::make_shared<SharedSlice>(stream.plan(), stream.memory().kind, step, core, records,
@@ -335,7 +335,7 @@ void StepScheduler::Begin(ScheduledStream& stream) {
 }
 
 bool StepScheduler::Shares(const ScheduledStream& stream) const {
-  // A consumer that keeps its slices may also write to them.
+  // With gives_away, a consumer keeps its slices and may write to them.
   return share_slices_ && !stream.memory().gives_away;
 }
 
@@ -359,9 +359,9 @@ void StepScheduler::Hold(ScheduledStream& stream, SharedSlicePtr slice) {
   stream.Begin(std::move(slice), now_);
 }
 
-// The stream that holds most gives slices back first. If a stream with a consumer in this process
-// (gives_away) has given back all of its slices, it begins no slice until its consumer waits.
-// Otherwise it would take the same memory again.
+// The stream that holds the most bytes gives slices back first. If a stream with a consumer in this
+// process (gives_away) has given back all of its slices, it begins no slice until its consumer
+// waits. Otherwise it would take the same memory again.
 bool StepScheduler::TakeBackLookAhead(const ScheduledStream& starved) {
   const SliceBudget::Claim claim = ClaimOf(starved);
   const auto yields = [&](const ScheduledStream& stream) {

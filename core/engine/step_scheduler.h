@@ -10,15 +10,15 @@
 // turn. SliceBudget says how many bytes each stream may have in flight. SliceShelf has the slices
 // that streams share.
 //
-// A slice is begun when a thread takes its first task, so there is no queue of slices. If records
-// are read ahead, TakeToRead() returns their task first, and Take() after Arrive(). The scheduler
-// keeps an entry for each stream and one for each slice that is begun and not dropped. Every call
-// costs O(streams), plus the entries that it removes.
+// A slice is begun when a thread takes its first task, so there is no queue of slices. If the
+// records of a task are read ahead, TakeToRead() returns the task first. After Arrive(), Take()
+// returns the task. The scheduler keeps an entry for each stream, and one for each slice that is
+// begun and not dropped. Every call costs O(streams), plus the number of entries that it removes.
 //
-// Streams of one plan share slices. If a stream's next slice was begun by another stream, the
-// stream joins that slice, whether the slice is done or not. A slice that all streams have dropped
-// is kept if a stream will reach it later, as long as no stream needs its memory. Kept slices take
-// a quarter of the budget at most.
+// Streams of one plan share slices. If a stream's next slice was begun for another stream, the
+// stream joins that slice, whether the slice is done or not. If all streams have dropped a slice,
+// but a stream will reach it later, the slice is kept until a stream needs its memory. Kept slices
+// take a quarter of the budget at most.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_SCHEDULER_H_
@@ -61,30 +61,30 @@ class StepScheduler {
 
   struct Work {
     std::optional<SliceTask> task;
-    Answer answer;      // For a stream that failed, or joined a slice that is done.
+    Answer answer;      // The answer to a stream that failed or joined a slice that is done.
     bool more = false;  // Another thread would find work too.
 
     bool empty() const { return !task.has_value() && answer.waiter == nullptr; }
   };
 
-  // Sets the time for the following calls. Only SliceTimes uses it.
+  // Sets the time for the following calls. Only measurements use it (SliceTimes).
   void SetTime(absl::Duration now) { now_ = now; }
   // ResourceExhausted if one slice of the stream is larger than the whole budget.
   absl::Status Add(const StreamPtr& stream);
 
   // Takes a task of the stream that goes first. Begins a slice if the stream needs one. If
-  // `beside`, leaves out the streams of peers that have an overdue task.
+  // `beside`, leaves out the streams of peers that have an overdue task (worker_watch.h).
   Work Take(bool beside = false);
 
-  // Takes records to be read ahead. The stream is the one that goes first among the streams whose
-  // plan `may_read`. Begins a slice if the stream needs one.
+  // Take() for a task whose records are to be read ahead. Looks only at the streams for whose plan
+  // `may_read` returns true.
   using MayRead = absl::FunctionRef<bool(const FeedPlan& plan)>;
   Work TakeToRead(MayRead may_read);
-  // Whether reads may have changed since the last call: TakeToRead() may have a task now, or a
-  // slice was thrown away, so its reads may be unwanted. May be true without a change. O(streams).
+  // Whether TakeToRead() may have a task now. Also true if a slice was thrown away since the last
+  // call, because reads for that slice may be unwanted. O(streams).
   bool TakeReadsChanged();
-  // The records of `task`, from Take(), were expected in memory, but are not there. Once read, the
-  // task's run comes back with Arrive(). From now on the stream reads ahead again.
+  // The records of `task`, from Take(), were expected in memory, but are not there. The task's run
+  // comes back with Arrive() once its records are read. From now on the stream reads ahead again.
   void ReadFirst(const SliceTask& task);
   // The records of a task from TakeToRead() or ReadFirst() are read, and `run` has their bytes. Any
   // thread may take the run. `warm`: the stream's next slices need not be read ahead.
@@ -96,26 +96,25 @@ class StepScheduler {
   }
 
   // `task` is done. `run` is its run, with the error if there was one. A thread worked at the task
-  // for `cost` nanoseconds, the unit of all costs. Before this call, add the thread's sleep to the
-  // slice's SliceTimes.
+  // for `cost` nanoseconds, the unit of all costs. Call AddWork() of the slice's times() first.
   Answers Finish(const SliceTask& task, const ExampleRun& run, double cost);
 
-  // The thread ends its turn before the task is done. `run` says how far the thread came. Any
+  // The thread's turn is over before the task is done. `run` says how much of the task is done. Any
   // thread may take the rest when it is the stream's turn again.
   Answers Return(const SliceTask& task, ExampleRun run, double cost);
 
-  // `task` is under way and may never be finished. The streams that have its slice get the slices
-  // before it, and then fail with `status`. The slice's memory stays charged, and no stream gets
-  // this memory until Finish() is called for the task.
+  // `task` is under way and may never be finished. The streams that have the task's slice get the
+  // slices before that one, and then fail with `status`. The slice's memory still counts as used,
+  // and no stream gets this memory, until Finish() is called for the task.
   Answers Abandon(const SliceTask& task, const absl::Status& status);
 
   // Calls `blocked` with the plan of each stream. If `blocked` returns a status, no task is taken
-  // for the stream until the next call. If the status is an error, the stream delivers the slices
-  // that are done, and then fails with this error.
+  // for the stream until the next call of SetBlocked(). If the status is an error, the stream
+  // delivers the slices that are done, and then fails with this error.
   using Blocked = absl::FunctionRef<std::optional<absl::Status>(const FeedPlan& plan)>;
   Answers SetBlocked(Blocked blocked);
 
-  // From now on `threads` threads ask for work.
+  // From now on about `threads` threads work at a time. Bounds how far a stream makes slices ahead.
   void SetThreads(int threads) { threads_ = threads; }
 
   // Returns what the consumer gets now. nullopt if the consumer has to wait: then call Wait().
@@ -124,7 +123,7 @@ class StepScheduler {
   // REQUIRES: the stream has no waiter yet.
   bool Wait(ScheduledStream& stream, DeliveryWaiter waiter);
 
-  // The consumer has dropped a slice, and the slice's memory comes back.
+  // The consumer has dropped `slice`. Its memory comes back if no other stream needs the slice.
   Answer GiveBack(ScheduledStream& stream, const SharedSlicePtr& slice);
   // The consumer has dropped a slice that was given away (StreamMemory).
   void TakeBack(SharedSlice& slice) { budget_.TakeBack(slice.TakeBuffer()); }
@@ -145,13 +144,14 @@ class StepScheduler {
     StreamPtr stream;
     int64_t wanting = 0;
   };
-  // `candidate_of` says what each stream could do. A choice for reading changes no account.
+  // `candidate_of` says what a stream could do now.
   using CandidateOf = absl::FunctionRef<FairQueue::Candidate(ScheduledStream& stream)>;
   Choice Choose(CandidateOf candidate_of, FairQueue::Accounts accounts);
   FairQueue::Candidate MakerCandidate(ScheduledStream& stream, bool beside) const;
   FairQueue::Candidate ReaderCandidate(ScheduledStream& stream, MayRead may_read) const;
-  // Fills in whether the stream may begin a slice. If `begins` is false, other code begins the
-  // stream's slices. Then the stream counts here only if it lacks memory.
+  // Fills in whether the stream may begin a slice, and whether there is room. `begins`: whether the
+  // caller begins the slices of this stream. If not, Candidate::may_begin is set only while the
+  // stream lacks room: then other streams have to wait for it.
   void LookForRoom(ScheduledStream& stream, bool begins, FairQueue::Candidate& candidate) const;
   // The stream's claim on the budget, with its share among all streams.
   SliceBudget::Claim ClaimOf(const ScheduledStream& stream) const;
@@ -165,32 +165,33 @@ class StepScheduler {
   // `task` has ended. If it was the last task of its slice, returns the answers to the slice's
   // streams.
   Answers Settle(const SliceTask& task);
-  // Throws away `slice`, which is pending, and all slices after it. The stream fails with `status`.
+  // Throws away the stream's pending slices from `slice` on. The stream fails with `status`.
   Answer FailAt(ScheduledStream& stream, const SharedSlice& slice, const absl::Status& status);
   // The answer to a waiting consumer, if there is one.
   Answer AnswerOf(ScheduledStream& stream);
 
-  // Takes memory back for `starved`, which holds no slice. True if some memory came back at once.
+  // Takes slices back from other streams, to make room for `starved`, which holds no slice. True if
+  // some memory came back at once.
   bool TakeBackLookAhead(const ScheduledStream& starved);
-  // Throws away the last pending slice. The stream may begin this slice again.
+  // Throws away the stream's last pending slice. The stream may begin this slice again.
   void TakeBackLast(ScheduledStream& stream) { ReleaseIfLeft(stream.TakeBackLast()); }
-  // A stream has left `slice`. If no stream has the slice any more, its memory comes back:
-  //   * when the last task is done, if tasks still write to this memory;
-  //   * when a stream needs memory, or when no stream will reach the slice any more, if it is kept;
-  //   * at once otherwise.
+  // A stream has left `slice`. If no stream has the slice any more, the slice's memory comes back:
+  //   * if tasks still write to this memory: when the last of these tasks is done;
+  //   * if the slice is kept: when a stream needs memory, or when no stream will reach the slice;
+  //   * otherwise at once.
   void ReleaseIfLeft(const SharedSlicePtr& slice);
 
   bool Shares(const ScheduledStream& stream) const;
-  // The stream's next slice, if another stream has it; else null.
+  // The stream's next slice, if it was begun for another stream; else null.
   SharedSlicePtr FindNext(const ScheduledStream& stream) const;
-  // Joins the stream's next slices that exist, as far ahead as the stream may make slices.
+  // Joins the stream's next slices that others have begun, as far ahead as MayBegin() allows.
   void JoinAhead(ScheduledStream& stream);
   // The stream begins or joins `slice`, its next slice.
   void Hold(ScheduledStream& stream, SharedSlicePtr slice);
   // Whether some stream will reach the slice later.
   bool IsWanted(const SharedSlice& slice) const;
-  // No stream has `slice`, which is done. Keeps it if it is wanted and there is room, else gives
-  // its memory back.
+  // No stream has `slice`, which is done. Keeps the slice if some stream will reach it and there is
+  // room. Otherwise gives its memory back.
   void KeepOrRelease(const SharedSlicePtr& slice);
   // Gives back the memory of kept slices that no stream will reach.
   void ForgetUnwanted();
@@ -205,7 +206,7 @@ class StepScheduler {
   int64_t examples_made_ = 0;
   int64_t slices_shared_ = 0;
   bool dropped_slices_ = false;        // Whether a slice was dropped since TakeReadsChanged().
-  bool kept_may_be_unwanted_ = false;  // A stream has ended.
+  bool kept_may_be_unwanted_ = false;  // Whether a stream has ended since ForgetUnwanted().
   absl::Duration now_;
 };
 

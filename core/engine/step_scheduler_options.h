@@ -10,7 +10,7 @@
 namespace systole {
 
 struct StepSchedulerOptions {
-  // How many threads ask for work.
+  // About this many threads work at a time.
   int threads = 1;
   int64_t memory_budget_bytes = int64_t{1} << 30;
   int max_sealed_slices = std::numeric_limits<int>::max();

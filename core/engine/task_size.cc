@@ -5,9 +5,9 @@
 namespace systole {
 namespace {
 
-// The fewest examples of a task, unless they are costly. Each decode takes half a millisecond, so
-// handing a task over costs little beside this many decodes. With more examples in a task, one
-// slice of images would keep fewer threads busy.
+// The fewest examples of a task. A task of costly examples may have fewer. A decode of an image
+// takes half a millisecond, so handing a task over costs little beside this many decodes. With more
+// images in a task, one slice would keep fewer threads busy.
 constexpr int64_t kMinExamplesPerTask = 8;
 // A task of small examples has this many bytes of records to read, or of padding to write. With
 // fewer bytes, handing the task over and reading would cost more than the work.

@@ -1,11 +1,11 @@
 // Decides which feeds are warm. A feed is warm if its latest tasks have found all their records in
-// memory, and these are together as many records as an epoch has. Threads that compute find the
-// blocks of a warm feed by themselves.
+// memory, and these tasks together have at least as many records as an epoch. For a warm feed, the
+// threads that compute look for the blocks in memory themselves.
 //
 // Fewer records would not be enough. A shuffle window has thousands of records. All of them are
 // read before the first of them is needed, so later tasks of the window find all records in memory.
 // If the feed counted as warm after one window, the thread that reads ahead would begin no slice of
-// the next window. So the engine would notice too late that these records are not in memory.
+// the next window. So the engine would notice too late that the next window is not in memory.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_WARM_FEEDS_H_

@@ -9,8 +9,8 @@
 namespace systole {
 namespace {
 
-// The weight of the newest look compared with all earlier looks. With this weight, the limit
-// follows storage that becomes slow, or fast again, within a second.
+// The weight of the newest look compared with all earlier looks. With this weight, limit() adapts
+// within a second when storage becomes slow, or fast again.
 constexpr double kNewestWeight = 0.25;
 
 // A look that comes this many periods late shows that the whole process did not run.

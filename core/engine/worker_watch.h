@@ -4,17 +4,18 @@
 //   Look(what the kernel says)       now and then: sets limit() and IsStuck(), returns time-outs
 //
 // A thread that waits for storage leaves its processor to another thread. If threads wait for a
-// part f of their time, `threads` / (1 - f) threads are needed to keep `threads` processors busy.
-// So this many threads may work.
+// part f of their time, from 0 to 1, then `threads` / (1 - f) threads are needed to keep `threads`
+// processors busy. So this many threads may work.
 //
-// A thread that has not run for a second, in the middle of a task, is *stuck*, because its read
-// hangs. Reads of a network file system or a dying disk can hang. While a thread is stuck, another
-// thread takes its place. After `read_timeout` the step of the stuck thread fails.
+// A thread that has not run for a second (`stuck_after`), in the middle of a task, is *stuck*: its
+// read hangs, perhaps because a network file system does not answer or a disk is dying. While a
+// thread is stuck, another thread takes its place. After `read_timeout` the step of the stuck
+// thread fails.
 //
-// A thread that works at one task for much longer than a turn is *overdue*. Most often the
-// thread makes a costly example, because a turn cannot end within an example. Other peers must not
-// wait for that thread. So another thread may work beside it, for peers that have no overdue task
-// themselves. The kernel shares the processors between the two threads.
+// A thread that works at one task for longer than `overdue_after`, twice the length of a turn, is
+// *overdue*. Most often the thread makes a costly example, because a turn cannot end within an
+// example. Other peers must not wait for that thread. So another thread may work beside it, for
+// peers that have no overdue task. The kernel shares the processors between the two threads.
 //
 // A WorkerWatch has no thread, no lock and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_WORKER_WATCH_H_
@@ -32,8 +33,8 @@ namespace systole {
 struct WorkerWatchOptions {
   // Threads that should run at a time.
   int threads = 1;
-  // All threads, at least `threads`. The more threads there are, the more of them can wait for
-  // storage. Each thread costs scratch memory.
+  // The number of all threads, at least `threads`. With more threads, more of them can wait for
+  // storage at a time. But each thread costs scratch memory.
   int max_threads = 1;
   // About how often Look() is called.
   absl::Duration period = absl::Milliseconds(100);
@@ -59,9 +60,9 @@ class WorkerWatch {
   void Begin(int worker, absl::Duration now);
   void End(int worker, absl::Duration now);
 
-  // `times` are the kernel's times of each worker at `now`. Nullopt: a worker's times are not
-  // known, or the worker must not count as stuck. Returns the workers whose task has timed out
-  // since the last call. If the whole process was stopped for a while, that time does not count.
+  // `times` are the kernel's times of each worker at `now`. Nullopt: the worker's times are not
+  // known, or the worker must not count as stuck. Returns the workers whose tasks have timed out
+  // since the last call. Time in which the whole process was stopped does not count.
   std::vector<int> Look(absl::Duration now, absl::Span<const std::optional<ThreadTimes>> times);
 
   // How many workers may have a task, not counting those that are stuck. At least `threads`, at
@@ -85,7 +86,7 @@ class WorkerWatch {
     absl::Duration counted_until;  // busy_time has the worker's busy time up to this moment.
     absl::Duration busy_time;      // The busy time since the last look.
     absl::Duration ran_at;         // When the worker was last seen to run in this task.
-    // The kernel's times of the worker at the last look, if it was busy then.
+    // The kernel's times of the worker at the last look, if the worker was busy then.
     std::optional<ThreadTimes> times;
   };
 
@@ -98,7 +99,7 @@ class WorkerWatch {
   int stuck_ = 0;
   int overdue_ = 0;
   int limit_;
-  double waiting_part_ = 0;  // The part of their busy time in which workers sleep.
+  double waiting_part_ = 0;  // The part of the workers' busy time in which they sleep, 0 to 1.
   std::optional<absl::Duration> last_look_;
 };
 

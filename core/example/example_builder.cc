@@ -89,8 +89,8 @@ std::string ExampleBuilder::Serialize() const {
 
 RecordAround ExampleBuilder::SerializeAround(absl::string_view name, uint64_t value_bytes,
                                              FeatureKind kind) const {
-  // The bytes before the value in its Feature and in its entry. The lengths in these bytes include
-  // the value. With kFloat, the packed floats are the value.
+  // Each string gets only the bytes that precede the value. The lengths in these bytes include the
+  // value. With kFloat, the packed floats are the value.
   std::string list, feature, entry;
   AppendFieldHead(1, value_bytes, &list);
   AppendFieldHead(kind == FeatureKind::kFloat ? 2 : 1, list.size() + value_bytes, &feature);

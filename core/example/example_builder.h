@@ -27,8 +27,8 @@ struct RecordAround {
 
 class ExampleBuilder {
  public:
-  // Adds one feature; replaces an earlier one of that name. `name` should be UTF-8, or
-  // protobuf's own parsers refuse the record. Values are copied. Empty lists are allowed.
+  // Adds one feature; replaces an earlier one of that name. `name` should be UTF-8, because
+  // protobuf's own parsers refuse other names. Values are copied. Empty lists are allowed.
   ExampleBuilder& AddBytes(absl::string_view name, absl::string_view value);
   ExampleBuilder& AddBytes(absl::string_view name, absl::Span<const absl::string_view> values);
   ExampleBuilder& AddInt64s(absl::string_view name, absl::Span<const int64_t> values);
@@ -37,10 +37,10 @@ class ExampleBuilder {
   // The record. More features may be added after this call, and Serialize() called again.
   std::string Serialize() const;
 
-  // The result of Serialize() after AddBytes(name, value), but without the value, which has
-  // `value_bytes` bytes. So a caller can read a large value straight to its place in the record.
-  // With kFloat, the result after AddFloats(name, values), without the values, which have
-  // `value_bytes` bytes. REQUIRES: `kind` is kBytes, or it is kFloat and there are values.
+  // A caller uses this to read a large value straight to its place in the record. Returns the
+  // record that Serialize() would return after AddBytes(name, value), but without the
+  // `value_bytes` bytes of the value. With kFloat, the same for AddFloats(name, values).
+  // REQUIRES: `kind` is kBytes, or `kind` is kFloat and value_bytes > 0.
   RecordAround SerializeAround(absl::string_view name, uint64_t value_bytes,
                                FeatureKind kind = FeatureKind::kBytes) const;
 

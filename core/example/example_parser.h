@@ -24,8 +24,7 @@
 
 namespace systole {
 
-// Picks a fixed set of features out of many records. A feed makes one ExampleParser, which all its
-// threads share.
+// Picks a fixed set of features out of many records. All threads of a feed share one ExampleParser.
 class ExampleParser {
  public:
   // InvalidArgument if a name occurs twice.
@@ -33,9 +32,9 @@ class ExampleParser {
 
   const std::vector<std::string>& names() const { return names_; }
 
-  // Sets out[i] to the feature names()[i]. Its kind is kMissing if the record lacks the feature.
-  // `out` has names().size() elements (CHECK). The views borrow `record`, `made` and the parser. On
-  // error `out` is undefined.
+  // Sets out[i] to the feature with the name names()[i]. If the record lacks this feature, out[i]
+  // has the kind kMissing. `out` must have names().size() elements (CHECK). The views borrow
+  // `record`, `made` and the parser. On error `out` is undefined.
   absl::Status Parse(const ExampleFormat& format,
                      absl::string_view record ABSL_ATTRIBUTE_LIFETIME_BOUND,
                      MadeText& made ABSL_ATTRIBUTE_LIFETIME_BOUND,
@@ -49,28 +48,29 @@ class ExampleParser {
 };
 
 // The most features that FirstFeatures() returns, and the most bytes of all their names together. A
-// record can have millions of features, and the description of a dataset is kept and sent.
+// record can have millions of features. These bounds keep the description of a dataset small, which
+// is stored and sent.
 inline constexpr size_t kMaxFirstFeatures = 10'000;
 inline constexpr size_t kMaxFirstNameBytes = size_t{1} << 20;
 
-// One record, for code that explores its features. Every look-up scans the record. Borrows the
-// record, which must not change. The features borrow the record and the view. The view is for one
-// thread at a time.
+// One record, for code that explores its features. Each call of a function scans the whole record.
+// Borrows the record, which must not change. The features borrow the record and the ExampleView. An
+// ExampleView is for one thread at a time.
 class ExampleView {
  public:
   // Checks the whole record.
   static absl::StatusOr<ExampleView> Parse(absl::string_view record ABSL_ATTRIBUTE_LIFETIME_BOUND,
                                            const ExampleFormat& format = TensorFlowExample());
 
-  // The feature. Its kind is kMissing if the record lacks it. A missing feature also borrows
-  // `name`.
+  // The feature `name`. If the record lacks this feature, the result has the kind kMissing, and
+  // borrows `name`.
   FeatureView Find(absl::string_view name ABSL_ATTRIBUTE_LIFETIME_BOUND) const;
 
-  // All features, sorted by name, each name once. Features that are present without a list are
-  // included, with kind kMissing.
+  // All features, sorted by name, each name once. A feature that is in the record without a list is
+  // included, with the kind kMissing.
   std::vector<FeatureView> Features() const;
-  // Like Features(), but at most kMaxFirstFeatures features and kMaxFirstNameBytes of names. If
-  // there are more, returns only the features that come first in the record.
+  // Like Features(), but at most kMaxFirstFeatures features and kMaxFirstNameBytes of names. Takes
+  // the features in the record's order, and leaves out each that no longer fits.
   std::vector<FeatureView> FirstFeatures() const;
 
  private:

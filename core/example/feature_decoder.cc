@@ -9,7 +9,8 @@ constexpr uint32_t kField1Bytes = WireTag(1, kWireBytes);
 constexpr uint32_t kField2Bytes = WireTag(2, kWireBytes);
 constexpr uint32_t kField3Bytes = WireTag(3, kWireBytes);
 
-// For each kind of message, how many messages lie around its fields.
+// How deep the fields of each kind of message are nested. The fields of the Example itself have
+// depth 0.
 constexpr int kFeaturesDepth = 1;
 constexpr int kEntryDepth = 2;
 constexpr int kFeatureDepth = 3;

@@ -19,8 +19,8 @@ class FeatureDecoder {
  public:
   explicit FeatureDecoder(absl::string_view record) : record_(record) {}
 
-  // Calls `visit` with each map entry. If a name comes twice, the later entry counts. Call Decode()
-  // once.
+  // Calls `visit` with each map entry. If a name comes twice, visits both entries, and the caller
+  // must use the later one. Call Decode() once.
   //   DataLoss  the record is not an Example; names the byte. Some entries may have been visited
   //             before.
   absl::Status Decode(absl::FunctionRef<void(const FeatureView&)> visit);

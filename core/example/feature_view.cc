@@ -17,8 +17,8 @@ namespace {
 constexpr uint32_t kPacked = WireTag(1, kWireBytes);
 
 // Calls visit(tag, reader) for each field of a message; `visit` takes the value or skips it, and
-// returns whether to go on. Returns false if `visit` did, or if the message is malformed. The
-// decoder accepted the message before. So if the message is malformed now, its bytes have changed.
+// returns whether to go on. Returns false if `visit` returned false or the message is malformed.
+// The decoder has already accepted the message. So a malformed message is one that has changed.
 template <typename Visit>
 bool ForEachField(absl::string_view message, Visit visit) {
   WireReader reader(message);
@@ -29,8 +29,7 @@ bool ForEachField(absl::string_view message, Visit visit) {
   return true;
 }
 
-// The bytes of a float are copied as they are. In protobuf, and on a processor for which this check
-// succeeds, the lowest byte comes first.
+// Floats are copied without a change of byte order, because protobuf is little-endian, too.
 static_assert(std::endian::native == std::endian::little);
 
 std::string Values(int64_t count) { return absl::StrCat(count, count == 1 ? " value" : " values"); }

@@ -1,7 +1,7 @@
-// One feature of a record, read in place, without a copy or an allocation. An ExampleFormat makes
-// the view, after it has checked the bytes. Bytes of a mapped file may change after this check.
-// Even then the returned views lie within the record, and nothing is written outside the caller's
-// span. If a read notices the change, it returns DataLoss.
+// One feature of a record, read in place, without a copy or an allocation. An ExampleFormat checks
+// the bytes of the record and then makes the view. Bytes of a mapped file may change after this
+// check. Even then the returned views lie within the record, and nothing is written outside the
+// caller's span. A function that notices the change returns DataLoss.
 //
 // Thread-compatible. Borrows the record and the feature's name. The name comes from the format or,
 // if the feature is missing, from the caller. The record and the name must outlive this view and
@@ -33,9 +33,9 @@ class FeatureView {
   static FeatureView OfBytes(absl::string_view name, absl::string_view value);
   static FeatureView OfInt64(absl::string_view name, int64_t value);
   static FeatureView OfFloat(absl::string_view name, float value);
-  // Features of any number of values. The values lie one after the other in memory, in the
-  // processor's byte order and at any address. Borrows the values. The number of bytes is a
-  // multiple of a value's size.
+  // Features of any number of values. `values` has the bytes of all values, one value after the
+  // other, in the processor's byte order. They are borrowed, and need not be aligned. Their number
+  // must be a multiple of a value's size.
   static FeatureView OfInt64Array(absl::string_view name, absl::string_view values);
   static FeatureView OfFloatArray(absl::string_view name, absl::string_view values);
 
@@ -52,10 +52,10 @@ class FeatureView {
   // The number of values in the list. 0 if the feature is missing, or if its list is empty.
   int64_t count() const { return count_; }
 
-  // OK if the kind and the count fit exactly. Otherwise InvalidArgument, which names the feature,
-  // what was wanted and what was seen.
+  // OK if the feature has this kind and exactly `count` values. Otherwise InvalidArgument, which
+  // names the feature, what was wanted and what was seen.
   absl::Status Expect(FeatureKind kind, int64_t count) const;
-  // OK if the kind fits. Otherwise InvalidArgument, as above.
+  // OK if the feature has this kind. Otherwise InvalidArgument, as above.
   absl::Status ExpectKind(FeatureKind kind) const;
 
   // The value at `index` of a bytes list, as a view into the record. InvalidArgument as above, if
@@ -75,8 +75,8 @@ class FeatureView {
   absl::Status CopyFirstInt64s(absl::Span<int64_t> out) const;
   absl::Status CopyFirstFloats(absl::Span<float> out) const;
 
-  // All values, if the feature is from OfFloatArray() and its values are aligned for float. Then a
-  // caller need not copy the values. Otherwise a span without data.
+  // All values, without a copy, if the feature is from OfFloatArray() and the values are aligned
+  // for float. Otherwise a span whose data() is null.
   absl::Span<const float> FloatsInPlace() const;
 
  private:
@@ -85,7 +85,7 @@ class FeatureView {
   // What `list_` holds.
   enum class Form : uint8_t {
     kEncoded,   // The encoding of a list.
-    kOneValue,  // The only bytes value. Empty if the only value is in `number_`.
+    kOneValue,  // The only value, if it is bytes. A number is in `number_` instead.
     kArray,     // The values, one after the other.
   };
 
@@ -93,8 +93,8 @@ class FeatureView {
               int64_t count = 1)
       : name_(name), count_(count), kind_(kind), form_(form) {}
 
-  // Calls visit(list) with the encoding of each BytesList, FloatList or Int64List that counts.
-  // False if visit() returns false, or if the bytes are no longer those that were checked.
+  // Calls visit(list) with the encoding of each BytesList, FloatList or Int64List that counts (see
+  // skipped_lists_). False if visit() returns false, or if the bytes have changed since the check.
   template <typename Visit>
   bool ForEachList(Visit visit) const;
   absl::Status Changed() const;
@@ -102,23 +102,22 @@ class FeatureView {
   absl::Status Unexpected(absl::string_view wanted) const;
   // OK if the list is of `kind` and has at least `count` values. Otherwise InvalidArgument.
   absl::Status ExpectAtLeast(FeatureKind kind, size_t count) const;
-  // Copies values until `out` is full. Returns how many values were copied, and whether the list
-  // has no further value.
+  // How many values were copied, and whether the list has no further value.
   struct Copied {
     size_t values = 0;
     bool all = false;
   };
-  // For the form kArray.
+  // Each of these copies values until `out` is full. CopyArray() is for the form kArray.
   template <typename Number>
   Copied CopyArray(absl::Span<Number> out) const;
   Copied ReadInt64s(absl::Span<int64_t> out) const;
   Copied ReadFloats(absl::Span<float> out) const;
 
   absl::string_view name_;
-  // The list's encoding, if it is in one piece, as every writer makes it. Protobuf allows several
-  // pieces. If there are several, `entry_` is the map entry around the pieces. The first
-  // `skipped_lists_` lists of the entry do not count, because a later list of another kind replaced
-  // them.
+  // `form_` says what this holds. Protobuf allows a list to be encoded in several pieces, which no
+  // writer makes. For such a list `list_` is not used, and `entry_` is the map entry around the
+  // pieces. The first `skipped_lists_` lists of the entry do not count, because a later list of
+  // another kind replaced them. For all other lists `entry_` is empty.
   absl::string_view list_;
   absl::string_view entry_;
   int64_t skipped_lists_ = 0;

@@ -8,9 +8,11 @@
 // Accepts exactly the byte strings that protobuf accepts and sees the values that protobuf sees.
 // The last entry with a key wins, and the last kind in a Feature wins. Lists of one kind are joined
 // if they directly follow each other. Unknown fields are skipped. A name may be any bytes. A
-// differential fuzzer tests this. Parsing checks everything, even features that were not asked
-// for. So a record is either good for all readers or bad for all. Parsing allocates nothing, does
-// not recurse, and takes O(bytes). It skips the content of bytes values.
+// differential fuzzer compares this parser with protobuf.
+//
+// Parsing checks all features, even those that the caller does not want. So a record is either good
+// for all readers or bad for all. Parsing allocates nothing, does not recurse, and takes O(bytes).
+// Parsing does not look into the content of bytes values.
 //
 // Errors are DataLoss and name the byte offset in the record.
 //

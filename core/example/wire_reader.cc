@@ -59,8 +59,7 @@ bool WireReader::ReadAnyBytes(absl::string_view* bytes) {
     const uint64_t byte = static_cast<uint8_t>(*p++);
     size |= (byte & 0x7f) << shift;
     if (byte < 0x80) {
-      // Refuses 2^31 and more, as protobuf does. Protobuf reads no record that is long enough for
-      // such a length.
+      // Protobuf refuses such a length, too.
       if (size > 0x7fffffff) return Fail("a length is 2^31 or more");
       if (size > static_cast<uint64_t>(end_ - p))
         return Fail("a length exceeds the bytes around it");
@@ -98,7 +97,7 @@ bool WireReader::SkipScalar(uint32_t tag) {
 }
 
 bool WireReader::SkipGroup(uint32_t tag) {
-  // The tags of the open groups. This array is the stack, so no function calls itself.
+  // The tags of the open groups. With this array no function has to call itself.
   uint32_t open[kMaxWireDepth];
   int groups = 0;
   do {

@@ -13,7 +13,7 @@
 
 namespace systole {
 
-// A field's tag: number and wire type.
+// A field's tag has the field's number and one of these wire types.
 constexpr uint32_t kWireVarint = 0;
 constexpr uint32_t kWireFixed64 = 1;
 constexpr uint32_t kWireBytes = 2;
@@ -39,7 +39,7 @@ class WireReader {
   bool ReadTag(uint32_t* tag);
   bool ReadVarint(uint64_t* value);
   bool ReadFixed32(uint32_t* value);
-  bool ReadBytes(absl::string_view* bytes);  // A length, and as many bytes as it says.
+  bool ReadBytes(absl::string_view* bytes);  // A length, and that many bytes.
   bool SkipValue(uint32_t tag);              // The value of an unknown field.
 
   const char* error() const { return error_; }
@@ -60,8 +60,8 @@ class WireReader {
   int depth_;
 };
 
-// Nearly every tag has one byte, and nearly every length has one or two. Such tags and lengths are
-// read here, without a call.
+// Nearly every tag has one byte, and nearly every length has one or two bytes. These two functions
+// read such tags and lengths without a further call.
 inline bool WireReader::ReadTag(uint32_t* tag) {
   if (next_ != end_) {
     const uint32_t byte = static_cast<uint8_t>(*next_);

@@ -14,8 +14,9 @@
 
 namespace systole {
 
-// The bytes [offset, offset + size) of a source. A value type. A range of no bytes is read to make
-// its source load something (RecordSource::unread_index()). Such a range is never kept.
+// The bytes [offset, offset + size) of a source. A value type. A range may be empty. The read of an
+// empty range only makes its source load an index (RecordSource::unread_index()). A block of such a
+// range is never kept.
 struct BlockRange {
   const ByteSource* source = nullptr;
   uint64_t offset = 0;
@@ -38,12 +39,11 @@ class Block {
   Block(const BlockRange& range, absl::Status status) : range_(range), status_(std::move(status)) {}
 
   const BlockRange& range() const { return range_; }
-  // OK, or why the block could not be read:
-  //   DataLoss     the source ends before the block does.
-  //   Unavailable  also if the block has not come in time, or if its storage hangs.
-  //   ResourceExhausted  also if the system gives no thread.
-  // All other errors are those of ByteSource::ReadAt() and CheckUnchanged(). Each names the source
-  // by its base name, or not at all.
+  // OK, or an error of ByteSource::ReadAt() or CheckUnchanged(), or:
+  //   DataLoss           the source ends before the block does.
+  //   Unavailable        the block has not come in time, or its storage hangs.
+  //   ResourceExhausted  the system gives no thread or no memory.
+  // Each error names the source by its base name, or does not name the source.
   const absl::Status& status() const { return status_; }
   // All bytes of the range; none if status() is not OK. Valid as long as the block.
   absl::string_view bytes() const {
@@ -58,15 +58,15 @@ class Block {
   const BlockBuffer buffer_;
 };
 
-// While a task holds a BlockPtr, the block is in use. The block stays in memory, and all tasks that
-// need it get this same block.
+// While a task holds a BlockPtr, the block is in use: it stays in memory, and other tasks that need
+// this range get the same block.
 using BlockPtr = std::shared_ptr<const Block>;
 
 // The part of one block that a task needs.
 struct BlockUse {
   BlockRange range;
   // How many records of the block this use reads, and how many records of the block a whole pass of
-  // the feed reads. These two numbers show when the feed has read all those records.
+  // the feed reads. From these numbers KeptOrder finds out when the feed needs the block no more.
   int64_t records = 1;
   int64_t records_in_block = 1;
 };
@@ -77,10 +77,11 @@ struct BlockWant {
   std::vector<BlockUse> uses = {};
   // The feed that reads. A feed reads each of its records once in each pass.
   uint64_t feed = 0;
-  // The dataset that is read. It gets only a part of the requests, because its storage may hang.
+  // The dataset that is read. Each dataset gets only a part of the requests, because a dataset's
+  // storage may hang (DatasetParts).
   uint64_t dataset = 0;
-  // Keeps the sources alive. The table holds `owner` until all reads that this want began have
-  // ended. If a read hangs, the table may hold `owner` longer than the ticket lives.
+  // Keeps the sources alive. The BlockTable holds `owner` until all reads that this want began have
+  // ended. If a read hangs, that may be after the want's BlockTicket is destroyed.
   std::shared_ptr<const void> owner = nullptr;
 };
 

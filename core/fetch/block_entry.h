@@ -1,4 +1,5 @@
-// The entries of a BlockTable for blocks, reads and wants, and the blocks that the table hands out.
+// What a BlockTable stores for each block, each read and each unfinished want, and the blocks that
+// the table hands out.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_ENTRY_H_
@@ -31,7 +32,7 @@ struct BlockEntry {
   std::vector<int64_t> reads;                              // The reads under way.
   std::shared_ptr<const Block> block;                      // Set once the block has come.
   std::vector<int64_t> waiters;  // Wants that have not got all of their blocks.
-  int64_t holds = 0;             // How many uses have the block now.
+  int64_t holds = 0;             // How many users have the block now.
   KeptOrder::Kept* kept = nullptr;
 };
 
@@ -43,7 +44,7 @@ struct BlockRead {
   std::shared_ptr<InterruptFlag> flag;
   ReadWatch watch;
   int64_t bytes = 0;  // The bytes that DatasetParts counts for the read; 0 after Arrive().
-  int64_t cost = 0;   // The memory that the read holds beside the memory of its entry.
+  int64_t cost = 0;   // Bytes of memory of the read that the entry's `cost` does not include.
   bool hung = false;
 };
 
@@ -51,7 +52,8 @@ struct BlockRead {
 struct HandedBlock {
   BlockKey key;
   std::shared_ptr<const Block> block = nullptr;
-  BlockEntry* entry = nullptr;  // The table's entry of a block in use.
+  // The block's entry, from Finish() or Use() on. Null before, and if the read failed.
+  BlockEntry* entry = nullptr;
 };
 
 // A want that has not got all of its blocks.

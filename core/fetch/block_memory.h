@@ -51,8 +51,8 @@ class BlockBuffer {
 // Thread-safe. Outlives its buffers.
 class BlockMemory {
  public:
-  // Buffers in use and buffers kept for reuse take at most `bytes`. Buffers beyond that are not
-  // kept.
+  // The buffers of the pool, in use and kept for reuse, take at most `bytes`. A buffer for which
+  // Take() finds no room in the pool is freed when it comes back.
   explicit BlockMemory(int64_t bytes);
 
   // ResourceExhausted if the system does not have that much memory.

@@ -236,7 +236,7 @@ void BlockReader::Read(const BlockTable::Job& job) {
   }
   block.reset();
   Call(std::move(later));
-  // No task waits for this write, but the request is not free until the write is done.
+  // No task waits for this write to disk. But the read ends, and frees its request, only after it.
   if (kept.has_value()) {
     const std::vector<BlockPtr> in_use = Hand({*std::move(kept)});
     disk_.Insert(job.range, job.feed, in_use[0]->bytes());

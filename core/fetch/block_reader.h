@@ -1,6 +1,6 @@
 // Reads blocks of far sources (buckets, web servers, network file systems) ahead of the threads
-// that compute. So a read that hangs holds one of the reader's requests, but no thread that
-// computes.
+// that compute. A request is the right to run one read, and the reader has a bounded number of
+// requests. A read that hangs holds a request, but no thread that computes.
 //
 //   TryRead(want) --> kReady: all blocks are in memory, here they are
 //                 --> kReading + ticket: done(blocks) is called once they have come
@@ -47,10 +47,10 @@ struct BlockReaderOptions {
   int64_t memory_bytes = int64_t{256} << 20;
   // A block fails if its read has brought less than 1 KiB a second for this long, or if the block
   // has not come after five times as long. The read itself may go on, because nothing can cancel a
-  // read of a dead mount. Such a read holds its request.
+  // read of a dead mount. Such a read holds its request until it returns.
   absl::Duration read_timeout = absl::Seconds(60);
-  // Keeps blocks across restarts. Null: no disk. Shared with the code that shows the store's
-  // counts.
+  // Keeps blocks across restarts. Null: no disk. The code that shows the store's counts shares the
+  // store.
   std::shared_ptr<DiskStore> disk = nullptr;
   // Called when a TryRead() that was refused may succeed now.
   std::function<void()> room = nullptr;
@@ -59,9 +59,9 @@ struct BlockReaderOptions {
 
 class BlockReader;
 
-// The blocks of a want are wanted as long as its ticket lives. If the ticket is destroyed before
-// `done` is called, `done` is not called any more. But a call that has just begun on another thread
-// goes on. Reads of blocks that no other want needs are dropped from the queue or, once begun,
+// Stands for a want whose blocks are being read. To destroy the ticket is to drop the want: its
+// `done` is not called any more, but a call that has just begun on another thread goes on. If no
+// other want needs a block, the read of this block leaves the queue or, if it has begun, is
 // interrupted (core/interrupt).
 class BlockTicket {
  public:
@@ -87,8 +87,8 @@ struct BlockReading {
     kReading,        // `done` is called when the blocks have come.
   };
   State state = State::kNoRoom;
-  std::vector<BlockPtr> blocks;         // Set for kReady, in the order of the uses. All of them
-                                        // stay in use until the last one is dropped.
+  std::vector<BlockPtr> blocks;         // Set for kReady, in the order of the uses. All blocks
+                                        // stay in use until the last BlockPtr is dropped.
   std::unique_ptr<BlockTicket> ticket;  // Set for kReading.
 };
 
@@ -105,9 +105,10 @@ class BlockReader {
   BlockReader(const BlockReader&) = delete;
   BlockReader& operator=(const BlockReader&) = delete;
 
-  // Never waits. REQUIRES: the want has a use. If hanging reads hold all requests that the dataset
-  // may have, returns kReady with blocks whose status says so. If the system gives no thread for
-  // reading, returns kReady with blocks whose status is ResourceExhausted.
+  // Never waits. REQUIRES: the want has a use. If hanging reads hold all requests or all memory
+  // that the dataset may have, no read begins, and each block that would have to be read gets the
+  // status Unavailable. If the system gives no thread for reading, returns kReady, and all blocks
+  // have the status ResourceExhausted.
   BlockReading TryRead(BlockWant want, Done done);
 
   // The blocks of the want, in the order of its uses, if all of them are in memory. Begins no read.
@@ -132,19 +133,20 @@ class BlockReader {
   };
 
   void Drop(int64_t want) ABSL_LOCKS_EXCLUDED(mu_);
-  // The blocks that a want got. These blocks are released together, under one lock.
+  // The blocks that a want got. They are released together: the lock is taken only once.
   class InUse;
   void Release(std::vector<BlockTable::Handed> blocks) ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<BlockPtr> Hand(std::vector<BlockTable::Handed> handed);
   // ResourceExhausted if the system gives no thread.
   absl::Status StartReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Starts the thread that watches and one thread that reads, if they do not run yet.
+  // Starts the thread that watches the reads, and one thread that reads, if they do not run yet.
   absl::Status StartFirstThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Wakes or starts the threads for which the table has work.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Collects the work to do after a change of the table. Only for the reader's own threads.
   Later Collect(std::vector<BlockTable::Finished> finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Like Collect(), but for any thread. The thread that watches then calls `room`.
+  // Like Collect(), but for any thread, and only for what was freed. If there is room, the thread
+  // that watches the reads calls `room`.
   BlockTable::Freed CollectFreed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Call(Later later) ABSL_LOCKS_EXCLUDED(mu_);
   // The threads' code.

@@ -5,13 +5,13 @@
 //   Arrive() .. End()    a read has brought its block; then the read's request is free
 //   Look()               call it now and then; finds reads that hang, and reads that are slow
 //
-// A block is an entry as long as it is wanted, in use, or kept. While a block is read, its entry
-// has one or two reads. A read may lose its entry, because no want needs its block any more, or
-// because the read has timed out. Such a read holds its request and its memory until it returns.
+// Each block that is wanted, in use, or kept has an entry. While a block is read, its entry has one
+// or two reads. A read loses its entry if it has timed out, or if no want needs its bytes any more.
+// Such a read holds its request and its memory until it returns.
 //
 // A BlockTable has no thread, no lock and no clock. Thread-compatible. TakeFreed() returns the
-// blocks and owners of wants that the table has released, so that the caller can destroy them after
-// it has released its lock.
+// blocks and the owners (BlockWant::owner) that the table needs no more. The caller destroys them
+// after it has released its lock.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_TABLE_H_
 #define SYSTOLE_CORE_FETCH_BLOCK_TABLE_H_
 
@@ -59,8 +59,8 @@ class BlockTable {
   };
   struct Admission {
     bool admitted = false;
-    // The want was refused because with it its dataset would hold more than its part of the memory
-    // or of the queue (DatasetParts). Other datasets may be admitted.
+    // The want was refused because its dataset would get more than the dataset's part of the memory
+    // or of the queue (DatasetParts). Wants of other datasets may be admitted.
     bool dataset_is_full = false;
     int64_t want = 0;
     // Has a value if all blocks are here.
@@ -104,11 +104,11 @@ class BlockTable {
   // The read has ended. If no want needs its block, the block's memory is free now. REQUIRES:
   // Arrive() was called.
   void End(int64_t read);
-  // Finds reads that have timed out (ReadWatch).
+  // Finds reads that have timed out (ReadWatch), and reads that are slow (HedgePolicy).
   std::vector<Finished> Look(absl::Duration now);
 
-  // Whether a want that was refused may be admitted now. Once TakeRoom() has returned true, it
-  // returns false until another want is refused.
+  // Whether a want that was refused may be admitted now. After TakeRoom() has returned true, it
+  // returns false until another want was refused and may be admitted.
   bool TakeRoom() { return std::exchange(has_room_, false); }
   Freed TakeFreed() { return std::exchange(freed_, {}); }
 
@@ -122,26 +122,26 @@ class BlockTable {
 
   Entry* Find(const BlockKey& key) const;
   bool IsFree(const Entry& entry) const;
-  // Whether `bytes` more fit once all unused blocks are dropped, except those that the want itself
-  // needs (own_free_bytes). Also true if nothing but unused blocks and hanging reads takes memory.
-  // So even a want that is larger than the whole memory is admitted: alone.
+  // Whether there is memory for `bytes` more bytes once all unused blocks are dropped that the want
+  // itself does not need (own_free_bytes). Also true if only unused blocks and hanging reads take
+  // memory. So a want larger than the whole memory is admitted, but not beside other wants.
   bool Fits(int64_t bytes, int64_t own_free_bytes) const;
-  // Drops unused blocks until `bytes` more fit or no unused block is left.
+  // Drops unused blocks until there is memory for `bytes` bytes, or no unused block is left.
   void MakeRoom(int64_t bytes);
   Entry& AddToQueue(const BlockKey& key, const BlockWant& want, const BlockRange& range);
   // The entry whose read may begin next. Each dataset has a queue. Of the datasets that may begin a
   // read, the one whose first entry is oldest comes next.
   Entry* NextQueued() const;
-  // Whether a read that was slow at the last look may be hedged now.
+  // Whether a second read of the block may begin now. `read` was slow at the last look.
   bool IsStillSlow(const Read& read) const;
   Job Begin(Entry& entry, std::shared_ptr<const void> owner, absl::Duration now);
   void LeaveQueue(Entry& entry);
-  // Hands the entry's block, or a block with the error, to all wants that wait.
+  // Gives `block`, which has bytes or an error, to all wants that wait for the entry.
   std::vector<Finished> HandToWaiters(Entry& entry, const std::shared_ptr<const Block>& block);
   std::vector<Handed> Finish(int64_t want);
-  // Ends an entry that has no block. All wants that wait get the error.
+  // Ends an entry that has no block. All wants that wait for it get a block with this error.
   void Fail(Entry& entry, absl::Status status, std::vector<Finished>& finished);
-  // Separates the entry from its reads. From now on each read counts the memory that it fills.
+  // Separates the entry from its reads, and interrupts them. Then each read counts its own memory.
   void Detach(Entry& entry);
   void FreeIfUnused(Entry& entry);
   void TakeInUse(Entry& entry);

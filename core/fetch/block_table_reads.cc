@@ -79,7 +79,7 @@ BlockTable::Job BlockTable::Begin(Entry& entry, std::shared_ptr<const void> owne
 void BlockTable::Detach(Entry& entry) {
   for (const int64_t number : entry.reads) {
     Read& read = reads_.at(number);
-    // A read whose cost is 0 fills memory that the entry counts. From now on the read counts it.
+    // If read.cost is 0, entry.cost includes the read's memory. From now on read.cost does.
     if (read.cost == 0) read.cost = entry.cost;
     if (read.hung) hung_bytes_ += read.cost;
     read.entry = nullptr;
@@ -103,7 +103,7 @@ std::vector<BlockTable::Finished> BlockTable::Arrive(int64_t number,
   // The other read of the block, if there is one and it is under way.
   Read* const other = entry.reads.empty() ? nullptr : &reads_.at(entry.reads.front());
   if (!block->status().ok()) {
-    if (other != nullptr) {  // The entry now counts the memory of `other`, which may succeed.
+    if (other != nullptr) {  // `other` may succeed. From now on entry.cost includes its memory.
       read.cost = std::exchange(other->cost, 0) + read.cost;
       return {};
     }
@@ -112,7 +112,7 @@ std::vector<BlockTable::Finished> BlockTable::Arrive(int64_t number,
     Erase(entry);
     return finished;
   }
-  // The entry counts the memory of this read now. The other read, if any, counts its own.
+  // From now on entry.cost includes the memory of this read. Detach() gives `other` its own cost.
   read.cost = 0;
   if (other != nullptr) {
     other->cost = 0;

@@ -55,7 +55,7 @@ bool DatasetParts::MayBegin(uint64_t dataset) const {
 
 bool DatasetParts::AllHang(uint64_t dataset) const {
   const Counts of = Of(dataset);
-  // Only requests of hanging reads are subtracted, because all other requests become free again.
+  // Only hanging reads are subtracted, because the requests of all other reads become free again.
   const int64_t requests = PartOf(requests_ - (all_.hung - of.hung));
   const int64_t memory = PartOf(memory_bytes_ - (all_.hung_bytes - of.hung_bytes));
   return all_.hung >= requests_ || (of.hung > 0 && of.hung >= std::max<int64_t>(1, requests)) ||

@@ -3,11 +3,11 @@
 // A dataset gets at most three quarters of what no other dataset holds. This rule is for the
 // requests, for the queue, and for the memory of blocks that are still to come. So if the storage
 // of one dataset hangs, a quarter is left to the others. If the storage of a second dataset hangs,
-// a quarter of that quarter is left. However small its part is, a dataset may hold one request if a
-// request is free, and may queue one want if the memory has room for the want.
+// a quarter of that quarter is left. A dataset with a very small part may still hold one request if
+// a request is free, and may queue one want if the memory has room for the want.
 //
 // The first read of a block is queued, then under way. If this read is slow, a second read of the
-// block may begin, which is never queued. Both reads may hang. Thread-compatible.
+// block may begin without being queued. Both reads may hang. Thread-compatible.
 #ifndef SYSTOLE_CORE_FETCH_DATASET_PARTS_H_
 #define SYSTOLE_CORE_FETCH_DATASET_PARTS_H_
 
@@ -22,10 +22,10 @@ class DatasetParts {
   DatasetParts(int64_t requests, int64_t memory_bytes)
       : requests_(requests), memory_bytes_(memory_bytes) {}
 
-  // Whether a want of `blocks` new blocks with `bytes` bytes in all stays within the dataset's part
-  // of the queue and of the memory. If the dataset has nothing in the queue, the want may have any
-  // number of blocks. If the dataset holds no memory except by reads that hang, the want may have
-  // any number of bytes.
+  // Whether the dataset stays within its part of the queue and of the memory if `blocks` more
+  // blocks, with `bytes` bytes in all, are queued. The number of blocks is not bounded if the
+  // dataset has nothing in the queue. The number of bytes is not bounded if the dataset holds no
+  // memory, or only the memory of hanging reads.
   bool MayQueue(uint64_t dataset, int64_t blocks, int64_t bytes) const;
   // Whether one more read of the dataset may begin.
   bool MayBegin(uint64_t dataset) const;
@@ -34,7 +34,7 @@ class DatasetParts {
   //   * if the hanging reads of all datasets together hold all requests.
   bool AllHang(uint64_t dataset) const;
 
-  // Queue(): a block enters the queue with its memory. Unqueue(): the block leaves the queue
+  // Queue(): a block of `bytes` bytes enters the queue. Unqueue(): the block leaves the queue
   // unread.
   void Queue(uint64_t dataset, int64_t bytes);
   void Unqueue(uint64_t dataset, int64_t bytes);
@@ -42,10 +42,10 @@ class DatasetParts {
   void BeginQueued(uint64_t dataset);
   // A read that was not queued begins.
   void Begin(uint64_t dataset, int64_t bytes);
-  // A read turns out to hang. `bytes` is its memory.
+  // A read that holds `bytes` bytes of memory hangs.
   void Hang(uint64_t dataset, int64_t bytes);
   // A read has brought its bytes, or an error. From now on the read's memory does not count here.
-  // Its request counts until End(). `hung` says whether Hang() was called for the read.
+  // The read's request counts until End(). `hung`: whether Hang() was called for the read.
   void Arrive(uint64_t dataset, int64_t bytes, bool hung);
   void End(uint64_t dataset, bool hung);
 

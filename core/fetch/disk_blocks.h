@@ -15,8 +15,8 @@
 
 namespace systole {
 
-// The key of a block; nullopt if the block's source has no identity. The bytes of such a source
-// could change without a sign, so its blocks are never kept on disk.
+// The key of a block; nullopt if the block's source has no identity. A change of such a source's
+// bytes would go unnoticed, so its blocks are never kept on disk.
 std::optional<CacheKey> DiskKeyOf(const BlockRange& range);
 
 // Thread-safe.

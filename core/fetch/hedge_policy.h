@@ -1,9 +1,9 @@
 // Decides when a read is so slow that a second read of its block, a hedge, begins.
 //
-// Even a server that answers most requests in 30 ms takes seconds for a few requests. A second
-// request usually goes to another machine, which answers at once. A read is slow if it has taken at
-// least 100 ms, and more than twice the 95th percentile of recent reads of about its size. Hedges
-// are at most a twentieth of all reads. So if all storage is slow, not every block is read twice.
+// Even a storage service that answers most requests in 30 ms takes seconds for a few requests. A
+// second request usually goes to another machine of the service, which answers at once. A read is
+// slow if it has taken at least 100 ms, and more than twice the 95th percentile of recent reads of
+// about its size. Hedges are at most a twentieth of all reads, even if all storage is slow.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_FETCH_HEDGE_POLICY_H_
@@ -32,8 +32,8 @@ class HedgePolicy {
   // reads of about its size are known.
   bool IsSlow(uint64_t size, absl::Duration taken) const;
 
-  // Whether another hedge may begin: even with this hedge, hedges are at most a twentieth of all
-  // reads. Call MayHedge() right before the hedge begins, and then CountHedge().
+  // Whether hedges would be at most a twentieth of all reads after one more hedge. Call MayHedge()
+  // right before a hedge begins, and CountHedge() after that.
   bool MayHedge() const { return (hedges_ + 1) * kReadsForEachHedge <= reads_; }
   void CountHedge() { ++hedges_; }
 

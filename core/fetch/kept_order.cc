@@ -8,8 +8,8 @@ namespace systole {
 
 namespace {
 
-// PutInOrder() empties moved_. Move() calls it when moved_ has more than this many numbers plus two
-// for each block. Without this, the numbers of removed blocks could pile up in moved_.
+// If moved_ has more than this many numbers plus two for each block, Move() calls PutInOrder(),
+// which empties moved_. Otherwise the numbers of removed blocks could pile up in moved_.
 constexpr size_t kMostMoved = 64;
 
 }  // namespace

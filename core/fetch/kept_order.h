@@ -3,12 +3,11 @@
 // A block has a count for each feed that has begun to read it. The count is the number of the
 // block's records that the feed will still read in this pass. When none of these feeds has a record
 // left to read, the block is *spent*. Blocks are dropped in this order:
-//   1. blocks of feeds that are gone, the oldest first;
+//   1. blocks that were read only by feeds that are gone, the least recently read block first;
 //   2. spent blocks. With one feed, the block that was spent last is dropped first, because the
-//      next epoch needs the other blocks sooner. If the oldest block were dropped first, the next
-//      epoch would find none of its blocks. With several feeds, the block that was spent first is
-//      dropped first, because a feed that is behind needs the newest blocks;
-//   3. the other blocks, the least recently read first.
+//      next epoch needs the other blocks sooner. With several feeds, the block that was spent first
+//      is dropped first, because a feed that is behind the others still needs the newer blocks;
+//   3. the other blocks, the least recently read block first.
 // A feed counts as gone if it has read nothing during many reads of other feeds.
 //
 // Thread-compatible. A KeptOrder holds the numbers of the blocks, not the blocks themselves.
@@ -39,11 +38,11 @@ class KeptOrder {
   using Place = std::tuple<Rank, int64_t, int64_t>;
 
  public:
-  // A block has counts for at most this many feeds. If one more feed comes, the oldest count is
-  // dropped.
+  // A block has counts for at most this many feeds. If one more feed reads the block, the oldest
+  // count is dropped.
   static constexpr size_t kMaxFeeds = 8;
-  // A feed counts as gone if, since its last read, other feeds have made more reads than this, and
-  // more than four reads for each block.
+  // A feed counts as gone if, since its last read, other feeds have made more than this many reads,
+  // and also more than four times as many reads as there are blocks in the KeptOrder.
   static constexpr int64_t kIdleReads = 1000;
 
   // The facts about a block. Only KeptOrder uses the members. The address of a Kept stays the same
@@ -51,19 +50,19 @@ class KeptOrder {
   struct Kept {
     int64_t number = 0;
     absl::InlinedVector<Pass, 1> passes;  // Most blocks have one feed.
-    int64_t read_at = 0;                  // When it was last read.
-    int64_t spent_at = 0;                 // When it was last spent.
-    bool is_free = false;
-    bool has_moved = false;      // Whether it is in moved_.
-    std::optional<Place> place;  // Its place in free_.
+    int64_t read_at = 0;                  // now_ when the block was last read.
+    int64_t spent_at = 0;                 // now_ when the block was last spent.
+    bool is_free = false;                 // The block is unused.
+    bool has_moved = false;               // `number` is in moved_.
+    std::optional<Place> place;           // The block's place in free_.
   };
 
-  // Returns the block. If it is new, adds it as a block in use.
+  // Returns the block's facts. A new block is added as a block in use.
   Kept& Of(int64_t block);
 
   // Notes that a feed reads `records` records of a block. In a whole pass the feed reads
-  // `records_in_block` records of this block. If the feed had already read all records of the
-  // block, its next pass begins.
+  // `records_in_block` records of this block. If the feed had already read all of these, this read
+  // begins the feed's next pass.
   void Read(Kept& kept, uint64_t feed, int64_t records, int64_t records_in_block);
   // Takes back a Read() whose read did not happen.
   void Unread(Kept& kept, uint64_t feed, int64_t records);
@@ -71,8 +70,8 @@ class KeptOrder {
   // Sets whether the block is unused.
   void SetFree(Kept& kept, bool is_free);
 
-  // The free block that is dropped first. nullopt if no block is free. Blocks are put in order only
-  // here. As long as all blocks have room, First() is not called, and reads only change counts.
+  // The unused block that is dropped first. nullopt if no block is unused. Blocks are put in order
+  // here, and not at each read. So as long as all blocks have room, a read costs little.
   std::optional<int64_t> First();
 
   // Forgets the block, if it was added.
@@ -98,9 +97,10 @@ class KeptOrder {
 
   int64_t now_ = 0;  // Counts reads.
   std::unordered_map<int64_t, Kept> blocks_;
-  // No number is in moved_ twice. Some of these blocks may have been removed.
+  // The numbers of blocks whose place has changed, each once. Some of these blocks may have been
+  // removed.
   std::vector<int64_t> moved_;
-  std::set<Place> free_;   // The free blocks at the last PutInOrder().
+  std::set<Place> free_;   // The unused blocks, as of the last PutInOrder().
   std::list<Feed> feeds_;  // The feed that has read last is at the end.
   std::unordered_map<uint64_t, std::list<Feed>::iterator> by_name_;
 };

@@ -23,9 +23,8 @@ class ReadWatch {
   ReadWatch(absl::Duration timeout, absl::Duration now)
       : timeout_(timeout), began_(now), moved_(now) {}
 
-  // Looks whether the read is late at `now`. Returns true if the read is late and was also late at
-  // the previous look. A single look is not enough: the whole process may have been stopped for a
-  // while, and the read needs some time to go on after that.
+  // Returns true if the read is late at `now` and was also late at the previous call. A single
+  // call is not enough: after a stop of the whole process, every read is late until it goes on.
   bool HasTimedOut(absl::Duration now);
 
   absl::Duration Taken(absl::Duration now) const { return now - began_; }

@@ -10,14 +10,14 @@ namespace {
 
 constexpr unsigned kFirstLibcurl = 0x075600;  // 7.86.0
 
-// Whether the value can stand in a scope, KEY/DATE/REGION/SERVICE/aws4_request.
+// Whether the value can be a part of the signature's scope, KEY/DATE/REGION/SERVICE/aws4_request.
 bool IsScopePart(absl::string_view text) {
   return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
     return absl::ascii_isalnum(c) || c == '-';
   });
 }
 
-// In the header, a comma ends the key. So the key must not contain a comma.
+// In the Authorization header, a comma ends the key. So the key must not contain a comma.
 bool IsAccessKeyId(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](char c) { return absl::ascii_isgraph(c) && c != ','; });

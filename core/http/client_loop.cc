@@ -29,8 +29,8 @@ CURLcode PrepareLibcurl() {
 }
 
 // While this object lives, the thread that made it gets no signal that is sent to the process.
-// Threads that this thread starts meanwhile never get such a signal. Faults of a thread itself
-// still reach their handlers, which report them.
+// Threads that are started by this thread meanwhile never get such a signal. The signals of a
+// thread's own faults, such as SIGSEGV, are not blocked, so that their handlers report the fault.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<ClientLoop>> ClientLoop::Create(const HttpClientO
   }
   CURLM* const multi = curl_multi_init();
   if (multi == nullptr) return absl::ResourceExhaustedError("no memory for an HTTP client");
-  // ClientLoop adds no more transfers than there may be connections. These limits also count
+  // ClientLoop itself runs no more transfers than connections are allowed. These limits also count
   // connections that are kept for reuse. If a transfer needs a new connection, libcurl closes the
   // oldest kept connection.
   curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, long{options.max_connections});
@@ -67,8 +67,8 @@ absl::StatusOr<std::unique_ptr<ClientLoop>> ClientLoop::Create(const HttpClientO
   curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
   std::unique_ptr<ClientLoop> loop = absl::WrapUnique(new ClientLoop(options, multi));
   {
-    // The program may arrange its signal handling only after this thread has started, and a library
-    // must not take a signal that the program waits for. OpenSSL also writes to connections that
+    // The thread must not take a signal that the program waits for, and the program may set up its
+    // signal handling later than it starts this thread. OpenSSL also writes to connections that
     // their peers have closed, and SIGPIPE would end the process. libcurl's threads inherit the
     // blocked signals.
     const SignalsBlocked signals_blocked;
@@ -127,8 +127,8 @@ bool ClientLoop::AddBefore(absl::Duration deadline, const std::shared_ptr<Transf
   {
     MutexLock lock(mu_);
     if (!HasRoom()) {
-      // Wakes the loop's thread, which may be in a long poll that began when there was no flag to
-      // look at.
+      // The loop's thread may be in a long poll, which began when there was no flag to check. From
+      // now on the flag of the calling thread must be checked.
       curl_multi_wakeup(multi_);
       Sleeper self;
       wanting_room_.insert(&self);
@@ -193,9 +193,8 @@ void ClientLoop::Run() {
     int running = 0;
     curl_multi_perform(multi_, &running);
     const int freed = EndFinished() + EndAbandoned() + EndInterrupted();
-    // A transfer that has just ended may have made room for a waiting transfer. In this case the
-    // poll does not wait. A Call may begin after the length of this poll was decided. Such a Call
-    // wakes the poll up.
+    // If transfers have just ended, the poll does not wait, because waiting transfers may start. A
+    // thread that begins to wait after LongestPollMs() was called ends the poll by a wake-up.
     curl_multi_poll(multi_, nullptr, 0, freed > 0 ? 0 : LongestPollMs(), nullptr);
   }
   while (!active_.empty()) Remove(active_.begin()->first)->EndWith(ClientEnded());
@@ -277,8 +276,8 @@ int ClientLoop::EndInterrupted() {
     if (interruptible_calls_ == 0) return 0;
     for (const std::set<Sleeper*>* const sleepers : {&wanting_room_, &wanting_time_}) {
       for (Sleeper* const sleeper : *sleepers) {
-        // A sleeper looks at its flag under mu_ before it sleeps. So it either has seen the raised
-        // flag, or gets this signal.
+        // A sleeper looks at its flag under mu_ before it sleeps. So either the sleeper has seen
+        // the raised flag, or it gets this signal.
         if (sleeper->flag != nullptr && sleeper->flag->is_raised()) sleeper->wake.Signal();
       }
     }

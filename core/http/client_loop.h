@@ -39,13 +39,13 @@ class ClientLoop {
   ClientLoop(const ClientLoop&) = delete;
   ClientLoop& operator=(const ClientLoop&) = delete;
 
-  // Ends the thread. All transfers and sleeps end with Cancelled, and so do later ones. Must not be
+  // Ends the thread. All transfers and sleeps, also later ones, end with Cancelled. Must not be
   // called by several threads at a time.
   void End() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // While this object lives, the thread that made it is in a call of the client. When this thread
-  // has to wait, it sleeps, and the loop's thread looks at the InterruptFlag of the sleeping
-  // thread.
+  // A thread makes this object when it begins a call of the client, and destroys it at the end of
+  // the call. When the thread has to wait during the call, it sleeps, and the loop's thread checks
+  // the sleeping thread's InterruptFlag.
   class Call {
    public:
     explicit Call(ClientLoop& loop);
@@ -61,12 +61,12 @@ class ClientLoop {
   // The next two functions require that the thread is in a Call.
 
   // Adds the transfer at the end of the list, whose length is bounded. Waits for room in the list
-  // until `deadline`, a time of SteadyClock(). Returns false if there was no room. Ends the
-  // transfer if the thread is interrupted meanwhile, or if End() was called.
+  // until `deadline`, a time of SteadyClock(). Returns false if there was no room. If the thread is
+  // interrupted meanwhile, or if End() was called, ends the transfer and returns true.
   bool AddBefore(absl::Duration deadline, const std::shared_ptr<Transfer>& transfer)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Sleeps for `time`, or until waits() is false, and returns OK. Returns early, with Cancelled,
-  // when a transfer would end with Cancelled. waits() is called under a lock, now and after each
+  // Sleeps for `time`, or until waits() is false, and returns OK. Returns Cancelled as soon as the
+  // thread is interrupted or End() is called. waits() is called under a lock, now and after each
   // call of WakeSleepers().
   absl::Status SleepWhile(absl::FunctionRef<bool()> waits, absl::Duration time)
       ABSL_LOCKS_EXCLUDED(mu_);

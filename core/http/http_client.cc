@@ -85,7 +85,7 @@ absl::StatusOr<HttpUrl> NextUrl(const HttpNames& names, const HttpUrl& at,
     return absl::FailedPreconditionError(
         absl::StrCat(names.object(), ": the server redirects to ",
                      names.Detail(ShownUrl(next->Text()), "an address"),
-                     ", which is not encrypted; use an address that stays with https"));
+                     ", which is not encrypted; use an address that does not redirect to http"));
   }
   return next;
 }
@@ -106,7 +106,7 @@ void HttpClient::End() {
 }
 
 HttpClient::~HttpClient() {
-  // In a forked child there is no thread that could be waited for.
+  // ~ClientLoop() waits for the loop's thread, which a forked child does not have.
   if (::getpid() != process_) static_cast<void>(loop_.release());
 }
 
@@ -159,7 +159,7 @@ absl::StatusOr<HttpResponse> HttpClient::Fetch(const HttpRequest& request) {
     if (request.redirects == Redirects::kRefuse || Writes(request.method)) {
       return absl::FailedPreconditionError(
           absl::StrCat(names.object(), ": the server redirects (status ", response.status,
-                       "), but requests of this kind follow no redirect; use the address "
+                       "), but this request must not follow a redirect; use the address "
                        "that answers without a redirect"));
     }
     SYSTOLE_ASSIGN_OR_RETURN(HttpUrl next, NextUrl(names, url, response));

@@ -32,11 +32,10 @@ class HttpClient {
   // Ends all calls of Fetch() and SleepFor() with Cancelled, waits until they have returned, and
   // closes all connections.
   ~HttpClient();
-  // Ends the thread. All calls end with Cancelled, and so do later calls. Does nothing in a child
-  // of fork(). Call End() for a client that is never destroyed. At exit OpenSSL cleans up, and
-  // before that the thread must have left all TLS connections. So call Create(), which lets OpenSSL
-  // register its exit handler, and then register an exit handler that calls End(). Exit handlers
-  // run in reverse order.
+  // Ends the thread. All calls, also later ones, end with Cancelled. Does nothing in a child of
+  // fork(). For a client that is never destroyed, End() must be called at exit before OpenSSL
+  // cleans up. To this end, first call Create(), which makes OpenSSL register its exit handler, and
+  // then register an exit handler that calls End(). Exit handlers run in reverse order.
   void End();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
@@ -50,12 +49,12 @@ class HttpClient {
   //   DeadlineExceeded    the timeout ran out.
   //   ResourceExhausted   a body over its limit, or headers of more than 64 KiB.
   //   FailedPrecondition  a certificate that is not trusted; a redirect from https to http, a sixth
-  //                       redirect, or a redirect of a request that follows none; a server that
-  //                       ignores `range`; a libcurl that cannot sign.
+  //                       redirect, or a redirect that must not be followed (Redirects); a server
+  //                       that ignores `range`; a libcurl that cannot sign; a child of fork().
   //   DataLoss            an answer that is not HTTP, or a redirect without a valid address.
-  //   Cancelled           InterruptRequested(), or the client was destroyed.
+  //   Cancelled           InterruptRequested(), or the client has ended.
   // Messages name the object by HttpRequest::called. The calling thread sleeps during the call, so
-  // that a watchdog sees that the thread waits. When bytes of the body of an answer 2xx come, they
+  // that a watchdog sees that the thread waits. As the bytes of the body of a 2xx answer come, they
   // are added to the calling thread's CurrentReadProgress().
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
 

@@ -21,7 +21,7 @@ std::string FirstOf(std::initializer_list<const char*> variables) {
   return "";
 }
 
-// Where distributions keep the certificates of authorities.
+// Where Linux distributions keep the certificates of certificate authorities.
 constexpr const char* kCaFiles[] = {
     "/etc/ssl/certs/ca-certificates.crt",  // Debian, Ubuntu, Arch, Gentoo.
     "/etc/pki/tls/certs/ca-bundle.crt",    // Fedora, RHEL.
@@ -62,7 +62,7 @@ absl::Status CheckHttpClientOptions(const HttpClientOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("HttpClientOptions.", field, " is out of range, want ", want));
   };
-  constexpr int kMost = 1024;  // More connections than a server takes from one machine.
+  constexpr int kMost = 1024;  // No server takes so many connections from one machine.
   if (options.max_connections < 1 || options.max_connections > kMost) {
     return refuse("max_connections", "1 to 1024");
   }

@@ -13,7 +13,7 @@
 namespace systole {
 
 // libcurl has a receive buffer of this size for each connection that is in use. No memory budget
-// counts these buffers. With libcurl's default, each 16 KiB would cost a system call.
+// counts these buffers. libcurl's default of 16 KiB would cost four times as many system calls.
 inline constexpr int kReceiveBufferBytes = 64 << 10;
 
 struct HttpClientOptions {
@@ -23,8 +23,7 @@ struct HttpClientOptions {
   int max_connections = 64;
   int max_connections_per_origin = 64;
   // The most requests in the list of requests that wait for a connection. If the list is full, a
-  // further call waits until the list has room. So the list stays short, however many threads send
-  // requests.
+  // further call waits until the list has room.
   int max_waiting = 1024;
   // The time for DNS, TCP and TLS together. Without this limit a dead address would use up a
   // request's whole timeout.
@@ -38,8 +37,9 @@ struct HttpClientOptions {
   std::string ca_folder = {};
   // The variable that names ca_file, for messages. Empty: no variable names it.
   std::string ca_variable = {};
-  // Proxies, as [SCHEME://][USER:PASSWORD@]HOST:PORT, for addresses of each scheme. SCHEME is http
-  // if none is written. libcurl also knows https, socks5 and others. Empty: no proxy.
+  // The proxies for http:// addresses and for https:// addresses, written as
+  // [SCHEME://][USER:PASSWORD@]HOST:PORT. Without SCHEME, the scheme is http. libcurl also knows
+  // https, socks5 and others. Empty: no proxy.
   std::string http_proxy = {};
   std::string https_proxy = {};
   // Hosts that are reached without a proxy: names, endings of names, or *, separated by commas.
@@ -51,10 +51,10 @@ struct HttpClientOptions {
 // NO_PROXY. HTTP_PROXY in upper case is not read, because in a CGI program this variable holds a
 // header that the client sent.
 //
-// If none of these variables names a file of authorities, ca_file is the first readable one of the
-// usual files of Linux distributions, or empty if none can be read. libcurl itself looks only for
-// the file of the system that libcurl was built for. But a wheel brings Debian's libcurl to other
-// systems.
+// If none of these variables names a file of authorities, ca_file is the first of the usual files
+// of Linux distributions that can be read. If none can be read, ca_file is empty. libcurl itself
+// looks only for the file of the system that it was built for. That is not enough, because a Python
+// wheel brings Debian's libcurl to other systems.
 //
 // If `first_ca_variable` is not null, this variable is read before CURL_CA_BUNDLE. For AWS it is
 // AWS_CA_BUNDLE, which AWS's tools read.

@@ -40,21 +40,23 @@ struct ContentRange {
   uint64_t end = 0;
   std::optional<uint64_t> total;  // Bytes of the whole object; nullopt: the server does not say.
 };
-// Parses the value of a Content-Range header. Nullopt for any value of another form, and for ranges
-// that contradict themselves. All numbers are below 2^63.
+// Parses the value of a Content-Range header. nullopt if the value has another form or contradicts
+// itself. All numbers are below 2^63.
 std::optional<ContentRange> ParseContentRange(absl::string_view value);
 
-// Parses a number of bytes below 2^63, which is written in digits only.
+// Parses a number of bytes below 2^63 that is written in digits only. nullopt for any other value.
 std::optional<uint64_t> ParseContentLength(absl::string_view value);
 
-// How long a server asks to wait, by its Retry-After header. `value` is a number of seconds, or the
-// date when the wait ends. The wait until such a date is counted from `date`, the answer's own Date
+// How long a server asks to wait. `value` is the answer's Retry-After header: a number of seconds,
+// or the date when the wait ends. In the second case the wait begins at `date`, the answer's Date
 // header. So no clock is needed, and the wait is right even if the server's clock is wrong. The
-// result is at least 0 and at most a day.
+// result is at least 0 and at most a day. nullopt if a header that is needed is missing or
+// malformed.
 std::optional<absl::Duration> ParseRetryAfter(absl::string_view value, absl::string_view date);
 
-// Returns `value` if it is a strong ETag, with its quotes. Returns "" if it is weak, malformed, or
-// longer than `max_bytes`. The same strong ETag means the same bytes.
+// Returns `value` if it is a strong ETag, with its quotes. Returns "" if `value` is a weak ETag,
+// malformed, or longer than `max_bytes`. While an object has the same strong ETag, it has the same
+// bytes.
 std::string StrongEtag(absl::string_view value, size_t max_bytes);
 
 }  // namespace systole

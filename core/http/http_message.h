@@ -20,8 +20,8 @@ namespace systole {
 
 enum class HttpMethod { kGet, kHead, kPost, kPut, kDelete };
 
-// The bytes of a request's body. Copies share these bytes, so that a large body is in memory once,
-// however many attempts are made to send it.
+// The bytes of a request's body. Copies share these bytes, so that a large body is in memory only
+// once, however many attempts are made to send it.
 class HttpBody {
  public:
   HttpBody() = default;
@@ -74,38 +74,39 @@ struct HttpRequest {
   HttpHeaders headers = {};
   // The body of a POST or PUT, sent with its length. Empty for other methods.
   HttpBody body = {};
-  // How the request is signed. nullopt: it is not signed. The path of `url` must be percent-encoded
-  // in the service's way, and the query must be sorted by name, because path and query are signed
-  // as they are written. After a redirect within the origin the request is signed anew. A redirect
-  // to another origin is followed without a signature.
+  // How the request is signed. nullopt: it is not signed. Path and query of `url` are signed as
+  // they are written. So the path must be percent-encoded in the service's way, and the query must
+  // be sorted by name. After a redirect within the origin the request is signed anew. A redirect to
+  // another origin is followed without a signature.
   std::optional<AwsSigning> sign = {};
   std::optional<HttpRange> range = {};
   // The time for the whole call: the wait for a connection, DNS, redirects, and the whole body.
   absl::Duration timeout = absl::Minutes(1);
-  // The time for DNS, TCP and TLS, if it is shorter than HttpClientOptions::connect_timeout.
+  // Replaces HttpClientOptions::connect_timeout if it is shorter.
   absl::Duration connect_timeout = absl::InfiniteDuration();
-  // Replaces HttpClientOptions::stall_timeout if this timeout is longer. For requests that take a
-  // server a long time.
+  // Replaces HttpClientOptions::stall_timeout if it is longer. For requests on which a server works
+  // for a long time.
   absl::Duration stall_timeout = absl::ZeroDuration();
-  // The most bytes of the body. A server could send without end, and this limit bounds the bytes
-  // that are kept.
+  // The most bytes of the body of a 2xx answer, if `into` is empty. A larger body is an error.
   uint64_t max_body_bytes = uint64_t{1} << 20;
-  // If `into` is not empty, the body of an answer 2xx is written here, and may have at most this
-  // many bytes. The memory must live until Fetch() returns. Nothing is written after that.
+  // If `into` is not empty, the body of a 2xx answer is written here, and a body of more than
+  // into.size() bytes is an error. The memory must live until Fetch() returns. Nothing is written
+  // after that.
   absl::Span<char> into = {};
   // The most bytes that are kept of the body of an answer that is not 2xx. The server chooses these
-  // bytes. So a message may show values that were read from them and checked, but never the text
-  // itself.
+  // bytes. So a message may show values that were parsed from these bytes and checked, but never
+  // the bytes themselves.
   size_t refusal_bytes = 0;
-  // Whether "." and ".." in the path are names, as in buckets. Otherwise the path is simplified.
+  // Whether "." and ".." in the path are kept, because they are parts of a name in a bucket.
+  // Otherwise the path is simplified.
   bool keeps_dots = false;
   Redirects redirects = Redirects::kFollow;
   // Whether proxies may be used. They must not be used for a server of this machine or of its
   // network link.
   bool uses_proxies = true;
-  // The name of the object in messages. Set it if clients see the messages, because clients must
-  // not learn the address. Then no message has an address or a path, not even of a redirect. Empty:
-  // messages name the address and the addresses of redirects, as ShownUrl() shows them.
+  // The name of the object in messages. If it is set, no message has an address or a path, not even
+  // of a redirect. Set it if clients see the messages, because clients must not learn the address.
+  // Empty: messages name the address and the addresses of redirects, as ShownUrl() shows them.
   std::string called = {};
 };
 

@@ -1,4 +1,4 @@
-// Says how messages name the object of a request and its servers, and which details messages may
+// The names that messages use for a request's object and servers, and the details that messages may
 // show.
 //
 // Thread-compatible: a value.
@@ -19,7 +19,7 @@ class HttpNames {
  public:
   explicit HttpNames(const HttpRequest& request);
 
-  // The object: its own name, or the address that was asked for first.
+  // The object: the request's own name, or else the first address of the request.
   const std::string& object() const { return object_; }
   // The server of an address: "https://host:port", or "its server" if the request has a name of its
   // own.

@@ -14,7 +14,7 @@
 namespace systole {
 namespace {
 
-// Makes the draws of core/http differ from draws for other purposes.
+// Makes the random draws of core/http differ from draws for other purposes.
 constexpr uint32_t kPurpose = 0x68747470;
 
 RetrySurroundings Complete(RetrySurroundings given) {

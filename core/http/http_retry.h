@@ -1,6 +1,6 @@
 // Decides whether a failed request is tried again, after how long a wait, and how often in all.
-// Retries let a feed survive a lost answer. Their bounds keep an overloaded store from getting more
-// and more requests.
+// Retries let a feed survive a lost answer. The bounds on retries keep an overloaded store from
+// getting more and more requests.
 #ifndef SYSTOLE_CORE_HTTP_HTTP_RETRY_H_
 #define SYSTOLE_CORE_HTTP_HTTP_RETRY_H_
 
@@ -23,13 +23,13 @@ struct RetryOptions {
   // The most attempts for one request, the first one included. More attempts outlast longer
   // failures, but the caller waits longer for the error.
   int max_attempts = 8;
-  // The wait before attempt n + 1 is drawn from [0, first_backoff * 2^(n-1)), and is never more
-  // than max_backoff. The wait is drawn from the whole range, so that clients whose requests failed
+  // The wait before attempt n + 1 is drawn from 0 to first_backoff * 2^(n-1), or to max_backoff if
+  // this is less. The wait may be any time in this range, so that clients whose requests failed
   // together do not retry together.
   absl::Duration first_backoff = absl::Milliseconds(100);
   absl::Duration max_backoff = absl::Seconds(10);
-  // A server may ask for a longer wait than the backoff (header Retry-After). The wait is never
-  // longer than this.
+  // A server may ask for a longer wait than was drawn (header Retry-After). Then the wait is as
+  // long as the server asks, up to this time.
   absl::Duration max_retry_after = absl::Seconds(30);
   // Each request adds `budget_share` to a budget that holds at most `budget_burst`. Each retry
   // takes 1 from this budget. If the budget holds less than 1, the retry is not made. So n requests
@@ -59,16 +59,17 @@ struct RetrySurroundings {
 // Thread-safe. All requests of a client use one HttpRetrier and share its budget.
 class HttpRetrier {
  public:
-  // Makes one attempt. The code of an error tells whether another attempt may help.
+  // Makes one attempt. MayBeTriedAgain() says for which results another attempt is made.
   using Attempt = absl::FunctionRef<absl::StatusOr<HttpResponse>(const HttpRequest& request)>;
 
   // REQUIRES: surroundings.sleep.
   HttpRetrier(const RetryOptions& options, RetrySurroundings surroundings);
 
-  // Calls `attempt` until an attempt succeeds, fails so that another attempt cannot help, or no
-  // more attempts are allowed. Each attempt gets the time that is left of request.timeout. No
-  // attempt begins after the timeout. Returns the last outcome. The message of an error says how
-  // many attempts there were. Cancelled if InterruptRequested().
+  // Calls `attempt` until an attempt succeeds, until another attempt cannot help
+  // (MayBeTriedAgain()), or until no more attempts are allowed. Each attempt gets the time that is
+  // left of request.timeout. No attempt begins after the timeout. Returns the last outcome. If no
+  // more attempts are allowed after an error, the error's message says how many there were.
+  // Cancelled if InterruptRequested().
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request, Attempt attempt)
       ABSL_LOCKS_EXCLUDED(mu_);
 

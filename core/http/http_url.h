@@ -22,7 +22,7 @@ struct HttpUrl {
   int port = 0;        // The scheme's own port if none is written.
   std::string target;  // Path and query as they are written. Begins with '/'.
 
-  // "https://host:port". Addresses with the same origin lead to the same server program.
+  // "scheme://host:port". Addresses with the same origin lead to the same server program.
   std::string Origin() const;
   // An address from which ParseHttpUrl() makes an equal HttpUrl.
   std::string Text() const;

@@ -19,8 +19,8 @@ namespace {
 
 // The most bytes of all headers of an answer. A server could send headers without end.
 constexpr size_t kMaxHeaderBytes = size_t{64} << 10;
-// If an answer is not 2xx, this much of its body is read, so that the connection can be used again.
-// Only HttpRequest::refusal_bytes of it are kept.
+// The most bytes that are read of the body of an answer that is not 2xx. If the body is not longer,
+// the connection can be used again. Only HttpRequest::refusal_bytes of the body are kept.
 constexpr uint64_t kReadRefusalBytes = uint64_t{64} << 10;
 constexpr long kStallBytesPerSecond = 1024;
 
@@ -123,9 +123,8 @@ bool Transfer::SetMethod() {
   return false;
 }
 
-// The signature gets its date when libcurl begins to send, not now. The transfer may wait long for
-// a connection. If the signature had the present date, the server would then refuse this date as
-// too old.
+// libcurl signs the request when it begins to send. A signature that is made now could be too old
+// then, because the transfer may wait long for a connection.
 bool Transfer::SetSigning(const AwsSigning& sign) {
   return Set(handle_, CURLOPT_AWS_SIGV4, AwsProvider(sign).c_str()) &&
          // CURLOPT_USERPWD would cut the key at its first ':'.
@@ -220,7 +219,7 @@ bool Transfer::TakeHeader(absl::string_view line) {
     headers_ended_ = false;
     return true;
   }
-  if (headers_ended_) return true;  // This line comes after the body. Such lines are not used.
+  if (headers_ended_) return true;  // A trailer, which follows the body. Trailers are not used.
   std::optional<std::pair<std::string, std::string>> header = ParseHeaderLine(line);
   if (header.has_value()) answer_.headers.push_back(*std::move(header));
   return true;
@@ -233,7 +232,7 @@ bool Transfer::TakeEndOfHeaders() {
   if (bytes.value_or(0) > max_body_bytes_) {
     return Fail(is_ranged_ && answer_.status == 200 ? RangesIgnored(names_.object()) : TooLarge());
   }
-  // Without this, the string would grow by doubling, and could take twice as much memory as the
+  // Without this, the body would grow by doubling, and could take twice as much memory as the
   // limit.
   if (into_.empty() && bytes.has_value()) answer_.body.reserve(*bytes);
   return true;
@@ -289,8 +288,8 @@ absl::Status Transfer::ErrorOf(CURLcode code) const {
 
 void Transfer::EndWith(CURLcode code) {
   MutexLock lock(mu_);
-  // If a callback refuses bytes, libcurl reports an error of its own. If the callback had an error,
-  // it is in status_ already and says more, so status_ stays.
+  // If a callback refuses bytes, libcurl reports an error of its own. The callback's error, if it
+  // had one, is in status_ already. It says more than libcurl's, so status_ stays.
   if (status_.ok() && !enough_ && code != CURLE_OK) status_ = ErrorOf(code);
   if (status_.ok() && answer_.status < 200) status_ = NotHttp(names_.object());
   over_ = true;

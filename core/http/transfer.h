@@ -28,13 +28,13 @@
 
 namespace systole {
 
-// Thread-safe. The thread that waits for the answer and the thread that moves the bytes share a
-// transfer. Either of them may be the last to use the transfer.
+// Thread-safe. The thread that waits for the answer and the thread that moves the bytes (the loop's
+// thread) share a transfer. Either of them may be the last to use the transfer.
 class Transfer {
  public:
-  // The thread that waits calls this, and so makes the handle. The thread that moves the bytes uses
-  // the handle. ResourceExhausted if there is not enough memory. `url`, `headers` and `sign`
-  // replace those of the request. If `sign` is null, the request goes unsigned.
+  // For the thread that waits: the transfer takes the InterruptFlag and the ReadProgress of the
+  // thread that calls Create(). `url`, `headers` and `sign` replace those of the request. If `sign`
+  // is null, the request goes unsigned. ResourceExhausted if there is not enough memory.
   static absl::StatusOr<std::shared_ptr<Transfer>> Create(
       const HttpClientOptions& options, const HttpRequest& request, const HttpNames& names,
       const HttpUrl& url, const HttpHeaders& headers, const AwsSigning* sign);
@@ -55,9 +55,9 @@ class Transfer {
   // Whether the thread that waits is interrupted.
   bool is_interrupted() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // For the thread that waits. Waits until the transfer is over, or until `now` gives `deadline`.
-  // Returns whether the transfer is over. The waiting thread does not run meanwhile. If it is
-  // interrupted, the loop's thread ends the transfer.
+  // For the thread that waits. Waits until the transfer is over, or until `now` has reached
+  // `deadline`. Returns whether the transfer is over. The waiting thread sleeps meanwhile. If this
+  // thread is interrupted, the loop's thread ends the transfer.
   bool WaitUntil(absl::Duration deadline, const MonotonicClock& now) ABSL_LOCKS_EXCLUDED(mu_);
   // Nothing is written to HttpRequest::into from now on.
   void Abandon() ABSL_LOCKS_EXCLUDED(mu_);
@@ -113,8 +113,8 @@ class Transfer {
   HttpResponse answer_ ABSL_GUARDED_BY(mu_);
   size_t header_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   bool headers_ended_ ABSL_GUARDED_BY(mu_) = false;
-  uint64_t refused_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Bytes of a refusal's body.
-  bool enough_ ABSL_GUARDED_BY(mu_) = false;         // The rest of that body is not wanted.
+  uint64_t refused_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Body bytes of an answer that is not 2xx.
+  bool enough_ ABSL_GUARDED_BY(mu_) = false;         // The rest of such a body is not read.
 };
 
 }  // namespace systole

@@ -54,7 +54,7 @@ std::string WhyNotTrusted(long verdict) {
     case 21:  // X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE
       return "this machine does not trust the authority that signed it";
     default:
-      return absl::StrCat("OpenSSL's error ", verdict, " of verification");
+      return absl::StrCat("OpenSSL's verification error ", verdict);
   }
 }
 
@@ -64,8 +64,8 @@ absl::Status RangesIgnored(absl::string_view object) {
   return absl::FailedPreconditionError(absl::StrCat(
       object,
       ": the server was asked for a range of bytes and sends the whole object; use a server "
-      "that supports ranges (nginx, Apache and buckets do, python3 -m http.server does not), or "
-      "start again if a longer object has replaced it"));
+      "that supports ranges (nginx, Apache and buckets do, python3 -m http.server does not), or, "
+      "if the object was replaced by a longer one, start again"));
 }
 
 absl::Status NotHttp(absl::string_view object) {
@@ -123,11 +123,11 @@ absl::Status TransferError(const TransferFacts& facts) {
           "own authorities by ",
           facts.ca_variable.empty() ? "SSL_CERT_FILE" : facts.ca_variable));
     case CURLE_SSL_CACERT_BADFILE:
-      return absl::FailedPreconditionError(
-          absl::StrCat(at, "the certificates of authorities", facts.ca_file, " cannot be read; ",
-                       facts.ca_variable.empty()
-                           ? "install ca-certificates, or name a file of them by SSL_CERT_FILE"
-                           : absl::StrCat("correct ", facts.ca_variable, ", which names them")));
+      return absl::FailedPreconditionError(absl::StrCat(
+          at, "the certificates of authorities", facts.ca_file, " cannot be read; ",
+          facts.ca_variable.empty()
+              ? "install ca-certificates, or set SSL_CERT_FILE to a file of certificates"
+              : absl::StrCat("correct ", facts.ca_variable, ", which names their file")));
     case CURLE_SSL_CONNECT_ERROR:
       return absl::UnavailableError(
           absl::StrCat(at, "no TLS connection to ", facts.server,
@@ -144,8 +144,8 @@ absl::Status TransferError(const TransferFacts& facts) {
       return absl::ResourceExhaustedError(absl::StrCat(
           at, "no memory for the transfer, or its headers have a line of more than 100 KB"));
     default:
-      // Usually the connection was reset, or closed before the answer. The words are libcurl's for
-      // this number and say nothing about the transfer.
+      // Usually the connection was reset, or closed before the answer. libcurl's text for the error
+      // number holds no host and no password, so the message may show it.
       return absl::UnavailableError(absl::StrCat(at, "the transfer failed (",
                                                  curl_easy_strerror(facts.code), "); try again"));
   }

@@ -18,7 +18,8 @@ absl::StatusOr<ImageSize> ReadImageSize(absl::string_view file) {
     const int64_t most = JpegDecoderOptions().max_pixels;
     if (size.pixels() <= most) return size;
     return absl::ResourceExhaustedError(absl::StrCat("PNG of ", size.width, " x ", size.height,
-                                                     " pixels, the limit is ", most, " in all"));
+                                                     " pixels; the limit is ", most,
+                                                     " pixels in total"));
   }
   // Checks the first bytes before making a decoder, because most of the values that are passed here
   // may be text.

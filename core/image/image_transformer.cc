@@ -22,8 +22,9 @@ void MirrorRow(const uint8_t* from, int width, int channels, uint8_t* to) {
     std::reverse_copy(from, from + width, to);
     return;
   }
-  // Each copy has four bytes, and the next copy overwrites the fourth one. The first copy has only
-  // three bytes, because nothing can be read after the last pixel of `from`.
+  // Each copy in the loop writes four bytes, and the next copy overwrites the fourth. The copy
+  // before the loop has only three bytes, because nothing may be read after the last pixel of
+  // `from`.
   std::memcpy(to, from + 3 * (width - 1), 3);
   for (int x = 1; x < width; ++x) std::memcpy(to + 3 * x, from + 3 * (width - 1 - x), 4);
 }

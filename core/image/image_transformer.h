@@ -2,8 +2,8 @@
 // resizes it bilinearly, mirrors, normalises and casts it, and writes it into the batch. The pass
 // stores only a few rows of pixels at a time, and coefficients up to a bound (jpeg_options.h).
 //
-// Single-thread: each worker has its own. An ImageTransformer's state is only scratch memory. The
-// output depends on the arguments alone.
+// Single-thread: each worker has an ImageTransformer of its own. From one image to the next, an
+// ImageTransformer keeps only scratch memory. So the output depends on the arguments alone.
 #ifndef SYSTOLE_CORE_IMAGE_IMAGE_TRANSFORMER_H_
 #define SYSTOLE_CORE_IMAGE_IMAGE_TRANSFORMER_H_
 
@@ -26,14 +26,15 @@ namespace systole {
 struct ImageTransformerOptions {
   // Size, channels, normalisation and type of the output.
   BilinearResizerOptions output = {};
-  // `channels` is taken from `output`.
+  // jpeg.channels is not used: output.channels counts.
   JpegDecoderOptions jpeg = {};
   // Decodes JPEGs at the scale that ScaleCrop() chooses (core/image/scaled_crop.h). If the output
-  // is much smaller than the crop, this takes a fraction of the time. The pixels then differ from
+  // is much smaller than the crop, this takes a fraction of the time, but the pixels differ from
   // those of a decode at full scale.
   bool scaled = false;
-  // The parts (core/interrupt/lap_times.h) to which the time of a JPEG is counted: one for its
-  // decoding, and one for all work on the decoded rows.
+  // The numbers of two parts for NoteLap() (core/interrupt/lap_times.h). The time of a JPEG's
+  // decoding counts for the first part, and the time of all work on the decoded rows for the second
+  // part. -1: the time counts for no part.
   int decode_part = -1;
   int rows_part = -1;
 };
@@ -43,32 +44,33 @@ class ImageTransformer {
   // InvalidArgument if an option is out of range.
   static absl::StatusOr<ImageTransformer> Create(const ImageTransformerOptions& options);
 
-  // Bytes from the output's first value to the end of its last.
+  // Bytes from the output's first value to the end of its last value.
   int64_t output_bytes() const { return resizer_.output_bytes(); }
 
-  // First half: reads the image's size, from which the caller chooses the crop. `jpeg` must not
-  // change until Transform returns. Errors: JpegDecoder::ReadHeader.
+  // First half: reads the image's size. The caller needs the size to choose the crop. `jpeg` is
+  // borrowed, and must not change, until Transform() returns. Errors: JpegDecoder::ReadHeader.
   absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);
   // The size of the image whose header was read last.
   const ImageInfo& info() const { return info_; }
 
-  // Second half, for a crop of the stored image: writes the example to `out` (output_bytes() or
-  // more). On an error parts of `out` may have been written. Rows below the crop are not read, so
-  // damage there is not noticed here. Errors: JpegDecoder::Decode.
+  // Second half, for a crop of the stored image: writes the example to `out`, which must have
+  // output_bytes() bytes or more. On an error parts of `out` may have been written. Rows below the
+  // crop are not read, so damage in these rows is not noticed. Errors: JpegDecoder::Decode.
   absl::Status Transform(const CropRect& crop, bool flip, absl::Span<uint8_t> out);
 
-  // The second half in two steps. Between the two steps, two images can be decoded together in less
-  // time: see core/image/paired_decoding.h.
+  // Transform() in two steps. Between Start() and Finish(), two images can be decoded together in
+  // less time: see core/image/paired_decoding.h.
   absl::Status Start(const CropRect& crop, bool flip);
   absl::Status Finish(absl::Span<uint8_t> out);
-  // Call it instead of Finish() to get the crop as it was decoded. Writes the crop's pixels,
-  // mirrored if `flip`, to `out`: [crop.height, crop.width, channels] uint8. Uses only the options
-  // `jpeg` and output.channels. REQUIRES: the options are not `scaled`.
+  // Call it instead of Finish() to get the crop as it was decoded, without a resize. Writes the
+  // crop's pixels, mirrored if `flip`, to `out`: [crop.height, crop.width, channels] uint8. Of the
+  // options, only `jpeg` and output.channels count. REQUIRES: the options are not `scaled`.
   //   InvalidArgument  `out` has another size.
   absl::Status FinishPixels(absl::Span<uint8_t> out);
   // The crop that was started last. REQUIRES: the options are not `scaled`.
   const CropRect& crop() const { return crop_.rect; }
-  // Gives the image up and frees its memory. May be called at any time instead of Finish().
+  // Gives up the image that was started, and frees the image's memory. May be called at any time
+  // instead of Finish().
   void Drop() { decoder_.EndImage(); }
 
   // Like Transform(), but from `pixels`, [height, width, channels] uint8.
@@ -79,8 +81,8 @@ class ImageTransformer {
  private:
   friend class PairedDecoding;
 
-  // Decodes both images until is_ahead() is true for one of them. REQUIRES: both were started, and
-  // is_ahead() is false for both.
+  // Decodes both images until one of them cannot be decoded further ahead (is_ahead()). REQUIRES:
+  // both images were started, and is_ahead() is false for both.
   static void DecodeAhead(ImageTransformer& a, ImageTransformer& b);
   bool is_ahead() const { return decoder_.is_ahead(); }
 

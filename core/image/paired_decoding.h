@@ -1,11 +1,11 @@
-// Decodes the images of two examples together, which takes less time than one after the other. Each
-// example has a lane of its own. An image must be started before it is added.
+// Decodes the images of two examples together. This takes less time than decoding one image after
+// the other. Each example has a lane of its own. An image must be started before it is added.
 //
 //   Add(0, a)   Add(1, b)   Add(1, c)      an example may have several images
 //   Advance() -> 0                         a is decoded ahead as far as possible, b or c in part
 //   .. finish the example of lane 0 ..     Clear(0), Add(0, d), Advance(), ..
 //
-// How far an image is decoded ahead, and together with which other images, changes only the time.
+// Which images are decoded together, and how far ahead, changes only the time, not the pixels.
 //
 // Single-thread. An added image must exist until its lane is cleared.
 #ifndef SYSTOLE_CORE_IMAGE_PAIRED_DECODING_H_
@@ -29,9 +29,9 @@ class PairedDecoding {
   // example.
   bool waits(int lane) const { return lanes_[static_cast<size_t>(lane)].waits; }
 
-  // Decodes images of both lanes together until no image of one lane can be decoded further ahead,
-  // and returns that lane. If only one lane waits, returns that lane and decodes nothing. REQUIRES:
-  // a lane waits.
+  // Decodes images of both lanes together until one lane has no image that can be decoded further
+  // ahead, and returns this lane. If only one lane waits, returns the lane that waits and decodes
+  // nothing. REQUIRES: a lane waits.
   int Advance();
 
   // Empties the lane. Call it when the lane's example is finished or given up.

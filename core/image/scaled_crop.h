@@ -1,6 +1,6 @@
-// Chooses the scale at which an image is decoded if a crop of it becomes much smaller. Also
-// computes the crop's place in the smaller image. A pure function of the crop and the output's
-// size.
+// Chooses the scale at which an image is decoded if a crop of the image will be made much smaller.
+// Also computes the crop's place in the image at that scale. A pure function of the crop and the
+// output's size.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_SCALED_CROP_H_
@@ -21,10 +21,10 @@ struct ScaledCrop {
   friend bool operator==(const ScaledCrop&, const ScaledCrop&) = default;
 };
 
-// Chooses a scale for `crop`, a part of the stored image that becomes out_height x out_width
-// pixels, and computes the crop's place at this scale. The scale is the smallest one at which each
-// side of the crop has at least as many pixels as that side of the output. The edges of the crop
-// are divided and not rounded, so the crop does not shift. REQUIRES: neither the crop nor the
+// Chooses a scale for `crop`, and computes the crop's place at this scale. `crop` is a part of the
+// stored image, and will be resized to out_height x out_width pixels. The scale is the smallest one
+// at which each side of the crop has at least as many pixels as that side of the output. The edges
+// of the crop are not rounded, so the crop does not shift. REQUIRES: neither the crop nor the
 // output is empty.
 ScaledCrop ScaleCrop(const CropRect& crop, int out_height, int out_width);
 

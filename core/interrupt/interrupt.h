@@ -2,7 +2,7 @@
 // may take long, within one image or one transform, look at the flag about once a row. If the flag
 // is raised, the loops give up.
 //
-//   InterruptFlag unwanted;                    // One for the work. Any thread may raise it.
+//   InterruptFlag unwanted;                    // One per piece of work. Any thread may raise it.
 //   const InterruptScope scope(unwanted);      // On the working thread, around all of its work.
 //     .. if (InterruptRequested()) return InterruptedError();       // Anywhere in the work.
 //
@@ -51,8 +51,9 @@ inline bool InterruptRequested() {
   return InterruptScope::heeded_ != nullptr && InterruptScope::heeded_->is_raised();
 }
 
-// The flag that this thread looks at; null outside of an InterruptScope. For code in which this
-// thread sleeps while another thread looks at the flag. Valid as long as the scope lives.
+// The flag that this thread looks at; null outside of an InterruptScope. Before this thread sleeps,
+// it can give the flag to another thread, which looks at the flag in its place. Valid as long as
+// the scope lives.
 inline const InterruptFlag* HeededInterruptFlag() { return InterruptScope::heeded_; }
 
 // Returned by code that gives up. No user sees this error, because the owner of the work drops the
@@ -61,9 +62,9 @@ inline absl::Status InterruptedError() {
   return absl::CancelledError("the result is no longer needed");
 }
 
-// Calls part(begin, end) for the parts of [0, count) in order, until InterruptRequested().
-// Each part begins at a multiple of 3. So it begins at a whole pixel, if the values are an image of
-// 1 or 3 channels.
+// Divides [0, count) into parts and calls part(begin, end) for each part in order, until
+// InterruptRequested(). Each part begins at a multiple of 3. So in an image of 1 or 3 channels,
+// each part begins with the first value of a pixel.
 template <typename Part>
 void InParts(size_t count, const Part& part) {
   constexpr size_t kPart = size_t{3} << 14;  // The slowest transforms take 1 ms for a part.

@@ -1,7 +1,7 @@
-// Measures how long the parts of a thread's work take. The code that runs the work begins the
-// measurement, and does this only for a few pieces of work. The functions that do the work call
-// NoteLap() after a stretch of work on a part. A lap is the time since the previous call, or since
-// the LapTimes was made:
+// Measures how long the parts of a thread's work take. The code that runs the work measures only a
+// sample of it: for a few runs of the work, it makes a LapTimes around the whole run. The functions
+// that do the work call NoteLap() after each stretch of work on one part. A lap is the time since
+// the previous call of NoteLap(), or since the LapTimes was made:
 //
 //   LapTimes times(clock);            // On the thread, around the work.
 //     .. NoteLap(0); .. NoteLap(2);   // In the work: a lap for part 0; then one for part 2.
@@ -33,9 +33,8 @@ class LapTimes {
     std::array<absl::Duration, kParts> parts;
   };
 
-  // The first lap begins now. `clock` gives the time since some fixed moment, and is borrowed.
-  // Noting a lap takes about as long as reading the clock, some 30 ns, and this time counts in the
-  // lap. So a part should take a microsecond or more.
+  // The first lap begins now. `clock` gives the time since some fixed moment, and is borrowed. Each
+  // lap includes one reading of the clock, about 30 ns. So a lap should take a microsecond or more.
   explicit LapTimes(const std::function<absl::Duration()>& clock)
       : clock_(clock), before_(current_), begun_(clock()) {
     current_ = this;
@@ -74,7 +73,7 @@ inline void NoteLap(int part) {
   if (LapTimes::current_ != nullptr) LapTimes::current_->Lap(part);
 }
 
-// As NoteLap(), for work that gave `result`. Returns `result`.
+// Calls NoteLap(part) after the argument `result` has been computed, and returns `result`.
 template <typename T>
 T Lapped(int part, T result) {
   NoteLap(part);

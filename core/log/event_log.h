@@ -1,6 +1,7 @@
-// The log's lines tell the person who runs a server or a feed what happens. Only the log escapes
-// and shortens text that a peer or a file put into a line (core/log/log_line.h). The number of
-// lines that one cause may write in an interval is limited, so peers cannot flood the log.
+// The log's lines tell the person who runs a server or a feed what happens. Text in a line may come
+// from a peer or a file. The log escapes and shortens this text (core/log/log_line.h), and its
+// callers need not. The number of lines that one cause may write in an interval is limited, so
+// peers cannot flood the log.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_LOG_EVENT_LOG_H_
@@ -32,10 +33,10 @@ enum class LogFormat {
 using LogSink = std::function<void(LogLevel level, const std::string& line)>;
 
 struct EventLogOptions {
-  // Lines below this level are dropped, and not counted.
+  // Lines below this level are dropped. They do not count towards max_lines.
   LogLevel least = LogLevel::kInfo;
-  // The most lines of one cause in one interval. Further lines are counted, and a line gives their
-  // number when the interval ends. The limit stops a peer from filling the disk.
+  // The most lines of one cause in one interval. Further lines are left out, and one line gives
+  // their number after the interval. The limit stops a peer from filling the disk.
   int max_lines = 20;
   absl::Duration interval = absl::Seconds(30);
   MonotonicClock clock = SteadyClock();
@@ -57,8 +58,8 @@ class EventLog {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // For each cause whose interval is over, writes how many lines were left out. Add() does the same
-  // for the cause of its line. Call this function now and then, for causes that write no further
-  // lines.
+  // for the cause of its line. Call Tick() now and then, because perhaps no further line of a cause
+  // is added.
   void Tick() ABSL_LOCKS_EXCLUDED(mu_) { Settle(options_.clock()); }
 
   // Writes how many lines were left out, for every cause at once. Call this at the end, when no
@@ -74,7 +75,8 @@ class EventLog {
   };
 
   void Settle(absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends the interval if it is over. If lines were left out, adds a line with their number.
+  // Ends the interval of `cause` if its time is over. If lines of this interval were left out, adds
+  // a line with their number to `lines`.
   void SettleLocked(LogCause cause, absl::Duration now, std::vector<LogLine>& lines)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Write(const std::vector<LogLine>& lines) const;

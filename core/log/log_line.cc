@@ -16,7 +16,7 @@ struct CauseNames {
 
 constexpr CauseNames kCauses[] = {
     {"program", "lines of the program"},
-    {"index", "remarks on indexes"},
+    {"index", "messages about indexes"},
     {"damage", "damaged records"},
     {"planned", "feeds planned"},
     {"stream_opened", "streams opened"},

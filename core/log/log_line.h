@@ -1,5 +1,5 @@
-// One line of the log of a server or a client: a sentence for people and, as data, what the
-// sentence is about. A line can be written as text or as JSON.
+// One line of the log of a server or a client: a sentence for people, and fields for programs that
+// say what the sentence is about. A line can be written as text or as JSON.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_LOG_LOG_LINE_H_
@@ -20,7 +20,7 @@ enum class LogLevel { kDebug, kInfo, kWarn, kError };
 // The names of the levels, as `--log-level` and JSON have them.
 inline constexpr const char* kLogLevelNames[] = {"debug", "info", "warn", "error"};
 
-// Why a line is written. The number of lines is limited for each cause by itself.
+// Why a line is written. EventLog limits the number of lines of each cause.
 enum class LogCause {
   kProgram,  // Start, datasets and end of the program. No limit, because peers cannot cause these.
   kIndex,    // Something odd about a shard's index.
@@ -33,7 +33,7 @@ enum class LogCause {
   kConnections,  // Connections that are turned away.
   kGrpc,
   // In the log of a client.
-  kServerLost,  // A server gives no answer, broke off a stream or drains; or it is back.
+  kServerLost,  // A server does not answer, broke off a stream, drains, or is back.
   kStepLate,
   kServerList,  // Servers join or leave, or a list of servers cannot be read.
   // In the log of a server.
@@ -41,14 +41,15 @@ enum class LogCause {
 };
 inline constexpr size_t kNumLogCauses = 14;
 
-// The subject of a line. Fields that are not set are left out. A field may hold foreign text.
+// The subject of a line. Fields that are not set are not written. A field may hold text from a peer
+// or a file.
 struct LogFields {
   std::optional<uint64_t> feed;  // The fingerprint of the feed's spec.
   std::string client;            // The peer's address; on a Unix socket, the path or the user.
   std::string identity;
   std::string server;           // The server's address, in a client's log.
-  std::string dataset;          // For a mixture its members, separated by commas.
-  std::optional<int64_t> step;  // For a server's stream: the first step not sent yet.
+  std::string dataset;          // For a mixture, all its datasets, separated by commas.
+  std::optional<int64_t> step;  // For a server's stream, the first step that was not sent yet.
   std::string shard;            // The shard's base name.
   std::optional<int64_t> record;
   std::string trace;  // The id of the trace that the client's call belongs to, in hex.
@@ -59,7 +60,7 @@ struct LogLine {
   LogLevel level;
   std::string text;
   LogFields fields = {};
-  // The number of lines that were left out, if this line counts them.
+  // If this line says how many lines were left out: their number.
   std::optional<int64_t> left_out = {};
 };
 
@@ -74,8 +75,8 @@ std::string TextOf(const LogLine& line);
 // `message` is TextOf(). Time is UTC.
 std::string JsonOf(const LogLine& line, absl::Time time);
 
-// The name of this cause's events, in the plural. The line that counts left-out lines uses this
-// name.
+// The name of this cause's events in the plural, such as "late steps". A line that says how many
+// lines were left out uses this name.
 absl::string_view PluralOf(LogCause cause);
 
 }  // namespace systole

@@ -15,8 +15,8 @@
 namespace systole {
 namespace {
 
-// Pages of smaller buffers are not returned: there may be no whole page, or too few to be worth a
-// call.
+// Pages of smaller buffers are not returned to the kernel. A smaller buffer has no whole page, or
+// too few whole pages to be worth a call.
 constexpr int64_t kMinReturnedBytes = 16 << 10;
 
 struct AddressRange {
@@ -24,7 +24,7 @@ struct AddressRange {
   uintptr_t end = 0;
 };
 
-// Only whole pages inside the buffer. The bytes of other pages may belong to malloc.
+// The pages that lie wholly inside the buffer. Other pages may hold bytes of malloc.
 AddressRange WholePagesOf(const AlignedBuffer& buffer) {
   static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto data = reinterpret_cast<uintptr_t>(buffer.data());
@@ -41,15 +41,15 @@ void FreeWithPages(AlignedBuffer buffer) {
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
-// A smaller buffer has no whole huge page. Two buffers never share a huge page, because malloc
-// keeps some bytes before each buffer.
+// A smaller buffer does not fill a huge page. Two buffers cannot share a huge page, because malloc
+// keeps some bytes between them.
 constexpr int64_t kMinHugeBytes = 2 << 20;
-// madvise() may split the mapping of a buffer into three, and a process may have only 65,530
-// mappings.
+// If the budget has room for more buffers of a size, they get no huge pages. madvise() may split
+// the mapping of a buffer into three, and by default a process may have only 65,530 mappings.
 constexpr int64_t kMostHugeBuffers = 4096;
 
 // Asks the kernel for huge pages, because in the usual setting (`madvise`) the kernel gives them
-// only on request. All bytes of a buffer are used, again and again, so no memory is wasted.
+// only on request. No memory is wasted, because feeds use all bytes of a buffer.
 void AskForHugePages(const AlignedBuffer& buffer, int64_t budget_bytes) {
   if (buffer.size() < kMinHugeBytes || budget_bytes / buffer.size() > kMostHugeBuffers) return;
   const auto [begin, end] = WholePagesOf(buffer);
@@ -82,7 +82,7 @@ absl::StatusOr<std::optional<AlignedBuffer>> BufferPool::TryAcquire(int64_t byte
 std::optional<AlignedBuffer> BufferPool::TakeKept(int64_t bytes, BufferKind kind) {
   const auto same = by_size_.find({kind == BufferKind::kSealed, bytes});
   if (same == by_size_.end()) return std::nullopt;
-  // The latest buffer first: more of it is still in the processor's cache.
+  // Takes the buffer that came back last: more of it is still in the processor's cache.
   return Remove(same->second.back());
 }
 
@@ -106,7 +106,7 @@ absl::StatusOr<AlignedBuffer> BufferPool::Make(int64_t bytes, BufferKind kind) {
 
 bool BufferPool::MaySeal() {
   if (sealed_ >= options_.max_sealed) {
-    // Frees a kept buffer of another size. Perhaps no feed needs that size any more.
+    // Frees a kept sealed buffer of another size. Perhaps no feed needs that size any more.
     const auto sealed = by_size_.lower_bound({true, 0});
     if (sealed != by_size_.end()) Free(sealed->second.front());
   }
@@ -115,7 +115,7 @@ bool BufferPool::MaySeal() {
 
 AlignedBuffer BufferPool::Remove(Kept::iterator kept) {
   const auto same = by_size_.find(KeyOf(*kept));
-  // Callers ask only for the oldest or the latest buffer of a size.
+  // Callers pass only the oldest or the latest buffer of a size and kind.
   if (same->second.back() == kept) {
     same->second.pop_back();
   } else {

@@ -1,10 +1,10 @@
 // Aligned buffers under a byte budget. Buffers that come back are kept and handed out again for the
 // same size, because a fresh 40 MB buffer costs ten thousand page faults.
 //
-// The pool never waits. If the budget is used up, TryAcquire() says so, and the caller decides
-// which stream goes next. A call costs O(log of the buffers kept), plus the cost of freeing
-// buffers. The pages of freed buffers go back to the kernel. For buffers below 16 KiB, malloc
-// decides whether the pages go back. Thread-compatible.
+// The pool never waits: TryAcquire() returns nullopt while the budget is used up. A call costs
+// O(log n) for n kept buffers, plus the cost of freeing buffers. When the pool frees a buffer of 16
+// KiB or more, its pages go back to the kernel. For smaller buffers malloc decides about the pages.
+// Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
 #define SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
 
@@ -23,8 +23,8 @@ namespace systole {
 enum class BufferKind {
   // Memory for this process alone.
   kPrivate,
-  // Other processes can map it (core/memory/sealed_memory.h), if the system has such memory left
-  // and the pool may make one more sealed buffer. Otherwise the buffer is private.
+  // Memory that other processes can map (core/memory/sealed_memory.h). If the system has no such
+  // memory left, or the pool may make no more sealed buffers, the buffer is private instead.
   kSealed,
 };
 
@@ -52,19 +52,20 @@ class BufferPool {
   // Takes back a buffer that TryAcquire() gave.
   void Release(AlignedBuffer buffer);
 
-  // Stops counting a buffer of `bytes` from TryAcquire(). The buffer belongs to the caller from now
-  // on.
+  // Stops counting a buffer of `bytes` that TryAcquire() gave. From now on, the buffer belongs to
+  // the caller.
   void GiveAway(int64_t bytes);
   // Takes back a buffer that was given away. Keeps it for reuse if the budget has room, and
   // otherwise frees it.
   void TakeBack(AlignedBuffer buffer);
 
   int64_t budget_bytes() const { return options_.budget_bytes; }
-  // Bytes handed out and not yet given back, each buffer with its overhead.
+  // The bytes of all buffers that are handed out and neither given back nor given away. Each buffer
+  // counts with its overhead.
   int64_t used_bytes() const { return used_bytes_; }
 
  private:
-  // Oldest first: the oldest is freed first when room is short.
+  // The buffer that came back first is at the front. When room is short, it is freed first.
   using Kept = std::list<AlignedBuffer>;
   // Whether a buffer is sealed, and its bytes.
   using KindAndBytes = std::pair<bool, int64_t>;
@@ -79,9 +80,9 @@ class BufferPool {
   // Whether one more sealed buffer may be made. At the limit, first frees a kept sealed buffer if
   // there is one.
   bool MaySeal();
-  // Puts a buffer into the lists.
+  // Puts a buffer into kept_ and by_size_.
   void Keep(AlignedBuffer buffer);
-  // Takes a kept buffer out of the lists.
+  // Takes a kept buffer out of kept_ and by_size_.
   AlignedBuffer Remove(Kept::iterator kept);
   // Frees a kept buffer.
   void Free(Kept::iterator kept);
@@ -91,7 +92,7 @@ class BufferPool {
   int64_t used_bytes_ = 0;
   int64_t kept_bytes_ = 0;
   Kept kept_;
-  // Where in kept_ the buffers of a kind and size are, oldest first. No list is empty.
+  // For each kind and size, the places of these buffers in kept_, oldest first. No list is empty.
   std::map<KindAndBytes, std::list<Kept::iterator>> by_size_;
 };
 

@@ -8,7 +8,7 @@ namespace systole {
 
 bool ScratchBudget::Fits(const Account& account, int64_t bytes) const {
   const int64_t holds = account.held_ + bytes;
-  // An account that stepped down has to fit with all bytes that it holds.
+  // `ordinary_` does not include the bytes of an account that stepped down. All of them must fit.
   if (account.beyond_) return ordinary_ + holds <= capacity_;
   if (holds <= kOrdinaryBytes) return ordinary_ + bytes <= capacity_;
   const int64_t first_bytes =
@@ -35,7 +35,7 @@ void ScratchBudget::SetBeyond(Account& account, bool beyond) {
 void ScratchBudget::FindElder() {
   while (true) {
     if (elder_ != nullptr) {
-      // While the elder is in line, it is about to take bytes that do not fit.
+      // An elder that is still in line is about to take bytes that do not fit.
       if (elder_->waits_ || ordinary_ + elder_->held_ > capacity_) return;
       SetBeyond(*elder_, false);
       elder_ = nullptr;

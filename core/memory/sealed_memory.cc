@@ -89,7 +89,8 @@ absl::StatusOr<SealedView> SealedView::Map(int fd, int64_t bytes) {
                                                    ", want at least 0x", absl::Hex(kSeals),
                                                    " (SEAL, SHRINK, GROW and FUTURE_WRITE)"));
   }
-  // Memory on huge pages has seals too, but the kernel may lack a page when the page is touched.
+  // Memory on huge pages is refused, even if it is sealed. When the memory is first touched, the
+  // kernel may have no huge page left.
   struct statfs system = {};
   if (::fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -1,14 +1,14 @@
 // Memory that other processes can map but only its owner can change: a memory file (memfd) of a
-// fixed size. The owner writes through the one mapping that was made before the file was sealed.
+// fixed size. The owner writes through a mapping that was made before the file was sealed.
 //
 //   owner   SealedMemory::Create(bytes) -> data() to write, fd() to pass on
 //   other   SealedView::Map(fd, bytes)  -> data() to read
 //
 // The seals, which cannot be removed:
-//   SHRINK        so that no reader dies of SIGBUS because the file was cut short
-//   GROW          so that the size that the readers were given stays right
+//   SHRINK        the file cannot be cut short, so no reader dies of SIGBUS
+//   GROW          the file cannot grow, so the size that the readers were given stays right
 //   FUTURE_WRITE  no write() and no new writable mapping: no reader can change what other readers
-//                 see. The seal WRITE cannot be set while the owner has its writable mapping.
+//                 see. (The kernel does not set the seal WRITE while a writable mapping exists.)
 //   SEAL          no further seal can be set
 //
 // Thread-compatible.
@@ -42,12 +42,12 @@ class MappedPages {
 
 class SealedMemory {
  public:
-  // `bytes` zeros on a page boundary. All pages are allocated at once. So a lack of memory is an
-  // error here, and not a SIGBUS later. Costs about 0.2 ms per MiB.
+  // Memory of `bytes` bytes, all 0, that starts on a page boundary. All pages are allocated at
+  // once. So a lack of memory is an error here, and not a SIGBUS later. Costs about 0.2 ms per MiB.
   //   InvalidArgument    bytes < 1.
   //   ResourceExhausted  no memory or no file descriptor left.
-  //   Unimplemented      the system has no such memory (Linux before 5.1). The error comes only at
-  //                      the last step, the sealing. So call Create(1) first to find out.
+  //   Unimplemented      the system has no such memory (Linux before 5.1). The error comes only
+  //                      after all pages were allocated. To find out cheaply, call Create(1).
   static absl::StatusOr<SealedMemory> Create(int64_t bytes);
 
   // Counts from 1. Different for every object in this process.

@@ -1,4 +1,4 @@
-// Shows metrics in Prometheus' text format, and as the single series of this format.
+// Shows metrics as Prometheus' text, or as a list of the series that this text has.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_METRICS_EXPOSITION_H_

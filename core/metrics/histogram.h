@@ -1,4 +1,4 @@
-// How often a number fell between bounds, as a histogram of Prometheus counts it.
+// Counts how many numbers lie between given bounds, as a histogram of Prometheus does.
 #ifndef SYSTOLE_CORE_METRICS_HISTOGRAM_H_
 #define SYSTOLE_CORE_METRICS_HISTOGRAM_H_
 
@@ -10,19 +10,19 @@
 
 namespace systole {
 
-// A histogram as it is now. Bucket i has the numbers that are greater than bounds[i - 1], if there
-// is such a bound, and at most bounds[i]. The last bucket has no upper bound, so there is one
-// bucket more than bounds.
+// The present state of a histogram. counts[i] is the number of values that are greater than
+// bounds[i - 1] and at most bounds[i]. The first count has no lower bound, and the last one has no
+// upper bound. So there is one count more than bounds.
 struct HistogramReading {
   std::vector<double> bounds;
   std::vector<int64_t> counts;
-  double sum = 0;  // The sum of all numbers.
+  double sum = 0;  // The sum of all values.
 
-  int64_t count() const;  // How many numbers there are.
+  int64_t count() const;  // How many values there are.
 };
 
-// Thread-safe, and adds without a lock. If a reading is made while numbers are added, its sum may
-// lack some of these numbers.
+// Thread-safe, and adds without a lock. If a reading is made while values are added, the reading's
+// sum may lack some of these values.
 class Histogram {
  public:
   // `bounds` ascend. They are not copied, and must outlive this object, so use a constant.

@@ -1,7 +1,7 @@
-// A metric is one line of a table: a name, a kind, a sentence, and how its value is read from the
-// plain struct or the atomics that count it. Code that shows metrics goes through the lines and
-// does not know their names, so a new metric is just a new line. Code that counts only changes the
-// field. Lines are read only when a reading is asked for.
+// A metric is one line of a table: a name, a kind, a help text, and a function that reads the value
+// from a source. A source is a struct of counters, plain or atomic. Code that counts only changes
+// the counters. Code that shows metrics goes through all lines of the table. So for a new metric,
+// it is enough to add a counter and a line.
 //
 //   struct Shop { int64_t visits; int64_t cash; int64_t cards; };
 //   const std::vector<MetricLine<Shop>> lines = {
@@ -11,9 +11,9 @@
 //        .parts = {{"cash", ReadField<&Shop::cash>}, {"cards", ReadField<&Shop::cards>}}}};
 //   const std::vector<MetricReading> readings = ReadMetrics(lines, shop);
 //
-// A name is lower-case words with underscores, at most 64 bytes, unique in its table. The unit, if
-// there is one, is its last word: _bytes, _seconds or _ratio. The word "total" is not in the name:
-// PrometheusName() adds it to the names of counters.
+// A name is lower-case words with underscores, at most 64 bytes, unique in its table. If the metric
+// has a unit, the unit is the last word of the name: _bytes, _seconds or _ratio. The name does not
+// contain the word "total", because PrometheusName() adds this word to the names of counters.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_METRICS_METRIC_H_
@@ -30,14 +30,14 @@ namespace systole {
 enum class MetricKind {
   kGauge,    // The value now.
   kCounter,  // A sum since the start. It never falls.
-  // How often a number fell between bounds (histogram.h). Only a MetricFamily can have this kind,
-  // because a line of a table is read as one number.
+  // How often a number lay between certain bounds (histogram.h). Only a MetricFamily can have this
+  // kind, because a line of a table is read as one number for each label value.
   kHistogram,
 };
 
 enum class MetricUnit { kCount, kBytes, kSeconds, kRatio };
 
-// The unit, by the last word of `name`.
+// The unit that is the last word of `name`.
 MetricUnit UnitOf(absl::string_view name);
 
 // One of the values of a metric with a label.
@@ -57,8 +57,8 @@ struct MetricLine {
   // The meaning of the metric, in one or more sentences that are clear on their own.
   absl::string_view help;
   double (*read)(const Source& source) = nullptr;
-  // The label in which the parts differ. The number of parts is fixed: a label's value never comes
-  // from a peer or a file.
+  // The name of the label. Each part has its own value of the label. The number of parts is fixed,
+  // because no label value comes from a peer or a file.
   absl::string_view label = "";
   std::vector<MetricPart<Source>> parts;
 };
@@ -69,12 +69,12 @@ struct MetricValue {
   std::string help;
 };
 
-// A metric as it is now.
+// A metric with its values at one moment.
 struct MetricReading {
   std::string name;
   MetricKind kind = MetricKind::kGauge;
   std::string help;
-  std::string label;  // Empty: there is one value.
+  std::string label;  // Empty if the metric has one value, without a label.
   std::vector<MetricValue> values;
 };
 
@@ -104,7 +104,7 @@ std::vector<MetricReading> ReadMetrics(const std::vector<MetricLine<Source>>& li
 std::optional<double> FindMetric(const std::vector<MetricReading>& readings, absl::string_view name,
                                  absl::string_view label_value = "");
 
-// `prefix`, the name, and `_total` for a counter.
+// `prefix` followed by the name, and then by `_total` for a counter.
 std::string PrometheusName(absl::string_view prefix, const MetricReading& reading);
 
 // How much each counter grew per second between two readings that are `seconds` apart. nullopt if a

@@ -1,5 +1,5 @@
-// Metrics as a monitor collects them. These are the readings of a table under Prometheus' names,
-// and also metrics that a table cannot have: metrics with several labels, and histograms.
+// Metrics under Prometheus' names, for monitors. FamiliesOf() makes them from MetricReadings. Other
+// code makes those that a MetricReading cannot hold: metrics with several labels, and histograms.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_METRICS_METRIC_FAMILY_H_

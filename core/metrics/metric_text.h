@@ -19,11 +19,12 @@ namespace systole {
 std::string MetricsText(const std::vector<MetricReading>& readings,
                         const std::vector<MetricReading>& rates = {});
 
-// Adds fields to the object that is open: values by the metric's name, or by name and label value.
+// Adds a field for each metric to the JSON object that is open in `json`. A metric with a label
+// becomes an object with a number for each value of the label.
 void AppendMetrics(const std::vector<MetricReading>& readings, JsonWriter& json);
 
 // A table in Markdown, with the meaning of each metric, for the document that lists them. `prefix`
-// as for PrometheusName().
+// is that of PrometheusName().
 std::string MetricsTable(absl::string_view prefix, const std::vector<MetricReading>& readings);
 
 }  // namespace systole

@@ -19,10 +19,12 @@ HWY_BEFORE_NAMESPACE();
 namespace systole {
 namespace HWY_NAMESPACE {
 
-// Three forms of RoundToBf16 for the floats with these bits (D: a uint32_t tag). They use integer
-// operations only, because Highway's DemoteTo(bfloat16_t) truncates in version 1.0.
-// The first two are for values that cannot be NaN. The first leaves the result in the upper 16 bits
-// of each lane, and the lower bits undefined. The others leave the result in the low 16 bits.
+// Three forms of RoundToBf16 (D: a uint32_t tag). `bits` are the bits of floats. The code rounds
+// with integer operations, because Highway's DemoteTo(bfloat16_t) truncates in version 1.0.
+//   RoundNumberToUpperBits  not for NaN; the result is in the upper 16 bits of each lane, and the
+//                           lower bits are undefined
+//   RoundNumberToBf16Bits   not for NaN; the result is in the low 16 bits of each lane
+//   RoundToBf16Bits         for NaN, too; the result is in the low 16 bits of each lane
 template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundNumberToUpperBits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -37,8 +39,8 @@ template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16Bits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;
   const auto rounded = RoundNumberToBf16Bits(d, bits);
-  // Every target has a signed comparison. Here it gives the right result, because the magnitude's
-  // top bit is clear.
+  // The comparison is signed, because every target has signed comparisons. The result is right,
+  // because the magnitude's top bit is clear.
   const hn::RebindToSigned<D> di;
   const auto magnitude = hn::BitCast(di, hn::And(bits, hn::Set(d, 0x7fffffffu)));
   const auto is_nan = hn::RebindMask(d, hn::Gt(magnitude, hn::Set(di, 0x7f800000)));
@@ -46,7 +48,7 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16Bits(D d, hwy::HWY_NAMESPACE::V
   return hn::IfThenElse(is_nan, quiet, rounded);
 }
 
-// RoundToBf16Flush of the floats with these bits.
+// RoundToBf16Flush of the floats whose bits are `bits`.
 template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16FlushBits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -55,7 +57,7 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16FlushBits(D d, hwy::HWY_NAMESPA
   return hn::IfThenElse(is_small, zero, RoundToBf16Bits(d, bits));
 }
 
-// RoundToFloat16 of the floats with these bits.
+// RoundToFloat16 of the floats whose bits are `bits`.
 template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToFloat16Bits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -68,7 +70,7 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToFloat16Bits(D d, hwy::HWY_NAMESPACE
   const auto halfway = hn::Set(d, 0xfffu - (112u << 23));
   const auto rounded = hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, halfway), odd));
   // The last bit of a float just above 0.5 has the value 2^-24, like the last bit of a subnormal
-  // float16. So the addition itself rounds half to even.
+  // float16. So adding 0.5 rounds half to even.
   const auto half = hn::Set(df, 0.5f);
   const auto small =
       hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(df, magnitude), half)), hn::BitCast(d, half));
@@ -90,7 +92,7 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<hwy::HWY_NAMESPACE::RebindToUnsigned<D>> Roun
   const hn::RebindToUnsigned<D> du;
   const auto positive = hn::IfThenElseZero(hn::Gt(value, hn::Zero(d)), value);  // NaN gives 0.
   const auto clamped = hn::Min(positive, hn::Set(d, 255.0f));
-  // Adding 2^23 leaves no fraction bits, so the addition itself rounds half to even.
+  // A float of 2^23 or more has no fraction bits, so adding 2^23 rounds half to even.
   const auto shifted = hn::BitCast(du, hn::Add(clamped, hn::Set(d, 8388608.0f)));
   return hn::And(shifted, hn::Set(du, 0xffu));
 }
@@ -108,8 +110,8 @@ HWY_INLINE void StoreAnywhere(hwy::HWY_NAMESPACE::Vec<D> value, D d,
 #endif
 }
 
-// Stores two vectors one after the other. Used if narrowing both at once is not faster, or needs
-// wider vectors than the scalar target has.
+// Stores two vectors one after the other: for types where narrowing both vectors at once is not
+// faster, and for the scalar target, which cannot narrow both at once.
 template <class Store, class D>
 HWY_INLINE void StoreOneByOne(const Store& store, D d, hwy::HWY_NAMESPACE::Vec<D> low,
                               hwy::HWY_NAMESPACE::Vec<D> high, typename Store::Value* out) {
@@ -117,9 +119,10 @@ HWY_INLINE void StoreOneByOne(const Store& store, D d, hwy::HWY_NAMESPACE::Vec<D
   store(d, high, out + hwy::HWY_NAMESPACE::Lanes(d));
 }
 
-// Casts and stores one vector of floats (D: a float tag) at `out`, at any alignment. Given two
-// vectors, stores the second after the first. Narrowing both at once is faster than narrowing one
-// after the other.
+// Each struct below casts one vector of floats (D: a float tag), and stores the result at `out`, at
+// any alignment. Given two vectors, all structs but StoreBf16 store the second result after the
+// first. StoreUint8 and StoreNumberBf16 narrow both vectors at once, which is faster than narrowing
+// one after the other.
 struct StoreUint8 {
   using Value = uint8_t;
   template <class D>

@@ -14,8 +14,8 @@ namespace systole {
 // `out` has in.size() * PixelTypeBytes(type) bytes (CHECK) at any alignment. It does not overlap
 // `in`.
 
-// PixelType says how to round. Every NaN first becomes CanonicalNan(). -0 stays -0, although x * 1
-// + 0 (normalise.h) would make it 0.
+// PixelType says how to round. Every NaN first becomes CanonicalNan(). -0 stays -0. (Normalisation
+// with scale 1 and bias 0 would make it 0, see normalise.h.)
 void CastFloats(absl::Span<const float> in, PixelType type, absl::Span<uint8_t> out);
 
 // Multiplies by `factor` and cuts the fraction off. Results outside of 0 to 255 become 0 or 255,

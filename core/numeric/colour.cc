@@ -26,9 +26,9 @@ constexpr int kBlock = 128;
 }  // namespace systole
 #endif  // SYSTOLE_CORE_NUMERIC_COLOUR_CC_ONCE_
 
-// Where the formula of a pixel depends on its values, all formulas are computed for every lane, and
-// a mask selects one. So no value depends on the number of lanes. The last vector may have lanes
-// beyond the last pixel.
+// Where a pixel's values decide which formula applies, each lane computes all formulas, and a mask
+// selects one of the results. Lanes beyond the last pixel compute, too, but their results stay in
+// the Block and do not reach the output.
 HWY_BEFORE_NAMESPACE();
 namespace systole {
 namespace HWY_NAMESPACE {
@@ -45,7 +45,7 @@ struct Block {
 HWY_INLINE float Unit(float value) { return value; }
 HWY_INLINE float Unit(uint8_t value) { return static_cast<float>(value) * kUint8ToUnit; }
 
-// Pixels beyond `count` are black.
+// Loads `count` pixels, and fills the rest of the block with black pixels.
 template <typename T>
 HWY_INLINE void Load(const T* HWY_RESTRICT in, int count, Block& block) {
   for (int i = 0; i < count; ++i) {
@@ -89,7 +89,8 @@ using Floats = hn::ScalableTag<float>;
 using V = hn::Vec<Floats>;
 using M = hn::Mask<Floats>;
 
-// float(double(x) + double(third) * (2.0 / 6.0)). A vector of doubles has half of the lanes.
+// float(double(x) + double(third) * (2.0 / 6.0)). A vector of doubles has half as many lanes as a
+// vector of floats, so AddThirds() computes each half by itself.
 template <class D>
 HWY_INLINE hn::Vec<D> AddThirdsTo(D d, hn::Vec<D> x, hn::Vec<D> third) {
   const hn::Rebind<double, D> dd;
@@ -107,7 +108,7 @@ HWY_INLINE V AddThirds(V x, V third) {
 #endif
 }
 
-// Whether `sixth`, a sixth of the circle, is `one` or `other`.
+// Whether `sixth`, the number of a sixth of the hue circle, is `one` or `other`.
 HWY_INLINE M IsOneOf(V sixth, float one, float other) {
   const Floats d;
   return hn::Or(hn::Eq(sixth, hn::Set(d, one)), hn::Eq(sixth, hn::Set(d, other)));
@@ -126,8 +127,8 @@ HWY_INLINE void Saturate(float factor, int count, Block& block) {
     const V r = hn::Load(d, block.r + i);
     const V g = hn::Load(d, block.g + i);
     const V b = hn::Load(d, block.b + i);
-    // Like std::max(r, std::max(g, b)), and below like std::min. For NaN it matters which argument
-    // is returned.
+    // `value` is std::max(r, std::max(g, b)), and std::min(r, std::min(g, b)) is subtracted from
+    // it below. For NaN it matters which argument std::max and std::min return.
     const V larger = hn::IfThenElse(hn::Lt(g, b), b, g);
     const V value = hn::IfThenElse(hn::Lt(r, larger), larger, r);
     const V smaller = hn::IfThenElse(hn::Lt(b, g), b, g);
@@ -190,13 +191,13 @@ HWY_INLINE void Turn(float delta, int count, Block& block) {
                             hn::IfThenElse(above, hn::Set(d, if_above), hn::Set(d, if_between)));
     };
     const V begin = hn::IfThenElse(rises, choose(1, 3, 2), choose(0, 4, 5));
-    // In the odd sixths the middle channel falls.
+    // In the odd sixths of the circle, the middle channel decreases as the angle grows.
     const V ratio = hn::Div(hn::Sub(middle, min), hn::Sub(max, min));
     const V part = hn::IfThenElse(hn::Xor(rises, between), hn::Sub(one, ratio), ratio);
     const V angle = hn::IfThenElse(hn::Eq(max, min), zero, hn::Add(begin, part));
 
-    // The angle is 0 to 6 and turns by at most 6 in either direction, so the sum is -6 to 12. If it
-    // is negative, 6 is added. Then 6 is subtracted while it is 6 or more, at most twice.
+    // The angle is 0 to 6, and `delta` is -6 to 6, so the sum is -6 to 12. If the sum is negative,
+    // 6 is added. Then 6 is subtracted while the sum is 6 or more, at most twice.
     const V turned = hn::Add(angle, hn::Set(d, delta));
     const V raised = hn::IfThenElse(hn::Lt(turned, zero), hn::Add(turned, six), turned);
     const V lowered = hn::IfThenElse(hn::Ge(raised, six), hn::Sub(raised, six), raised);
@@ -205,8 +206,8 @@ HWY_INLINE void Turn(float delta, int count, Block& block) {
     const V rest = hn::Sub(sixths, sixth);
     const V share = hn::IfThenElse(hn::Eq(sixth, EvenPart(sixth)), rest, hn::Sub(one, rest));
     const V mixed = hn::Add(min, hn::Mul(share, hn::Sub(max, min)));
-    // For NaN, `sixth` is NaN and matches no case below. TensorFlow then takes the last sixth. So
-    // if no case matches, the result is that of the last sixth.
+    // For NaN, TensorFlow takes the last sixth. Here `sixth` is then NaN and matches no case below.
+    // So if no case matches, the results are those of the last sixth.
     hn::Store(
         hn::IfThenElse(IsOneOf(sixth, 1, 4), mixed, hn::IfThenElse(IsOneOf(sixth, 2, 3), min, max)),
         d, block.r + i);
@@ -219,7 +220,7 @@ HWY_INLINE void Turn(float delta, int count, Block& block) {
   }
 }
 
-// Leaves the brightness in the red channel.
+// Replaces the red channel by the brightness.
 HWY_INLINE void ToGrey(int count, Block& block) {
   for (int i = 0; i < count; ++i) {
     block.r[i] = block.r[i] * 0.2989f + block.g[i] * 0.587f + block.b[i] * 0.114f;

@@ -13,8 +13,8 @@
 
 namespace systole {
 
-// `pixels` are [n, 3]: red, green, blue. uint8 values are multiplied by kUint8ToUnit first, so that
-// they are 0 to 1. At the end they are multiplied by 255.5 and the fraction is cut off. REQUIRES:
+// `pixels` are [n, 3]: red, green, blue. uint8 values are first multiplied by kUint8ToUnit, which
+// gives 0 to 1. Their results are multiplied by 255.5, and the fraction is cut off. REQUIRES:
 // pixels.size() % 3 == 0 (CHECK).
 
 // Multiplies S of HSV by `factor`, then clamps it to 0 to 1. REQUIRES: factor >= 0.

@@ -164,7 +164,7 @@ float Sin(float x) {
 }
 
 double CosPi(double x) {
-  // The period is 2; every step down to the first eighth of a turn is exact.
+  // The period is 2. Each step that reduces x to at most 0.25, an eighth of the period, is exact.
   double turn = std::fabs(x);
   turn -= 2.0 * std::floor(0.5 * turn);
   if (turn > 1.0) turn = 2.0 - turn;

@@ -23,11 +23,11 @@
 namespace systole {
 namespace {
 
-// As many lanes as the widest vector of x86 has.
+// The number of floats in the widest vector of x86.
 constexpr int kMaxLanes = 16;
 
 // The factors of value i are at index i mod period. The arrays have period + kMaxLanes entries, so
-// that a vector may begin at any phase of the period. REQUIRES: period >= kMaxLanes.
+// that a vector can be loaded at any index below `period`. REQUIRES: period >= kMaxLanes.
 struct Factors {
   size_t period;
   const float* scale;
@@ -124,8 +124,8 @@ absl::Status CheckFactor(absl::Span<const float> factor, int channels, const cha
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat("Normalisation.", name, " has ", factor.size(),
-                                                 " entries, want 1 or one per channel (", channels,
-                                                 ")"));
+                                                 " entries, want 1, or ", channels,
+                                                 ", one per channel"));
 }
 
 absl::Status CheckFactors(int channels, const Normalisation& normalisation) {
@@ -147,18 +147,19 @@ void LayOut(absl::Span<const float> factor, int channels, int64_t inner, size_t 
   }
 }
 
-// The longest pattern of a tensor, in values. Two such patterns fit in the first-level cache. If a
-// pattern would be longer, the runs of one channel are so long that each run gets a call of its
-// own.
+// The longest pattern of a tensor with several channels, in values. Two such patterns (scale and
+// bias) fit in the first-level cache. If a pattern would be longer, each channel gets a pattern of
+// its own instead, and each run of values of one channel gets a call of its own.
 constexpr int64_t kMaxPatternValues = 2048;
 
-// Factors of interleaved channels. They are on the stack, because there are many small examples.
+// Memory for the factors of interleaved channels. It is on the stack, because for small examples an
+// allocation would take long in comparison.
 struct InterleavedFactors {
   float scale[kMaxLanes * (kMaxNormaliseChannels + 1)];
   float bias[kMaxLanes * (kMaxNormaliseChannels + 1)];
 };
 
-// Checks everything the kernels rely on.
+// Checks everything that the kernels rely on.
 absl::Status CheckCall(size_t values, int channels, const Normalisation& normalisation,
                        PixelType type, size_t out_bytes) {
   SYSTOLE_RETURN_IF_ERROR(CheckFactors(channels, normalisation));
@@ -185,7 +186,7 @@ Factors LayOutFactors(int channels, const Normalisation& normalisation,
   return factors;
 }
 
-// Whether whole numbers stay as they are.
+// Whether the normalisation leaves whole numbers as they are.
 bool IsIdentity(const Normalisation& normalisation) {
   const auto all = [](absl::Span<const float> factor, float value) {
     return std::all_of(factor.begin(), factor.end(), [value](float f) { return f == value; });
@@ -276,7 +277,7 @@ absl::StatusOr<TensorNormaliser> TensorNormaliser::Create(int channels, int64_t 
     normaliser.AddPattern(normalisation, channels, inner);
     return normaliser;
   }
-  // Each channel gets a pattern of its own, because its runs are long.
+  // See kMaxPatternValues.
   normaliser.period_ = kMaxLanes;
   normaliser.inner_ = inner;
   for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {

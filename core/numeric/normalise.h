@@ -1,6 +1,6 @@
-// Normalise and cast: out[i] = Cast(in[i] * scale[c] + bias[c]), c = i mod channels, for raw pixel
-// or feature bytes with interleaved channels. The multiply and the add round separately in f32
-// (never fused), so bytes are the same on every CPU.
+// Normalise and cast: out[i] = Cast(in[i] * scale[c] + bias[c]), c = i mod channels, for raw pixels
+// or features with interleaved channels. The product and the sum are each rounded to f32 (never
+// fused), so the bytes are the same on every CPU.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_NUMERIC_NORMALISE_H_
@@ -54,9 +54,9 @@ struct NormaliseFactors {
   std::vector<float> bias;
 };
 
-// y = (x * scale - mean) / stddev as one multiplication and one addition: x * (scale / stddev) +
-// (-mean / stddev), each factor rounded to float32 once. An empty span is a mean of 0 or a stddev
-// of 1. A span of one value serves every channel.
+// The factors that turn y = (x * scale - mean) / stddev into one multiplication and one addition:
+// y = x * (scale / stddev) + (-mean / stddev). Each factor is rounded to float32 once. An empty
+// span means a mean of 0 or a stddev of 1. A span of one value serves every channel.
 //   InvalidArgument  a factor is not finite, or the factor of x is 0.
 // REQUIRES: spans of more than one value are equally long.
 absl::StatusOr<NormaliseFactors> FactorsOf(double scale, absl::Span<const double> mean,
@@ -79,8 +79,8 @@ absl::Status NormaliseFloat(absl::Span<const float> in, int channels,
                             const Normalisation& normalisation, PixelType type,
                             absl::Span<uint8_t> out);
 
-// NormaliseUint8() and NormaliseFloat() with owned factors. There are as many channels as `factors`
-// has scales. With one scale, all values belong to one channel.
+// NormaliseUint8() and NormaliseFloat() with owned factors. There is one channel for each entry of
+// factors.scale.
 inline absl::Status NormaliseUint8(absl::Span<const uint8_t> in, const NormaliseFactors& factors,
                                    PixelType type, absl::Span<uint8_t> out) {
   return NormaliseUint8(in, static_cast<int>(factors.scale.size()),
@@ -113,10 +113,12 @@ class TensorNormaliser {
 
   PixelType type_;
   size_t period_ = 0;
-  // 0: there is one pattern, in the order of the values. Otherwise each channel has a pattern, and
-  // inner_ is the number of values in a channel's run.
+  // A pattern has the factors of consecutive values. inner_ = 0: one pattern covers all channels.
+  // Otherwise each channel has its own pattern, and inner_ is the number of consecutive values that
+  // belong to one channel.
   int64_t inner_ = 0;
-  std::vector<NormaliseFactors> patterns_;  // Each pattern has period_ values and a few more.
+  // Each pattern has period_ entries. The first of them follow once more at the end.
+  std::vector<NormaliseFactors> patterns_;
 };
 
 }  // namespace systole

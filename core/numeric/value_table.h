@@ -1,5 +1,5 @@
-// Replaces each uint8 by a value from a table. This is for rules other than a multiplication and an
-// addition (normalise.h has those), and for tensors that come in pieces.
+// Replaces each uint8 of a tensor by a value from a table. The tensor may come in pieces. If the
+// rule is a multiplication and an addition, use normalise.h instead.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_NUMERIC_VALUE_TABLE_H_
@@ -17,14 +17,16 @@ namespace systole {
 
 // Entries of a channel: one for each value of a uint8.
 inline constexpr int kTableEntries = 256;
-// Tables of 8 channels take 8 KiB of a message, and up to 8 KiB of a first-level cache.
+// The tables of 8 channels take 8 KiB in a serialised spec, and up to 8 KiB of the first-level
+// cache.
 inline constexpr int kMaxTableChannels = 8;
 
 class ValueTable {
  public:
-  // `entries` are kTableEntries for all channels, or kTableEntries for each channel, channel after
-  // channel. Each entry is cast once, as normalise.h casts. Every NaN becomes CanonicalNan(). Value
-  // i of the tensor belongs to channel (i / inner) mod channels, as for TensorNormaliser.
+  // `entries` has either kTableEntries entries that serve all channels, or kTableEntries entries
+  // for each channel, one channel after the other. Each entry is cast to `type` once, as in
+  // normalise.h. Every NaN becomes CanonicalNan(). Value i of the tensor belongs to channel (i /
+  // inner) mod channels, as for TensorNormaliser.
   //   InvalidArgument  `entries` has another size; inner < 1; `type` is kUint8.
   static absl::StatusOr<ValueTable> Create(absl::Span<const float> entries, int64_t inner,
                                            PixelType type);

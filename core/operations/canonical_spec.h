@@ -11,10 +11,10 @@
 namespace systole {
 
 // `spec` with its outputs and mixed tensors sorted by name, and defaults written out. Fields that
-// have no effect are left out, and so is `cache`, which changes no byte. Two values are not written
-// here, because they depend on the dataset: the default of an output's dtype (it depends on the
-// features), and the step that begins with an example (Weights.from_example; it depends on the
-// number of records). FeedPlan writes these two values.
+// change no byte are left out, for example `cache`. Two values depend on the dataset, so FeedPlan
+// writes them later:
+//   - the default of an output's dtype depends on the dataset's features;
+//   - which step begins with the example Weights.from_example depends on the number of records.
 v1::FeedSpec CanonicalSpec(v1::FeedSpec spec);
 
 // XXH3 of CanonicalSpec(spec), serialized deterministically.

@@ -11,8 +11,8 @@
 namespace systole {
 namespace {
 
-// Returns a table. For each uint8 and each of `rules` rules, it has the result of the steps from
-// `first` on.
+// Returns CompactForm::table for the steps from `first` on: for each of `rules` rules, the steps'
+// result for each uint8.
 absl::StatusOr<std::vector<float>> TableOf(const Program& program, size_t first, int rules) {
   Value values = Value::Create(ElementType::kUint8, {kTableEntries, rules});
   for (size_t i = 0; i < values.uint8s.size(); ++i) {

@@ -13,7 +13,7 @@ namespace {
 
 using Way = LoweredProgram::Way;
 
-// A fused pass while operations are added to it.
+// A fused pass to which operations can be added.
 struct Fusion {
   // Adds an operation, which reads values of type `input`, if this changes no byte of the result.
   // Returns whether the operation was added.
@@ -36,9 +36,9 @@ struct Fusion {
   }
   bool TakePart(const DecodeRawPart&) { return true; }
 
-  // Windows and mirrors move pixels and compute none. So they may change places with steps that
-  // compute each pixel alone (rounding, normalising). Windows before a resize are cut from the
-  // stored image.
+  // Windows and mirrors move pixels and do not change them. So the pass may do a window or a mirror
+  // before a step that changes each pixel by itself (rounding, normalising), even if the program
+  // has the reverse order. Windows are cut from the stored image, so none can follow a resize.
   bool TakePart(const WindowPart& part) {
     if (resize.has_value() || resample.has_value()) return false;
     moves.emplace_back(part);
@@ -50,8 +50,9 @@ struct Fusion {
     return true;
   }
 
-  // Refuses a resize after a mirror, because resizing first gives other bits: the weights round
-  // differently. The resizer also takes only stored pixels.
+  // Refuses a resize after a mirror. The pass would resize first, and this gives other bits,
+  // because the weights round differently. Also refuses a resize of pixels that are already resized
+  // or normalised, because the resizer takes only stored pixels.
   bool TakePart(const ResizePart& part) {
     const bool mirrored = std::any_of(moves.begin(), moves.end(), [](const Move& move) {
       return std::holds_alternative<MirrorPart>(move);
@@ -64,9 +65,8 @@ struct Fusion {
   }
 
   // Takes a resample only of a window whose size the record decides. If the spec gives a window's
-  // size, the pass ends before the resample and makes the window, however large it is. Together
-  // with the resample, the window would be limited to kMaxValueBytes, like all values whose size
-  // the record decides.
+  // size, the pass ends before the resample and makes the window, however large it is. If the pass
+  // took the resample, too, it would refuse windows above kMaxValueBytes.
   bool TakePart(const ResamplePart& part) {
     if (!jpeg.has_value() || !reads_any_size || normalise.has_value()) return false;
     resample = part;
@@ -94,16 +94,16 @@ struct Fusion {
   std::vector<Move> moves;
   std::optional<ResizePart> resize;
   std::optional<ResamplePart> resample;
-  std::vector<Move> mirrors;    // The mirrorings after `resample`.
-  bool reads_any_size = false;  // Whether only the record gives the size of the last operation's
+  std::vector<Move> mirrors;    // The mirrors after `resample`.
+  bool reads_any_size = false;  // Whether the record decides the size of the last operation's
                                 // input.
   bool rounds = false;
   std::optional<NormaliseFactors> normalise;
 };
 
-// Returns the longest beginning that can be fused. If that beginning decodes a JPEG but fixes no
-// size, returns the longest beginning after which the pixels are still uint8. For floats, only a
-// normalize is fused.
+// Returns the longest beginning of the program that can be fused. If this beginning decodes a JPEG
+// but the record decides the size of its result, returns only the steps before a normalize, so that
+// the result is uint8. Of a program that begins with floats, only a normalize is fused.
 Fusion LongestBeginning(const Program& program) {
   const bool floats = program.input().element == ElementType::kFloat32;
   Fusion fused, pixels;
@@ -135,7 +135,8 @@ int64_t ElementsOf(const ValueType& type) {
   return IsKnown(type) ? type.num_elements() : kMaxValueBytes / ElementBytes(type.element);
 }
 
-// The memory that the references take from step `first` on.
+// The memory that the references take from step `first` on, in bytes. `known_only` leaves out
+// values whose size the record decides.
 int64_t RestBytes(const Program& program, size_t first, bool known_only) {
   const std::vector<Program::Step>& steps = program.steps();
   const auto bytes_of = [known_only](const ValueType& type) {
@@ -193,12 +194,12 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
       output.bias = lowered.finish.bias;
     }
   }
-  // Float images are normalised together with the other changes of their rows.
+  // `last` is not for float images: they are normalised together with the other changes of rows.
   if (lowered.has_rest() && !IsFloatImage(program->type_before(steps.size() - 1))) {
     lowered.last = FactorsOfNormalise(*steps.back().operation);
   }
   size_t first = lowered.rest;
-  // For a window, begins at the step that resamples, because this step reads the window from
+  // With Way::kWindow, the step that resamples counts, too, because it reads the window from
   // memory.
   while (lowered.way == Way::kWindow && steps[first - 1].output.has_size()) --first;
   lowered.rest_bytes = RestBytes(*program, first, /*known_only=*/false);

@@ -1,5 +1,7 @@
 // Splits a program in two: the part that the fused paths of core/image and core/numeric do in one
-// pass, and the rest, which the reference implementations do.
+// pass, and the rest, which the operations do with code of their own. In this file, "the references
+// do a step" means that the step's operation does it: by itself (Operation::Run), or together with
+// its neighbours (Operation::ChangeOf).
 //
 //   steps        decode_jpeg  random_crop  resize  random_flip  normalize | brightness  random_crop
 //                '-------------- one pass: ImageTransformer -------------'   '- the references -'
@@ -7,12 +9,19 @@
 // The fused part is the longest beginning that the rules in lowered_program.cc accept. No rule
 // changes a byte of the result.
 //
-// If the size of the fused part's result depends on the record, one pass decodes the window, which
-// is the part of the image that the crops keep:
+// In two cases the fused pass only decodes the window to memory. The window is the part of the
+// image that the crops keep.
 //
-//   steps        decode_jpeg  random_crop  random_flip | contrast  resize       windows, mirrors
+// 1. The record decides the size of the fused part's result:
+//
+//   steps        decode_jpeg  central_crop  random_flip | contrast  resize
+//                '----- one pass makes the window -----'   '- references -'
+//
+// 2. A resize has other options than the default, and the record decides the size of the window. If
+// resamples_rows(), a second pass does the steps after the window, row by row:
+//
 //   steps        decode_jpeg  random_resized_crop { antialias: true }  random_flip  normalize
-//                '------ the window is decoded; then one pass does the rest, row by row ----'
+//                '---- one pass makes the window, and a second pass does the other steps ----'
 //
 // Thread-compatible; immutable once made.
 #ifndef SYSTOLE_CORE_OPERATIONS_LOWERED_PROGRAM_H_
@@ -45,8 +54,8 @@ struct LoweredProgram {
     kValues,  // One pass normalises and casts raw bytes.
     kFloats,  // One pass normalises and casts floats.
     kWindow,  // One pass decodes the window of a JPEG to uint8. If resamples_rows(), a second pass
-              // resamples, mirrors, normalises and casts. Otherwise the window is resampled if
-              // `resample` is set, and the references do the other steps.
+              // resamples, mirrors, normalises and casts. Otherwise the whole window is resampled
+              // if `resample` is set. The references do the other steps.
     // The references do everything, because the values are int64, or because no JPEG is decoded and
     // no size is fixed.
     kInterpreter,
@@ -56,8 +65,8 @@ struct LoweredProgram {
   DType dtype = DType::kUint8;  // The type of the final result.
   Way way = Way::kInterpreter;
 
-  // For kJpeg, kPixels and kWindow. A kWindow program never makes `image.output`, which then has
-  // one pixel.
+  // For kJpeg, kPixels and kWindow. For kWindow, `image.output` is not made. Its height and width
+  // are 1.
   ImageTransformerOptions image;
   std::vector<Move> moves;  // In the order of the program.
   // For kWindow: the resample after the moves. If resamples_rows(), `mirrors` and `finish` come
@@ -73,9 +82,9 @@ struct LoweredProgram {
   // references continue.
   PixelType made = PixelType::kUint8;
 
-  // The steps before number `rest` are fused. For kInterpreter, `rest` is 0. The references do the
-  // other steps. If `last` is set, it has the factors of the last step, which then runs in one pass
-  // with the cast.
+  // The steps before number `rest` are fused; for kInterpreter, `rest` is 0. The references do the
+  // other steps, except the last step if `last` is set. This step then runs in one pass with the
+  // cast, and `last` has its factors.
   size_t rest = 0;
   std::optional<NormaliseFactors> last;
 
@@ -88,8 +97,9 @@ struct LoweredProgram {
 
   int pass_part = -1;  // The result of PassPartOf() for the fused part.
 
-  // Memory that a thread needs besides ImageTransformer's. `rounded_bytes` is for rounded values
-  // that are not yet normalised, or for a kept window. `rest_bytes` is for the references' values.
+  // The memory that a thread needs besides the memory of ImageTransformer. `rounded_bytes` is for
+  // rounded values that are not yet normalised, or for a window that is kept for the next example.
+  // `rest_bytes` is for the references' values.
   int64_t rounded_bytes = 0;
   int64_t rest_bytes = 0;
   // `rest_bytes` without images whose size depends on the record. These images are counted once

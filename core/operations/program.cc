@@ -125,7 +125,7 @@ absl::StatusOr<Value> Program::Steps(Value value, const ExampleKey& example, siz
       SYSTOLE_ASSIGN_OR_RETURN(value, operation.Run(std::move(value), example));
     }
     NoteLap(number_of(i));
-    // An operation that was interrupted may leave any values.
+    // An operation that was interrupted may leave wrong values.
     if (InterruptRequested()) return InterruptedError();
   }
   return value;

@@ -154,7 +154,7 @@ absl::StatusOr<Value> ProgramRunner::MakeWindow(const LoweredProgram& program) {
   SYSTOLE_ASSIGN_OR_RETURN(Value made,
                            ResampleFast(window, WholeImage(cut.height, cut.width), to.options,
                                         WholeImage(to.height, to.width), to.height, to.width));
-  // A resize that was interrupted may leave any values.
+  // A resize that was interrupted may leave wrong values.
   if (InterruptRequested()) return InterruptedError();
   return made;
 }
@@ -181,8 +181,8 @@ absl::Status ProgramRunner::ResampleWindow(const LoweredProgram& program, const 
 absl::Status ProgramRunner::Transform(const LoweredProgram& program, const Input& input,
                                       const ExampleKey& example, absl::Span<uint8_t> out) {
   if (program.way == Way::kJpeg) return transformer_->Finish(out);
-  // If the input is the bytes of a record, these bytes are pixels. The first step, decode_raw, then
-  // gives the image's size.
+  // If the first step is decode_raw, the input is bytes, and the step's output has the image's
+  // size. Otherwise the input is pixels, and has the size itself.
   const bool decodes = program.program->input().element == ElementType::kBytes;
   const absl::Span<const int64_t> stored =
       decodes ? program.program->steps().front().output.shape : input.shape;

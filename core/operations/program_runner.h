@@ -1,8 +1,8 @@
-// Runs a lowered program to make examples, on one thread. Examples from JPEGs are made in two
-// halves. Between the halves, the images of two examples can be decoded together:
+// Makes examples with a lowered program, on one thread. An example from a JPEG is made in two
+// halves. Between the halves, its image can be decoded together with the image of another example:
 //
 //   Begin(bytes, example)      reads the header, chooses the window, starts the image
-//   ..                         PairedDecoding may now decode it beside another runner's image
+//   ..                         PairedDecoding may decode the image beside another runner's image
 //   Run(input, example, out)   makes the rest of the example, or the whole example if Begin()
 //                              returned null
 //
@@ -39,14 +39,15 @@ class ProgramRunner {
     absl::Span<const int64_t> int64s;
   };
 
-  // Every later call must pass an equal program. `decoder` is used only if program.decodes_jpeg().
+  // Every later call must pass a program that equals `program`. `decoder` is used only if
+  // program.decodes_jpeg().
   //   InvalidArgument  a factor of normalize is beyond the resizer's limit (1e30).
   static absl::StatusOr<ProgramRunner> Create(const LoweredProgram& program,
                                               std::shared_ptr<HuffmanDecoder> decoder);
 
   // First half. Returns the image that was started, or null if program.decodes_jpeg() is false.
   // `bytes` must not change until Run returns.
-  //   DataLoss, ResourceExhausted, Unavailable  ImageTransformer::ReadHeader, WindowOf.
+  //   DataLoss, ResourceExhausted, Unavailable  as ImageTransformer::ReadHeader() and WindowOf().
   //   ResourceExhausted  the window of a kWindow program takes more than kMaxValueBytes.
   absl::StatusOr<ImageTransformer*> Begin(const LoweredProgram& program, absl::string_view bytes,
                                           const ExampleKey& example);
@@ -54,12 +55,13 @@ class ProgramRunner {
   // The size of the image that Begin() started. REQUIRES: Begin() did not return null.
   const ImageInfo& info() const { return transformer_->info(); }
 
-  // Abandons the example that Begin() started, and frees its memory. Call Drop() instead of Run().
+  // Abandons the example that Begin() started, and frees its memory. Do not call Run() for this
+  // example afterwards.
   void Drop();
 
   // Second half. Writes the example to `out`, in elements of program.dtype. `pixels` is scratch.
-  // REQUIRES: Begin() with the same arguments was OK. `input` has as many values as the program's
-  // input type, if that type has a size.
+  // REQUIRES: Begin() was OK for the same program, bytes and example. If the program's input type
+  // has a size, `input` has as many values as this type.
   absl::Status Run(const LoweredProgram& program, const Input& input, const ExampleKey& example,
                    std::vector<uint8_t>& pixels, absl::Span<uint8_t> out);
 
@@ -78,12 +80,13 @@ class ProgramRunner {
                         absl::Span<uint8_t> out);
   absl::Status Transform(const LoweredProgram& program, const Input& input,
                          const ExampleKey& example, absl::Span<uint8_t> out);
-  // For kWindow: decodes the window. The pixels are stored in `memory`.
+  // For kWindow: decodes the window. The result takes over `memory` for its pixels.
   absl::StatusOr<Value> DecodeWindow(const LoweredProgram& program, std::vector<uint8_t> memory);
-  // For a program without resamples_rows(): decodes the window, and resamples it if
-  // program.resample is set.
+  // For kWindow without resamples_rows(): decodes the window, and resamples it if program.resample
+  // is set.
   absl::StatusOr<Value> MakeWindow(const LoweredProgram& program);
-  // For a program with resamples_rows(): decodes the window to `pixels`, and does the second pass.
+  // For kWindow with resamples_rows(): decodes the window to `pixels`. Then resamples, mirrors,
+  // normalises and casts the window to `out`, row by row.
   absl::Status ResampleWindow(const LoweredProgram& program, const ExampleKey& example,
                               std::vector<uint8_t>& pixels, absl::Span<uint8_t> out);
 

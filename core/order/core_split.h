@@ -16,8 +16,8 @@ enum class SplitRule {
   // 3 cores are 2, 1, 1. TensorFlow splits a batch of known size like this
   // (batch_sizes_for_worker).
   kBalanced,
-  // Every core fills all its places, until no examples are left: 2, 2, 0. TensorFlow splits a batch
-  // of unknown size like this.
+  // Each core in turn fills all its places, until no examples are left: 4 examples on 3 cores are
+  // 2, 2, 0. TensorFlow splits a batch of unknown size like this.
   kFill,
 };
 

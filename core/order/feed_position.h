@@ -1,6 +1,5 @@
-// Where a feed stands, counted in examples. A step's number stands for other examples if the global
-// batch changes. A number of examples does not depend on the global batch. So a feed can go on at
-// the same example with another global batch.
+// Where a feed stands, counted in examples. Unlike the number of a step, this count does not depend
+// on the global batch. So a feed can go on at the same example with another global batch.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_ORDER_FEED_POSITION_H_
@@ -15,10 +14,11 @@
 
 namespace systole {
 
-// `examples` of the epoch's examples were delivered. At the end of an epoch, the position is
-// example 0 of the next epoch, whatever the tail left out. The epochs of a mixture are not passes
-// over its records, and with kDrop their length depends on the batch. So in a mixture `epoch *
-// num_records + examples` counts all examples that were delivered.
+// What a feed has delivered: all earlier epochs, and the first `examples` examples of `epoch`. At
+// the end of an epoch, the position is example 0 of the next epoch, even if kDrop left examples
+// out. For a mixture, `epoch` is the count of all delivered examples divided by num_records, and
+// `examples` is the remainder. The mixture's own epochs do not count here, because with kDrop their
+// length depends on the global batch.
 struct FeedPosition {
   int64_t epoch = 0;     // >= 0
   int64_t examples = 0;  // 0 .. num_records - 1
@@ -29,7 +29,7 @@ struct FeedPosition {
 // The position before `step`. REQUIRES: step >= 0 (CHECK).
 FeedPosition PositionBefore(const Order& order, int64_t step);
 
-// The turns that a mixture has taken before `position`.
+// The number of turns that a mixture has taken before `position`.
 absl::uint128 TurnsBefore(const Order& order, const FeedPosition& position);
 
 // The position in words: "after 40 examples of epoch 2". For a mixture, the text counts the
@@ -39,16 +39,17 @@ std::string PositionText(const Order& order, const FeedPosition& position);
 // Where a feed goes on.
 struct ResumedStep {
   int64_t step = 0;
-  // Examples between the position and the step. 0 if the position was taken with the order's own
-  // global batch. Does not count examples that kDrop leaves out in every epoch.
+  // How many examples lie between the position and the step, without those that kDrop leaves out in
+  // every epoch. 0 if the position comes from a feed with the order's own global batch.
   int64_t skipped = 0;
 };
 
-// The first step whose examples all come at `position` or later. If no step begins at `position`,
-// this is the next step, which may be the first of the next epoch. If kDrop leaves a mixture fewer
-// examples than come before `position`, this is the step after the feed's last one.
-//   InvalidArgument  no feed of `order` can stand at `position`, because `order` has fewer records,
-//                    or the step's number is beyond 2^63 - 1.
+// The first step whose examples all come at `position` or later. This step may be the first of the
+// next epoch. With kDrop, a feed of a mixture may have fewer examples than come before `position`.
+// The result is then total_steps(), the step after the feed's last one, if at most epochs *
+// num_records examples come before `position`.
+//   InvalidArgument  a field of `position` is negative, `examples` is not below num_records, or the
+//                    step's number is beyond 2^63 - 1.
 absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& position);
 
 }  // namespace systole

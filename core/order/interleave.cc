@@ -50,7 +50,7 @@ Interleave::Interleave(absl::Span<const int64_t> records_per_file, int64_t cycle
 
 int64_t Interleave::RecordsIn(const Opened& opened, int64_t round) const {
   const int64_t turn = round - opened.round;
-  // The file has ended. The product below could overflow.
+  // The file has ended. Returns here, because the product below could overflow.
   if (turn > opened.size / block_length_) return 0;
   return std::min(opened.size - turn * block_length_, block_length_);
 }
@@ -58,8 +58,8 @@ int64_t Interleave::RecordsIn(const Opened& opened, int64_t round) const {
 template <typename Visit>
 void Interleave::VisitTurns(int64_t position, Visit visit) const {
   SYSTOLE_CHECK(position >= 0 && position < num_records_);
-  // The last change with at most `position` records before it. The rate of this change is not 0,
-  // because the record at `position` comes after the change.
+  // The last change with at most `position` records before it. The rate of this change is not 0:
+  // if it were, the next change would have as many records before it, and would be the last.
   const auto after = std::upper_bound(
       changes_.begin(), changes_.end(), position,
       [](int64_t wanted, const Change& change) { return wanted < change.records; });

@@ -24,8 +24,8 @@ std::vector<int64_t> Reduced(absl::Span<const int64_t> weights) {
   return reduced;
 }
 
-// The hash of a change to `weights`, which are reduced. (A call of HashOf() could mean
-// absl::HashOf(), whose hashes differ from run to run.)
+// The hash of a change to `weights`, which are reduced. (The name HashOf() would be a trap: a call
+// could mean absl::HashOf(), whose hashes differ from run to run.)
 uint64_t ChangeHash(absl::uint128 from_turn, absl::Span<const int64_t> weights) {
   Xxh3Hasher hasher;
   hasher.Update("systole weights 1");
@@ -44,8 +44,8 @@ uint64_t FingerprintAfter(uint64_t before, uint64_t change_hash) {
   return fingerprint.Digest64();
 }
 
-// Checks where a change begins. Messages name the change by `change`. `last` is where the previous
-// change begins, or null for the first change.
+// Checks where a change begins. Messages call the change `change`, such as "weights[1]". `last` is
+// where the previous change begins, or null for the first change.
 absl::Status CheckPlace(absl::string_view change, const ChangePlace& place,
                         const ChangePlace* last) {
   const std::string is = absl::StrCat(change, ".", FieldOf(place), " is ", place.number);
@@ -53,15 +53,15 @@ absl::Status CheckPlace(absl::string_view change, const ChangePlace& place,
   if (last == nullptr || place.turn > last->turn) return absl::OkStatus();
   if (place.by_example == last->by_example) {
     return absl::InvalidArgumentError(
-        absl::StrCat(is, ", want more than ", last->number, ", that of the change before it"));
+        absl::StrCat(is, ", want more than ", last->number, ", where the previous change begins"));
   }
   return absl::InvalidArgumentError(absl::StrFormat(
-      "%s, so it begins at example %d; want a place after example %d, where the change before it "
-      "begins (%s: %d). With another global_batch, steps begin at other examples",
+      "%s, so this change begins at example %d; want a place after example %d, where the previous "
+      "change begins (%s: %d). With another global_batch, steps begin at other examples",
       is, place.turn, last->turn, FieldOf(*last), last->number));
 }
 
-// Checks the weights of a change. Messages name them by `field`.
+// Checks the weights of a change. Messages call the weights `field`.
 absl::Status CheckWeights(absl::string_view field, absl::Span<const int64_t> weights,
                           size_t members) {
   if (weights.size() != members) {

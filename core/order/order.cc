@@ -20,7 +20,8 @@
 namespace systole {
 namespace {
 
-// Tweaks make the permutations of one epoch differ. Window w uses kWindowTweak + w.
+// Each permutation of an epoch has a tweak of its own, so that no two are alike. Window w has the
+// tweak kWindowTweak + w.
 constexpr uint64_t kGlobalTweak = 0;
 constexpr uint64_t kBlockTweak = 1;
 constexpr uint64_t kWindowTweak = 2;
@@ -31,7 +32,8 @@ absl::Status CheckRange(absl::string_view field, int64_t value, absl::string_vie
       absl::StrCat(field, " is ", value, ", want 1 to 2^62: ", remedy));
 }
 
-// The seed of a member of a mixture. Members of equal size must not be shuffled alike.
+// The seed of a member of a mixture. Each member has its own, because members of equal size must
+// not be shuffled alike.
 uint64_t MemberSeed(uint64_t seed, int member) {
   Xxh3Hasher hasher;
   hasher.Update("systole mixture's member");
@@ -76,7 +78,7 @@ class PassOrder {
     return position;
   }
 
-  // The records at `first` and the positions after it.
+  // The records at positions `first`, `first` + 1, ..
   void At(int64_t first, absl::Span<int64_t> records) const {
     if (spec_.mode == ShuffleMode::kGlobal) {
       permutation_->At(first, records);
@@ -87,8 +89,8 @@ class PassOrder {
 
  private:
   int64_t AtInWindow(int64_t position) const {
-    // First undo the shuffle inside the window. `place` is the place of this position in the
-    // sequence of permuted blocks.
+    // First undo the shuffle inside the window. `place` is where the record at `position` was
+    // before that shuffle, in the sequence of permuted blocks.
     const int64_t window = position / spec_.window_records;
     const int64_t window_begin = window * spec_.window_records;
     const int64_t window_size = std::min(spec_.window_records, num_records_ - window_begin);
@@ -96,16 +98,16 @@ class PassOrder {
                                      kWindowTweak + static_cast<uint64_t>(window));
     int64_t place = window_begin + in_window.At(position - window_begin);
 
-    // Then find the block that `place` is in. The last block is shorter than the others. After the
-    // permutation it may be anywhere. Every block after it begins earlier, by the number of records
-    // that the last block lacks.
+    // Then find the block that `place` is in. The last block may be shorter than the others, and
+    // the permutation may put it anywhere. The blocks after it begin earlier, by the number of
+    // records that the last block lacks.
     const int64_t last_size = num_records_ - (num_blocks_ - 1) * block_;
     int64_t earlier_blocks = 0;
     if (place >= last_begin_) {
       if (place < last_begin_ + last_size) {
         return (num_blocks_ - 1) * block_ + (place - last_begin_);
       }
-      place -= last_size;  // The place if the last block were not there.
+      place -= last_size;  // Where `place` would be without the last block.
       earlier_blocks = 1;
     }
     return permutation_->At(place / block_ + earlier_blocks) * block_ + place % block_;
@@ -126,7 +128,7 @@ class PassOrder {
 // The order of one epoch.
 class EpochOrder {
  public:
-  // Borrows `spec`. Each epoch uses `used` positions; the others are left out.
+  // Borrows `spec`. `used` is the result of UsedPositions().
   EpochOrder(const OrderSpec& spec, int64_t epoch, int64_t used) : spec_(spec), epoch_(epoch) {
     if (spec.mixture == nullptr) {
       order_.emplace(spec, spec.num_records, spec.seed, epoch);
@@ -136,8 +138,8 @@ class EpochOrder {
     }
   }
 
-  // Sets the pass and the record of each of `places`, which are at `first` and the positions after
-  // it.
+  // Sets the pass and the record of each of `places`, which are at positions `first`, `first` + 1,
+  // .. of the epoch.
   void Fill(int64_t first, absl::Span<Place> places) {
     if (spec_.mixture != nullptr) {
       for (Place& place : places) FillMixed(first++, place);
@@ -163,8 +165,7 @@ class EpochOrder {
     const auto m = static_cast<size_t>(member);
     const SelectedRecords& records = spec_.mixture->members()[m].records;
     const auto size = static_cast<uint64_t>(records.size());
-    // At steps beyond any feed's end a pass may not fit into an int64. Such a pass is cut to 63
-    // bits.
+    // At steps beyond any feed's end a pass may not fit into an int64, and is cut to 63 bits.
     const auto pass = static_cast<int64_t>(absl::Uint128Low64(count / size) & (~uint64_t{0} >> 1));
     place.pass = pass;
     std::optional<PassOrder>& order = members_[m];
@@ -178,9 +179,10 @@ class EpochOrder {
   const OrderSpec& spec_;
   const int64_t epoch_;
   std::optional<PassOrder> order_;  // Set if there is no mixture.
-  // If there is a mixture: the number of positions in all earlier epochs, and the order of each
-  // member in one pass, made when a place needs it.
+  // For a mixture: how many positions all earlier epochs used.
   absl::uint128 begin_ = 0;
+  // For a mixture: each member's order in the pass of the member's last filled place. Not set
+  // before the member's first place.
   std::vector<std::optional<PassOrder>> members_;
 };
 
@@ -262,7 +264,7 @@ void Order::PlacesOf(int64_t step, int64_t first_slot, absl::Span<Place> out) co
   SYSTOLE_CHECK(static_cast<int64_t>(out.size()) <= spec_.global_batch - first_slot);
   const int64_t epoch = step / steps_per_epoch_;
   EpochOrder order(spec_, epoch, UsedPositions());
-  // The largest position is below num_records + global_batch <= 2^63, so it does not overflow.
+  // No position overflows: the largest one is below num_records + global_batch <= 2^63.
   const int64_t first = (step % steps_per_epoch_) * spec_.global_batch + first_slot;
   int64_t position = first;
   for (Place& place : out) {

@@ -1,15 +1,15 @@
-// Which record is at which place of a feed. This is a pure function of the spec, computed for each
-// place by itself. An Order has no buffer and no state, and does no I/O. Step 10^9 costs as much as
-// step 0.
+// Says which record is at a place of a feed. The answer is a pure function of the spec and the
+// place. An Order has no buffer and no state, and does no I/O. A place in step 10^9 costs as much
+// time as a place in step 0.
 //
 //   step -> (epoch, step in epoch) -> position = step in epoch * global_batch + slot -> record
 //
 // An epoch is `steps_per_epoch` global batches. `kDrop` leaves out the last num_records mod
 // global_batch positions. `kPad` fills the last batch up with empty places.
 //
-// In a mixture each member goes through its records in passes of its own. A pass does not end with
-// the epoch: each epoch goes on where the previous epoch ended. So even kDrop leaves out no record
-// of a pass. The mixture's weights may change between steps.
+// In a mixture, each member has passes of its own. A pass goes through all of the member's records.
+// It does not end with the epoch: each epoch goes on where the previous epoch ended. So even kDrop
+// leaves out no record of a pass. The mixture's weights may change between steps.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_ORDER_H_
@@ -29,26 +29,26 @@
 namespace systole {
 
 enum class ShuffleMode {
-  kNone,    // Records in the order of the shards.
-  kGlobal,  // One permutation of all records per epoch.
-  kWindow,  // Blocks of neighbours permuted, then the records inside each window: reads stay local.
+  kNone,    // No shuffle: the records are in the order of the shards or of the selection.
+  kGlobal,  // Each epoch is one permutation of all records.
+  kWindow,  // Permutes blocks of neighbours, then the records inside each window. Reads stay local.
 };
 
 enum class Tail { kDrop, kPad };
 
 struct OrderSpec {
-  // A different seed gives a different order. kNone ignores the seed. The seed still counts in the
-  // fingerprint, because augmentation draws from it.
+  // A different seed gives a different order, except with kNone. The seed always counts in the
+  // fingerprint, because random transforms draw from it.
   uint64_t seed = 0;
   ShuffleMode mode = ShuffleMode::kGlobal;
-  // Records per block and records per window, both at least 1. Only kWindow uses them. A larger
-  // block reads longer runs of neighbours and mixes less. A larger window mixes better and touches
-  // more blocks at once (about window_records / block_records + 1).
+  // For kWindow: records per block and records per window, both at least 1. Larger blocks give
+  // longer reads of neighbours, but mix records less well. Larger windows mix records better, but a
+  // feed then reads from more blocks at once (about window_records / block_records + 1).
   int64_t block_records = 0;
   int64_t window_records = 0;
   // Records in the dataset, or in the selection, 1 .. 2^62.
   int64_t num_records = 0;
-  // The records of the dataset that the feed has. Null: all of them, in the dataset's order.
+  // The records of the dataset that the feed has. Null: all records, in the dataset's order.
   std::shared_ptr<const Selection> selection = nullptr;
   // Instead of `selection`: several datasets that take turns. num_records is then the mixture's
   // number of records.
@@ -58,8 +58,8 @@ struct OrderSpec {
   Tail tail = Tail::kDrop;
   // Number of epochs; 0 = endless.
   int64_t epochs = 1;
-  // How a global batch is shared among cores. Not in the fingerprint: a feed may be resumed with
-  // another split.
+  // How a global batch is shared among cores. The fingerprint does not cover this, so a feed may be
+  // resumed with another split.
   int num_cores = 1;
   SplitRule split = SplitRule::kBalanced;
 };
@@ -67,8 +67,8 @@ struct OrderSpec {
 // The content of one slot of one step.
 struct Place {
   int64_t epoch = 0;
-  // How many passes over the record's dataset came before. Random draws are keyed by the pass.
-  // Except in a mixture, the pass is the epoch.
+  // How many passes over the record's dataset came before. In a feed without a mixture, this is the
+  // epoch. Random draws depend on the pass, not on the epoch.
   int64_t pass = 0;
   int64_t position = 0;           // In the epoch's order; padding if not in [0, num_records).
   std::optional<int64_t> record;  // nullopt = padding.
@@ -76,8 +76,9 @@ struct Place {
 
 class Order {
  public:
-  // InvalidArgument, with the remedy, if a number is out of range, if epochs * steps_per_epoch is
-  // beyond int64, or if kDrop would drop every record (fewer records than one global batch).
+  //   InvalidArgument  a number is out of range, epochs * steps_per_epoch is beyond int64, or kDrop
+  //                    would drop every record, because global_batch is more than num_records. The
+  //                    message names the remedy.
   static absl::StatusOr<Order> Create(const OrderSpec& spec);
 
   const OrderSpec& spec() const { return spec_; }
@@ -87,43 +88,43 @@ class Order {
   // steps: callers have to check.
   std::optional<int64_t> total_steps() const;
 
-  // How many records `step` has. This is global_batch, but fewer in a step that kPad fills up. The
-  // records are in the first slots of the step. REQUIRES: step >= 0.
+  // How many records `step` has: global_batch, or fewer in a step that kPad fills up. The records
+  // are in the first slots of the step. REQUIRES: step >= 0.
   int64_t RecordsIn(int64_t step) const;
 
-  // The record at `position` of `epoch`. Over all positions of an epoch each record appears exactly
-  // once. In a mixture, it appears once in each pass of its member. Expected O(1), some hundred
-  // nanoseconds. REQUIRES: 0 <= position < num_records, epoch >= 0 (CHECK).
+  // The record at `position` of `epoch`. Each record is at exactly one position of an epoch. In a
+  // mixture, each record of a member comes once in each pass of the member. Expected O(1), some
+  // hundred nanoseconds. REQUIRES: 0 <= position < num_records, epoch >= 0 (CHECK).
   int64_t RecordAt(int64_t epoch, int64_t position) const;
 
   // The place in `slot` of `step`. Expected O(1). REQUIRES: 0 <= slot < global_batch, step >= 0
   // (CHECK).
   Place PlaceOf(int64_t step, int64_t slot) const;
 
-  // The places of out.size() slots from `first_slot` on. Sets up the epoch's order only once. The
-  // set-up is a third of the cost of a look-up.
+  // The places of out.size() slots from `first_slot` on. Cheaper than a call of PlaceOf() for each
+  // slot: a third of such a call's time goes into setting up the epoch's order.
   void PlacesOf(int64_t step, int64_t first_slot, absl::Span<Place> out) const;
 
   // How the cores share a step.
   CoreSplit split() const { return CoreSplit(spec_.global_batch, spec_.num_cores, spec_.split); }
 
-  // The place in `slot` of `core`. A place that the split leaves empty is padding, and its position
-  // is -1. REQUIRES: 0 <= slot < per_core_batch (CHECK).
+  // The place in `slot` of `core`. If the split leaves this slot of the core empty, the place is
+  // padding, with position -1. REQUIRES: 0 <= slot < per_core_batch (CHECK).
   Place PlaceOnCore(int64_t step, int core, int64_t slot) const;
   void PlacesOnCore(int64_t step, int core, int64_t first_slot, absl::Span<Place> out) const;
-  // Records that `core` has in `step`. They are in the core's first slots.
+  // How many records `core` has in `step`. These records are in the core's first slots.
   int64_t RecordsOnCore(int64_t step, int core) const;
 
   // Hash of all that decides the order: dataset, seed, shuffle with its parameters, record count,
-  // selection, mixture and tail. Neither the number of epochs nor the global batch counts, because
-  // a run may go on with other numbers (feed_position.h).
+  // selection, mixture and tail. The number of epochs and the global batch do not count, because a
+  // run may be resumed with others (feed_position.h).
   uint64_t Fingerprint(uint64_t dataset_fingerprint) const;
-  // The fingerprint of the first `positions` positions alone. Later changes of a mixture's weights
-  // do not count. So a run that has taken these positions may get other weights for the rest.
+  // Fingerprint() without the changes of a mixture's weights after the first `positions` positions
+  // of the feed. So a run that has taken these positions may get other weights for the rest.
   uint64_t FingerprintBefore(uint64_t dataset_fingerprint, absl::uint128 positions) const;
   // What FingerprintBefore() would give for positions that include exactly the first turns.size()
   // changes of a mixture's weights, if change i began at position turns[i]. REQUIRES: the order has
-  // turns.size() changes (CHECK).
+  // at least turns.size() changes (CHECK).
   uint64_t FingerprintIfChangedAt(uint64_t dataset_fingerprint,
                                   absl::Span<const absl::uint128> turns) const;
   // The changes of a mixture's weights within the first `positions` positions.
@@ -133,9 +134,9 @@ class Order {
   Order(const OrderSpec& spec, int64_t steps_per_epoch)
       : spec_(spec), steps_per_epoch_(steps_per_epoch) {}
 
-  // Positions of an epoch that kDrop does not leave out.
+  // How many positions of an epoch kDrop does not leave out. With kPad, these are all positions.
   int64_t UsedPositions() const;
-  // The order's fingerprint, if the mixture's fingerprint is `mixture_fingerprint`.
+  // The order's fingerprint with `mixture_fingerprint` for the mixture, if there is a mixture.
   uint64_t FingerprintOf(uint64_t dataset_fingerprint, uint64_t mixture_fingerprint) const;
 
   OrderSpec spec_;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kWordBits = 64;
 constexpr int64_t kBlockWords = 8;  // A cache line.
-// The search for a position begins at the block of the sample before it.
+// samples_ has the block of every 512th position of the list. A search begins at such a block.
 constexpr int64_t kRanksPerSample = 512;
 
 // A word may hold several numbers side by side, so that one operation computes with all of them.
@@ -61,8 +61,8 @@ int64_t BitAt(uint64_t word, uint64_t rank) {
 size_t WordAt(uint64_t sums, uint64_t& rank) {
   constexpr uint64_t kHigh = kSums << (kSumBits - 1);
   const uint64_t ranks = rank * kSums;
-  // The high bit of each sum that is at most `rank`. If the high bits of the sum and of `rank`
-  // differ, they decide. Otherwise the difference of the other bits decides.
+  // Below, `before` has the high bit of each sum that is at most `rank`. If the high bits of a sum
+  // and of `rank` differ, they decide. If they are equal, the difference of the other bits decides.
   const uint64_t difference = (ranks | kHigh) - (sums & ~kHigh);
   const uint64_t before = ((ranks & ~sums) | (~(ranks ^ sums) & difference)) & kHigh;
   const auto word = static_cast<size_t>((before >> (kSumBits - 1)) * kSums >> 54 & 7);

@@ -1,6 +1,6 @@
-// A list of positions, in ascending order, that is looked up by rank: the records that meet a
-// condition. The list takes a bit for each of the positions from which it was chosen. The look-up
-// takes at most three eighths of a bit more for each position.
+// A list of the positions of the records that meet a condition, in ascending order. At() finds a
+// position by its rank in the list. A list that was chosen from n positions takes n bits of memory.
+// The tables for At() take at most 3/8 n bits more.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_RECORD_LIST_H_
@@ -11,7 +11,7 @@
 
 namespace systole {
 
-// Stands for a record's number that only a server knows (RecordList::OfUnknown()).
+// Stands for the number of a record if only a server knows the number (RecordList::OfUnknown()).
 inline constexpr int64_t kUnknownRecord = -1;
 
 class RecordList {
@@ -19,16 +19,16 @@ class RecordList {
   // Bit i % 64 of words[i / 64] says whether the list has position i, for 0 <= i < num_positions.
   // Other bits are ignored. REQUIRES: enough words.
   RecordList(std::vector<uint64_t> words, int64_t num_positions);
-  // A list of `size` positions. This process knows only their number and their hash().
+  // A list of `size` positions. This process knows the list's size and hash(), but no position.
   static RecordList OfUnknown(int64_t size, int64_t num_positions, uint64_t hash);
 
   bool is_known() const { return is_known_; }
   // The number of positions from which the list was chosen.
   int64_t num_positions() const { return num_positions_; }
   int64_t size() const { return size_; }
-  // Position number `rank` of the list, counted from 0. kUnknownRecord if !is_known(). O(1) where
-  // the list has many of the positions. Where the list has few, O(log(gap)), where the gap is the
-  // distance between two of its positions. REQUIRES: 0 <= rank < size() (CHECK).
+  // Position number `rank` of the list, counted from 0. kUnknownRecord if !is_known(). Takes O(1)
+  // where the list is dense, and O(log(gap)) where neighbours in the list are `gap` positions
+  // apart. REQUIRES: 0 <= rank < size() (CHECK).
   int64_t At(int64_t rank) const;
 
   // Hash of the positions and of their number.
@@ -43,9 +43,9 @@ class RecordList {
   uint64_t hash_ = 0;
   std::vector<uint64_t> words_;
   // Two numbers for each block of 512 positions: how many positions of the list lie before the
-  // block, and the sums of WordAt() (record_list.cc).
+  // block, and the `sums` for WordAt() (record_list.cc).
   std::vector<int64_t> ranks_;
-  // The blocks in which the positions of rank 0, 512, 1024 .. lie.
+  // The blocks in which the list's positions of rank 0, 512, 1024, .. lie.
   std::vector<int64_t> samples_;
 };
 

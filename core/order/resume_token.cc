@@ -18,8 +18,8 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kName = "systole2";
-// The name in the tokens of older releases. Such a token counts steps, and does not say how many
-// examples a step had.
+// The first field in the tokens of older releases. Such a token counts steps, but does not say how
+// many examples a step had, so it is refused.
 constexpr absl::string_view kOlderName = "systole1";
 // Far above what Encode() can write. Limits the work if the text is not a token.
 constexpr size_t kMaxTextBytes = 2000;
@@ -45,7 +45,7 @@ std::string Escape(absl::string_view text) {
 }
 
 // False if a '%' is not followed by two hex digits. Other mistakes need no check here, because
-// Decode() compares with Encode() afterwards.
+// Decode() encodes the token again and compares the texts.
 bool Unescape(absl::string_view escaped, std::string* text) {
   for (size_t i = 0; i < escaped.size(); ++i) {
     if (escaped[i] != '%') {
@@ -80,8 +80,9 @@ std::string OrderText(const ResumeToken& token) {
   return text;
 }
 
-// Reads the field that OrderText() writes. False if `text` has another form. Other mistakes need no
-// check, as in Unescape().
+// Reads the field that OrderText() writes. False if `text` is not hex numbers with '+' between
+// them, or has too many or too large ones. Decode() finds all other mistakes, as it does after
+// Unescape().
 bool ReadOrder(absl::string_view text, ResumeToken& token) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, '+');
   if (!absl::SimpleHexAtoi(parts[0], &token.order_fingerprint)) return false;
@@ -136,7 +137,7 @@ absl::StatusOr<ResumeToken> ResumeToken::Decode(absl::string_view text) {
                             "\", its text has ", absl::Hex(actual, absl::kZeroPad8),
                             ": a character is wrong or missing"));
   }
-  // The checksum matches. So an error from here on means that another program wrote the token.
+  // The checksum matches. So an error from here on means that Encode() did not write the token.
   ResumeToken token;
   if (!absl::SimpleHexAtoi(fields[1], &token.dataset_fingerprint) || !ReadOrder(fields[2], token)) {
     return Bad("has a fingerprint that is not 16 hex digits, or a wrong hash after it");
@@ -147,8 +148,8 @@ absl::StatusOr<ResumeToken> ResumeToken::Decode(absl::string_view text) {
       token.content_version.size() > kMaxContentVersionBytes) {
     return Bad("has a content version that is not text of at most 200 bytes, %-escaped");
   }
-  // SimpleAtoi and SimpleHexAtoi allow blanks, signs, "0x" and leading zeros. But a token has only
-  // one text.
+  // SimpleAtoi and SimpleHexAtoi allow blanks, signs, "0x" and additional zeros, so many texts give
+  // this token. Only one of them is allowed.
   if (token.Encode() != text) return Bad("is not in the form that Encode() writes");
   return token;
 }

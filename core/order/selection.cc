@@ -137,7 +137,7 @@ absl::Status Selection::ApplyRecordStep(const SelectionStep& step) {
     } else {
       num_records_ = (num_records_ - shard.index - 1) / shard.count + 1;
       begin_ += shard.index * stride_;
-      // A single record needs no stride, and the product might overflow.
+      // The stride of a single record does not matter, and the product might overflow.
       stride_ = num_records_ == 1 ? 1 : stride_ * shard.count;
     }
   }
@@ -164,9 +164,8 @@ absl::Status Selection::ApplySteps(absl::Span<const int64_t> records_per_shard,
     } else if (i > 0 && !(i == 1 && std::holds_alternative<ShardFiles>(steps[0]) &&
                           std::holds_alternative<InterleaveFiles>(step))) {
       applied = absl::InvalidArgumentError(
-          "takes whole shards, so it must be the first step; auto_shard with policy: FILE comes "
-          "before "
-          "interleave");
+          "takes whole shards, so it must be the first step; only an interleave may be the second, "
+          "after auto_shard with policy: FILE");
     } else {
       applied = ApplyFileStep(records_per_shard, step);
       num_records_ = std::accumulate(files_->sizes.begin(), files_->sizes.end(), int64_t{0});

@@ -1,6 +1,7 @@
-// Which records of a dataset a feed has, and their order before the shuffle. The result is that of
-// tf.data's skip, take, shard, filter, interleave and auto-shard on a list of files, as a function
-// of the position. Records are numbered over the dataset's shards in order (shard_map.h).
+// Which records of a dataset a feed has, and their order before the shuffle. The records and their
+// order are those of tf.data's skip, take, shard, filter, interleave and auto-shard on a list of
+// files, but each record is computed from its position alone. A record's number counts the records
+// of all shards, in the order of the shards (shard_map.h).
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_SELECTION_H_
@@ -21,7 +22,7 @@
 
 namespace systole {
 
-// The steps. Each is applied to the result of the previous one.
+// The steps of a selection. Each step is applied to the result of the previous step.
 struct SkipRecords {
   int64_t count = 0;
 };
@@ -43,8 +44,8 @@ struct InterleaveFiles {
   int64_t cycle_length = 0;
   int64_t block_length = 0;
 };
-// Keeps the positions that are in `list`. A position counts the records that the earlier steps have
-// left.
+// Keeps the records at the positions that are in `list`. These are positions in the result of the
+// earlier steps.
 struct ListedRecords {
   std::shared_ptr<const RecordList> list;
 };
@@ -56,8 +57,8 @@ inline constexpr int kMaxSelectionSteps = 32;
 
 class Selection;
 
-// Makes it cheaper to look up all positions of a selection in ascending order. A value type, empty
-// at first. Use it with one selection only.
+// A cache that makes it cheaper to look up all positions of a selection in ascending order. A value
+// type, empty at first. Use a walk with one selection only.
 struct SelectionWalk {
   Interleave::Round round;
   std::vector<SelectionWalk> members;
@@ -65,7 +66,8 @@ struct SelectionWalk {
 
 // The records of a dataset that a member of a mixture or concatenation contributes.
 struct SelectedRecords {
-  // The number of the dataset's first record, if the records of all members are counted together.
+  // How many records the datasets of all earlier members have together. RecordAt() adds this to a
+  // record's number in its dataset, so that no two records of the members have the same number.
   int64_t begin = 0;
   // The number of records of the dataset.
   int64_t num_records = 0;
@@ -73,16 +75,15 @@ struct SelectedRecords {
   std::shared_ptr<const Selection> selection;
 
   int64_t size() const;
-  // The record at `position`, or kUnknownRecord. Like `begin`, its number counts the records of all
-  // members. `walk` as in Selection.
-  // REQUIRES: 0 <= position < size().
+  // The record at `position`: `begin` + its number in its dataset, or kUnknownRecord. `walk` as in
+  // Selection::RecordAt(). REQUIRES: 0 <= position < size().
   int64_t RecordAt(int64_t position, SelectionWalk* walk = nullptr) const;
-  // Adds to the hash everything that decides which records these are, except `begin`.
+  // Adds to `hasher` everything that decides which records these are, except `begin`.
   void Hash(Xxh3Hasher& hasher) const;
 };
 
-// Whether a selection without records is allowed. It is allowed for a member of a concatenation:
-// the member is then skipped.
+// Whether a selection may have no record. This is allowed for a member of a concatenation, which is
+// then skipped.
 enum class NoRecords { kRefused, kAllowed };
 
 class Selection {
@@ -90,7 +91,8 @@ class Selection {
   // Selects by `steps` from all records of the shards.
   //   InvalidArgument  a step is out of range or at a wrong place, or it leaves no record and
   //                    `no_records` is kRefused. The message names the step: "select[1]".
-  // REQUIRES: a ListedRecords has a list of as many positions as the steps before leave.
+  // REQUIRES: the list of a ListedRecords was chosen from as many positions as the steps before it
+  // leave (RecordList::num_positions(), CHECK).
   static absl::StatusOr<Selection> Create(absl::Span<const int64_t> records_per_shard,
                                           absl::Span<const SelectionStep> steps,
                                           NoRecords no_records = NoRecords::kRefused);
@@ -101,20 +103,22 @@ class Selection {
   static absl::StatusOr<Selection> Concatenate(std::vector<SelectedRecords> members,
                                                absl::Span<const SelectionStep> steps);
 
-  // Whether Create() looks at the shards, or only at the number of records.
+  // Whether Create() needs each shard's number of records, or only the sum of these numbers.
   static bool NeedsShards(absl::Span<const SelectionStep> steps);
 
   // Records selected; at least 1 unless NoRecords::kAllowed.
   int64_t num_records() const { return num_records_; }
   // Whether the selection has all records of the dataset, in the dataset's order.
   bool is_whole() const;
-  // The record at `position`, by its number in the dataset. Each record has at most one position.
-  // O(1), or O(cycle_length) if shards are interleaved. kUnknownRecord if a list is not known in
-  // this process. With `walk`, a call takes O(1) if positions ascend. REQUIRES: 0 <= position <
-  // num_records() (CHECK).
+  // The number in the dataset of the record at `position`. Each record has at most one position.
+  // kUnknownRecord if a list of the steps is not known in this process. Takes O(1), or
+  // O(cycle_length) if shards are interleaved. With `walk`, and positions in ascending order, an
+  // interleave adds only O(1) on average while most of its slots have a file. Each list adds the
+  // time of RecordList::At(). REQUIRES: 0 <= position < num_records() (CHECK).
   int64_t RecordAt(int64_t position, SelectionWalk* walk = nullptr) const;
 
-  // Hash of the steps as they were given. For a list, the hash of its positions counts.
+  // Hash of the steps as they were given, and of a concatenation's members. A list counts with its
+  // RecordList::hash().
   uint64_t fingerprint() const { return fingerprint_; }
 
  private:
@@ -128,29 +132,28 @@ class Selection {
                              const SelectionStep& step);
   absl::Status ApplyRecordStep(const SelectionStep& step);
 
-  // A list that chooses from the choice of the previous filter: position p of the new choice is
-  // position begin + list[p] * stride of the previous choice. The first filter chooses from the
-  // records that `files_` or `members_` give.
+  // Keeps some of the records that the previous filter keeps. Record p of this filter is record
+  // begin + list[p] * stride of the previous filter. The first filter chooses from the base: the
+  // records of `files_` or `members_`, or all records of the dataset.
   struct Filter {
     int64_t begin = 0;
     int64_t stride = 1;
     std::shared_ptr<const RecordList> list;
   };
 
-  // The record at a position of `files_` or `members_`, or of the whole dataset.
+  // The record at a position of the base.
   int64_t BaseRecordAt(int64_t at, SelectionWalk* walk) const;
 
-  // Position p of the result is position begin_ + p * stride_ of the choice of the last filter.
-  // Without filters, it is that position of the records that `files_` or `members_` give.
+  // Record p of the selection is record begin_ + p * stride_ of the last filter. Without filters,
+  // it is this record of the base.
   std::vector<Filter> filters_;
   int64_t begin_ = 0;
   int64_t stride_ = 1;
   int64_t num_records_ = 0;
   int64_t num_dataset_records_ = 0;  // Set by Create().
-  // The records of these files, one file after the other or interleaved. Without `files_`: all
-  // records of the dataset in its order.
+  // The records of some shards, one shard after the other or interleaved.
   struct Files {
-    std::vector<int64_t> shard_begins;  // Per file: the number of its first record in the dataset.
+    std::vector<int64_t> shard_begins;  // Per shard: the dataset's number of its first record.
     std::vector<int64_t> sizes;
     std::optional<ShardMap> map;           // Set if the files come one after the other.
     std::optional<Interleave> interleave;  // Set if the files are interleaved.

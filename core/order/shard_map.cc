@@ -26,8 +26,8 @@ absl::StatusOr<ShardMap> ShardMap::Create(absl::Span<const int64_t> records_per_
 
 ShardPlace ShardMap::Find(int64_t record) const {
   SYSTOLE_CHECK(record >= 0 && record < num_records());
-  // The last shard that begins at or before the record. An empty shard begins at the same record as
-  // the next shard, so this finds the next shard.
+  // Finds the last shard that begins at or before the record. This shard is not empty: an empty
+  // shard begins at the same record as the next shard, which is later.
   const auto after = std::upper_bound(begins_.begin(), begins_.end(), record);
   const int64_t shard = (after - begins_.begin()) - 1;
   return {.shard = shard, .index = record - begins_[shard]};

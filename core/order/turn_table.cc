@@ -20,11 +20,11 @@ TurnTable::TurnTable(std::vector<int64_t> weights) : weights_(std::move(weights)
   counts_.assign(static_cast<size_t>(period), 0);
   std::vector<int64_t> had(weights_.size(), 0);
   for (int64_t turn = 0; turn < period; ++turn) {
-    // A member is behind by its share of turn + 1 turns, minus the turns that it had. A member that
-    // is behind by 1 / (2k - 2) or more may have the turn. A member that gets no turn is late once
-    // it is behind by 1 - 1 / (2k - 2). The turn goes to the member that would be late first. All
-    // numbers are multiplied by period * (2k - 2), so that they are whole. Products stay below
-    // 2^41.
+    // k is the number of members with a weight above 0. A member is behind by its share of turn + 1
+    // turns, minus the turns that it had. It may have the turn if it is behind by 1 / (2k - 2) or
+    // more. It is late once it is behind by 1 - 1 / (2k - 2). The turn goes to the member that
+    // would be the first to be late. `behind`, `missing` and `least` are multiplied by
+    // period * (2k - 2), so that they are whole. Products stay below 2^41.
     std::optional<size_t> chosen;
     // How much further `chosen` may fall behind before it is late. This number, divided by the
     // weight of `chosen`, is the time until `chosen` is late.

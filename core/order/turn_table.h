@@ -6,7 +6,7 @@
 // few turns for its share. If there are several such members, the turn goes to the member that
 // would first exceed the bound below. After n turns each of k members has had its share of the n
 // turns, with an error of at most 1 - 1 / (2k - 2) turns. No rule can promise a smaller error.
-// After as many turns as the weights add up to, the turns repeat, so a table of this one period is
+// The turns repeat after as many turns as the weights add up to, so a table of this one period is
 // enough. Members of weight 0 have no turn, and do not count in k.
 //
 // Thread-compatible: const throughout.
@@ -21,7 +21,8 @@
 
 namespace systole {
 
-// The most datasets in a mixture or a concatenation. The shards of all of them are open at once.
+// The most datasets in a mixture or a concatenation. The shards of all these datasets are open at
+// once.
 inline constexpr int kMaxMembers = 64;
 // The most that the weights of a mixture's members may add up to.
 inline constexpr int64_t kMaxTotalWeight = 1 << 16;
@@ -54,7 +55,7 @@ class TurnTable {
   std::vector<int64_t> weights_;
   // The turns of one period.
   std::vector<uint8_t> members_;  // The member of each turn.
-  std::vector<uint32_t> counts_;  // How many turns that member had before in the period.
+  std::vector<uint32_t> counts_;  // How many turns this member had earlier in the period.
 };
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// The part of a style sheet that all pages of this project share: their colours, once for light and
-// once for dark, and the rules for what every page has. A page puts this part before its own rules.
+// The part of a style sheet that all pages of this project share: colours for light and dark mode,
+// and the rules for elements that every page has. A page puts this part before its own rules.
 //
 // Thread-safe: a constant.
 #ifndef SYSTOLE_CORE_PAGE_BASE_STYLE_H_

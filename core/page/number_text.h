@@ -9,7 +9,7 @@
 namespace systole {
 
 enum class NumberUnit {
-  kNone,            // A name or a plain number: 42, 0.125.
+  kNone,            // A plain number of up to six digits: 42, 0.125
   kCount,           // 12,345
   kSeconds,         // 12.3 ms
   kFraction,        // 0.918 is shown as 91.8 %

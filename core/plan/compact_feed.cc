@@ -22,7 +22,8 @@ std::optional<CompactTensor> CompactTensorOf(const v1::Output& output, const Out
   std::optional<CompactForm> form = CompactFormOf(*plan.program.program, plan.dtype, kept_steps);
   if (!form.has_value()) return std::nullopt;
   CompactTensor tensor = {.form = *std::move(form)};
-  // Except in NCHW and HWCN, the batch is the first dimension and the channels are the last.
+  // In all layouts but NCHW and HWCN, the channels are the tensor's last dimension. plan.shape has
+  // one dimension less than the tensor: the batch.
   if (tensor.form.rules > 1) {
     tensor.channel_axis = plan.layout == v1::NCHW   ? 1
                           : plan.layout == v1::HWCN ? 2

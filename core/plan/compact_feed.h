@@ -14,10 +14,11 @@
 
 namespace systole {
 
-// How one tensor is finished.
+// How the client finishes one tensor.
 struct CompactTensor {
   CompactForm form;
-  int channel_axis = 0;  // Index in the tensor's shape. 0 if all values have the same rule.
+  // The channels' index in the tensor's shape. 0 if all values have the same rule.
+  int channel_axis = 0;
 };
 
 struct CompactFeed {
@@ -31,8 +32,8 @@ struct CompactFeed {
 };
 
 // nullopt if all tensors of `plan` are sent as they are (see CompactFormOf()). Tensors in tiles are
-// sent as they are, because uint8 would be packed in another way. Tensors that `mix` mixes are
-// also sent as they are, because mixing takes finished values. REQUIRES: `dataset` is the
+// sent as they are, because uint8 would be packed in another way. Tensors that the spec's `mix`
+// mixes are also sent as they are, because mixing takes finished values. REQUIRES: `dataset` is the
 // plan's.
 std::optional<CompactFeed> CompactFeedOf(const FeedPlan& plan,
                                          std::shared_ptr<const Dataset> dataset);

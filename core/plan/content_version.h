@@ -8,8 +8,8 @@
 
 namespace systole {
 
-// Every release that changes a byte of any feed raises this version. The version includes that of
-// the running libjpeg, because releases of libjpeg may change pixels.
+// Every release that changes a byte of any feed raises this version. The text also has the version
+// of the libjpeg in use, because releases of libjpeg may change pixels.
 std::string ContentVersion();
 
 }  // namespace systole

@@ -18,10 +18,10 @@
 namespace systole {
 namespace {
 
-// How many positions of selections are looked at, for all members of a mixture together. Each look
-// may take some microseconds, and a peer waits meanwhile.
+// The most positions of selections in a sample, for all members of a mixture together. To look up a
+// position may take some microseconds, and a client waits meanwhile.
 constexpr int64_t kSampled = 1024;
-// For a proposal: the bytes of a block, and the blocks of a window.
+// Bounds of a proposal: the bytes of a block, and the blocks of a window.
 constexpr int64_t kLeastBlockBytes = int64_t{ReadBlocks::kRunBytes};
 constexpr int64_t kMostBlockBytes = int64_t{4 * ReadBlocks::kRunBytes};
 constexpr int64_t kLeastBlocks = 16;
@@ -36,7 +36,7 @@ constexpr int64_t kBorderBlocks = 2;
 constexpr int64_t kDiskLossBytes = int64_t{kDiskEntryHeaderBytes} + 2048;
 // A cache keeps no value that is larger than 1 / kMostOfACache of the cache (KeptSet::Admits).
 constexpr int64_t kMostOfACache = 8;
-// All numbers are doubles. A double holds every whole number of bytes below 9 PB exactly.
+// Numbers are doubles here. A double holds every whole number of bytes below 9 PB exactly.
 struct Shuffle {
   ShuffleMode mode = ShuffleMode::kNone;
   double block = 0;   // Records, as in OrderSpec.
@@ -47,7 +47,7 @@ double Least(double a, double b) { return std::min(a, b); }
 
 // How the records of files take turns, as the selections of the spec say.
 struct Turns {
-  double files = 1;    // The files that take turns.
+  double files = 1;    // How many files take turns.
   double records = 0;  // The records in a turn. 0: all records of a file.
 };
 
@@ -100,15 +100,15 @@ std::vector<EpochPart> PartsOf(const FeedPlan& plan, double run) {
   return parts;
 }
 
-// The bytes that WINDOW adds. `whole`: the blocks are runs of the dataset's records. `files`: in
-// how many files a block has runs, such as the files of a zip's members.
+// Adds to `part` what WINDOW costs. `whole`: each block has neighbouring records of the dataset.
+// `files`: in how many files a block has runs. In a zip, for example, each member has other files.
 void AddWindow(const Shuffle& shuffle, bool whole, double files, EpochPart& part) {
   const double run = ReadBlocks::kRunBytes;
   const double block = Least(shuffle.block, part.positions);
   const double window = Least(shuffle.window, part.positions);
   const double blocks = std::ceil(part.positions / block);
   // The number of blocks that a window overlaps. A window may begin and end within a block, and may
-  // have the short last block of the set.
+  // contain the short last block of the set.
   const double overlaps = Least(blocks, std::floor((window - 2) / block) + kBorderBlocks +
                                             (std::fmod(part.positions, block) == 0 ? 0 : 1));
   const double pass = part.bytes - part.alone;
@@ -171,7 +171,7 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
   if (epoch.set_bytes == 0) return epoch;
   double run = ReadBlocks::kRunBytes;
   if (shuffle.mode == ShuffleMode::kGlobal) {
-    // Only memory keeps runs, as in ReadAhead.
+    // With GLOBAL, runs are kept only in memory, as in ReadAhead.
     run = epoch.set_bytes <= room.memory_bytes ? ReadBlocks::kKeptRunBytes : 0;
   }
   const bool whole = order.selection == nullptr && order.mixture == nullptr;
@@ -268,7 +268,7 @@ std::optional<WindowProposal> ProposeWindow(const FeedPlan& plan, const ReadRoom
   const Shuffle shuffle = {.mode = ShuffleMode::kWindow,
                            .block = static_cast<double>(window.block_records),
                            .window = static_cast<double>(window.window_records)};
-  // Rounded up to MiB, because it is shown in MiB.
+  // memory_bytes is rounded up to MiB, because CostText() shows it in MiB.
   constexpr int64_t kMib = int64_t{1} << 20;
   const int64_t held = BytesOf(plan, shuffle, room).held_bytes;
   window.memory_bytes = (kWindowsInMemory * held / kMib + 1) * kMib;

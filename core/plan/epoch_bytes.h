@@ -1,26 +1,28 @@
-// How many bytes of far shards an epoch of a feed fetches, and which numbers of WINDOW suit the
-// feed. The numbers are computed. Nothing is read, and no epoch is simulated.
+// How many bytes of far shards (shards that are not on this machine) an epoch of a feed fetches,
+// and which block_records and window_records of WINDOW suit the feed. All this is computed: nothing
+// is read, and no epoch is simulated. The *set* is all bytes of the far shards. A *run* is a number
+// of neighbouring records that are fetched together, mostly by one request. An epoch fetches,
+// depending on the shuffle:
 //
-//   no shuffle   each run of neighbours is fetched once.
-//   WINDOW       each run is fetched once, too, if memory holds the blocks of a window. Otherwise
-//                a run may be gone when a window needs it, and is then fetched again.
-//   GLOBAL       each record is fetched by itself, once. If all of the set is kept, runs are
-//                fetched instead, each once.
-//   images       each file is fetched by itself, once, in any order.
+//   no shuffle   each run, once.
+//   WINDOW       each run, once if memory holds the blocks of a window. Otherwise a run may have
+//                been dropped before a window needs it, and is then fetched again.
+//   GLOBAL       each record by itself, once. If memory keeps the whole set, each run, once.
 //
-// Each member of a zip is fetched in its own way. A dataset that is used as several members is
-// fetched once.
+// Records that are files, such as images, are fetched by themselves, once, with any shuffle. If a
+// feed zips several datasets, all this holds for each of these datasets by itself. A dataset that
+// the zip has several times is fetched once.
 //
-// For a compressed shard, whole pieces are fetched. If records are fetched by themselves, a piece
-// is fetched again for each record that needs it. With WINDOW, a piece at the border of two blocks
-// is fetched twice.
+// For a compressed shard, whole pieces are fetched (core/storage/stored_pieces.h). If records are
+// fetched by themselves, a piece is fetched again for each record that needs it. With WINDOW, a
+// piece at the border of two blocks is fetched twice.
 //
 // Bytes that are kept in one epoch are not fetched in later epochs. A full cache keeps what it has
 // (core/cache). So if a cache has space for c of the set's b bytes, a later epoch fetches b - c
-// bytes, in whatever order it goes through the set.
+// bytes, whatever the order of its records.
 //
-// The numbers are those of a server that makes all steps of the feed. If there are several servers,
-// each server fetches what its own steps need. So several servers may fetch the same run.
+// The numbers are those of a server that makes all steps of the feed. If several servers make the
+// steps, each server fetches what its own steps need, and several servers may fetch the same run.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_EPOCH_BYTES_H_
@@ -37,11 +39,11 @@ namespace systole {
 
 // The space that a process has for bytes of far shards.
 struct ReadRoom {
-  // Memory for blocks that are read ahead and for blocks that are kept (`--read-budget`), in bytes.
-  // kReads blocks are being read at a time. They take at most half of the memory. The rest is for
-  // blocks that are kept.
+  // Memory for the blocks of read_blocks.h (not the shuffle's blocks) that are read ahead or kept,
+  // in bytes (`--read-budget`). The kReads blocks that are being read take at most half of this
+  // memory. The rest is for blocks that are kept.
   int64_t memory_bytes = 0;
-  // The cache of blocks on disk (`--block-cache-bytes`). 0: there is none.
+  // The size of the cache of blocks on disk (`--block-cache-bytes`). 0: there is no such cache.
   int64_t disk_bytes = 0;
 
   // How many reads run at a time.
@@ -55,27 +57,28 @@ struct ReadRoom {
 struct EpochBytes {
   // Bytes of the dataset's far shards. 0: all shards are on this machine, and all numbers are 0.
   int64_t set_bytes = 0;
-  // The bytes that the first epoch fetches, with nothing kept, and the bytes that each later epoch
-  // fetches.
+  // The bytes that the first epoch fetches, if nothing is kept from before.
   int64_t first_bytes = 0;
+  // The bytes that each later epoch fetches.
   int64_t later_bytes = 0;
   // About how many requests the first epoch sends to the storage. For a whole dataset this is an
-  // upper bound. A run that is longer than one read of the store takes more requests.
+  // upper bound, if no run is longer than one read of the store. A longer run takes more requests.
   int64_t first_requests = 0;
-  // Memory for blocks that are held from their first record until their last record. With WINDOW it
-  // is about the bytes of a window. 0: each block is needed only once.
+  // The bytes of the blocks that must be in memory together, because the feed takes their records
+  // by turns. With WINDOW, about the bytes of a window. 0: the feed takes one block after another.
   int64_t held_bytes = 0;
-  // Whether there is space for `held_bytes`, so that an epoch fetches nothing twice.
+  // Whether there is space for `held_bytes`, so that no block is fetched again within an epoch.
   bool holds = true;
   // Whether each record is fetched by itself.
   bool by_record = false;
-  // Whether all of the set is kept.
+  // Whether the whole set is kept.
   bool keeps_all = false;
-  // Whether first_bytes and later_bytes are exact. Even then they include the records that `tail:
-  // DROP` leaves out, and later_bytes may be off by a block and by the rounding of files on disk.
-  // The numbers are estimates if shards are compressed, if the feed selects or mixes records, or if
-  // bytes are fetched again. The estimate looks at a sample of a selection's records. It assumes
-  // that all windows have the mean size, and that a mixture keeps its first weights.
+  // Whether first_bytes and later_bytes are exact. Exact numbers still count the records that
+  // `tail: DROP` leaves out, and later_bytes may be off by a block and by the rounding of files on
+  // disk. False: the numbers are estimates, because shards are compressed, the feed selects or
+  // mixes records, or bytes are fetched again. An estimate looks only at a sample of a selection's
+  // records, takes all windows to have the mean size, and takes a mixture to keep its first
+  // weights.
   bool exact = true;
 };
 
@@ -84,38 +87,38 @@ EpochBytes EpochBytesOf(const FeedPlan& plan, const ReadRoom& room);
 
 // Numbers for `shuffle { mode: WINDOW }`.
 struct WindowProposal {
-  // A block has 4 to 16 MiB. It is at least as long as a run, so that most bytes of a run are
-  // needed together.
+  // The records in 4 to 16 MiB. A block of the shuffle is at least as long as a run, so that most
+  // bytes of a run are needed together.
   int64_t block_records = 0;
   // As many records as fit into a quarter of the memory. A window has at least 16 blocks, because
-  // fewer blocks mix the records badly. It never has more records than an epoch.
+  // fewer blocks mix the records badly. No window has more records than an epoch.
   int64_t window_records = 0;
   // The ReadRoom::memory_bytes that the proposal needs: four times the size of a window. With this
-  // memory nothing is fetched twice, and the next windows come in time. memory_bytes is more than
-  // the given memory if a quarter of the given memory, which a mixture's members share, is too
-  // small for a window of 16 blocks.
+  // memory nothing is fetched twice, and windows are fetched before they are needed. memory_bytes
+  // is more than the given memory if a quarter of the given memory is too small for a window of 16
+  // blocks. In a mixture, this quarter must hold such a window for each member.
   int64_t memory_bytes = 0;
-  // The bytes that an epoch fetches with these numbers, and with memory_bytes or the given memory,
-  // whichever is more.
+  // What an epoch fetches with the proposal, and with the larger of memory_bytes and the given
+  // memory.
   EpochBytes epoch;
 };
 
-// nullopt if nothing is far, if all of the set is kept, or if records are files. In these cases
-// GLOBAL does not fetch more, and mixes better.
+// nullopt if no shard is far, if the whole set is kept, or if records are files. In these cases
+// GLOBAL does not fetch more than WINDOW, and mixes better.
 std::optional<WindowProposal> ProposeWindow(const FeedPlan& plan, const ReadRoom& room);
 
-// Whether the feed would fetch fewer bytes with the proposal, or the same bytes in less than half
-// of the requests.
+// Whether the proposal saves more than 1% of the first epoch's bytes, or more than half of its
+// requests. `epoch` is the feed's epoch without the proposal.
 bool IsWorthIt(const EpochBytes& epoch, const WindowProposal& window);
 
 // "the first epoch fetches 117.2 GB, all of the set, in about 1000000 requests, and each later one
 // .. : GLOBAL fetches record by record". REQUIRES: epoch.set_bytes > 0.
 std::string EpochText(const FeedPlan& plan, const EpochBytes& epoch);
 
-// The part of a spec: "shuffle { mode: WINDOW block_records: 96 window_records: 4096 }".
+// "shuffle { mode: WINDOW block_records: 96 window_records: 4096 }": the proposal, for a spec.
 std::string SpecText(const WindowProposal& window);
-// The cost of SpecText(): "fetches 117.2 GB in about 30000 requests, and holds 480.0 MB in memory
-// (--read-budget 960MB)".
+// The cost of the proposal: "fetches 117.2 GB in about 30000 requests, and holds 480.0 MB in memory
+// (--read-budget 1921MB)".
 std::string CostText(const WindowProposal& window);
 
 }  // namespace systole

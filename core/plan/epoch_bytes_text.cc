@@ -26,10 +26,10 @@ std::string RequestsText(int64_t requests) {
 
 // Why the epoch fetches these bytes.
 std::string WhyText(ShuffleMode mode, const EpochBytes& epoch) {
-  if (epoch.keeps_all) return "all of the set is kept";
+  if (epoch.keeps_all) return "the whole set is kept";
   if (!epoch.holds) {
     return absl::StrCat(
-        mode == ShuffleMode::kWindow ? "a window's blocks take " : "the runs that take turns are ",
+        mode == ShuffleMode::kWindow ? "a window's blocks take " : "the runs used at a time take ",
         SizeText(epoch.held_bytes),
         ", for which --read-budget has no room, so some are fetched again");
   }

@@ -13,9 +13,10 @@
 namespace systole {
 namespace {
 
-// With GLOBAL, a piece of a compressed shard is in at most this many blocks: in the block of the
-// piece alone, and in a block with each of its two neighbours. It is in fewer blocks if records are
-// longer than pieces.
+// With GLOBAL, a block is the pieces that one record needs, which are fetched together. If no
+// record is longer than a piece, a piece is in at most this many different blocks: the piece alone,
+// the piece with the one before it, and the piece with the one after it. With longer records there
+// are fewer.
 constexpr double kBlocksOfAPiece = 3;
 
 // The datasets whose shards hold the records of `dataset`. In a zip, these are the members. A
@@ -40,7 +41,7 @@ double PiecesOf(const RecordSource& shard) {
 // How many bytes must be read for the records [first, end) of a far shard. If the shard is
 // compressed, whole pieces are read. REQUIRES: first < end.
 double BytesBetween(const RecordSource& shard, int64_t first, int64_t end) {
-  if (shard.unread_index() != nullptr) {  // The places of the shard's records are not known yet.
+  if (shard.unread_index() != nullptr) {  // Only the mean size of the shard's records is known.
     return static_cast<double>(shard.size_bytes()) / static_cast<double>(shard.num_records()) *
            static_cast<double>(end - first);
   }
@@ -57,9 +58,10 @@ double BytesBetween(const RecordSource& shard, int64_t first, int64_t end) {
   return stored;
 }
 
-// The `size` records of a selection, estimated from a sample of at most `most` records. A selection
-// may have only some records of a run. Then a selected record costs the bytes up to the next
-// selected record, but at most a run.
+// The part of the `size` records of a selection, estimated from a sample of at most `most` records.
+// A selection may have only some records of a run. So a selected record counts with all bytes from
+// its beginning to the next selected record, but with at most `run` bytes. It never counts with
+// fewer bytes than its own.
 template <typename RecordAt>
 EpochPart SampleOf(const Dataset& dataset, int64_t size, RecordAt record_at, int64_t most,
                    double run) {
@@ -111,7 +113,8 @@ EpochPart SampleOf(const Dataset& dataset, int64_t size, RecordAt record_at, int
   return part;
 }
 
-// Adds the shards of one dataset. `fetched`: the bytes of all requests.
+// Adds the shards of one dataset to `part`. Adds the bytes of all requests to `fetched`. With
+// compressed shards, these may count a byte several times.
 void AddDataset(const Dataset& dataset, double run, EpochPart& part, double& fetched) {
   double border = 0;
   for (const auto& shard : dataset.shards()) {
@@ -135,9 +138,10 @@ void AddDataset(const Dataset& dataset, double run, EpochPart& part, double& fet
       part.requests += std::min(pieces, std::ceil(bytes / run));
       continue;
     }
-    // Each record takes one piece, and one more for each border of pieces within the record.
-    // Records within one piece share its block. Only records that cross a border of the piece have
-    // other blocks.
+    // Each record needs one piece, and one more for each border of pieces that it crosses. `all` is
+    // the bytes of these pieces, summed over all records. `kept` counts each different block once:
+    // all records within one piece share a block, and all records that cross the same border share
+    // another.
     const double all = (records + pieces - 1) * (bytes / pieces);
     const double kept = std::min(all, kBlocksOfAPiece * bytes);
     part.bytes += kept;

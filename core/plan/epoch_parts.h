@@ -11,40 +11,40 @@
 
 namespace systole {
 
-// Some of a dataset's records: all of it, a selection, or a member of a mixture. All numbers are
+// Some of a dataset's records: all of them, a selection, or a member of a mixture. All numbers are
 // doubles. A double holds every whole number of bytes below 9 PB exactly.
 struct EpochPart {
   double positions = 0;    // Records, far or not.
-  double records = 0;      // Far records. In a zip, the far records of each member.
+  double records = 0;      // Far records. In a zip, those of all members together.
   double bytes = 0;        // The bytes that one pass over the part fetches.
   double alone = 0;        // Those of `bytes` that are fetched record by record.
   double requests = 0;     // The requests of one pass.
-  double held = 0;         // The bytes held at a time, with WINDOW.
+  double held = 0;         // With WINDOW: EpochBytes::held_bytes of this part.
   double border = 0;       // The bytes that two neighbouring blocks of WINDOW both need.
   double passes = 1;       // The passes in an epoch.
-  bool by_record = false;  // Each record is a request.
-  double kept = 0;         // The part of `bytes` that is kept.
+  bool by_record = false;  // Whether each far record is fetched by itself.
+  double kept = 0;         // Those of `bytes` that are kept once they are fetched.
 
   // The bytes that an epoch needs; bytes that it needs twice count twice.
   double needs() const { return bytes * passes; }
 };
 
-// Whether all far records of `dataset` are files, which are fetched one by one in any order of the
-// feed. In a zip, this must hold for all members.
+// Whether all far records of `dataset` are files. Files are fetched one by one, whatever order the
+// feed has. In a zip, this must hold for all members.
 bool ReadsEachRecord(const Dataset& dataset);
 
-// How many datasets hold records of `dataset` that can be fetched in runs. In a zip, these are the
-// members' datasets that have far shards other than files. Each dataset is counted once. The number
-// is at most 1 if `dataset` is not a zip.
+// How many datasets hold records of `dataset` that are fetched in runs: far records that are not
+// files. In a zip, these are the datasets that the members read. A dataset that several members
+// read counts once. If `dataset` is not a zip, the number is 0 or 1.
 int64_t DatasetsInRuns(const Dataset& dataset);
 
 // All records of `dataset`, fetched in runs of `run` bytes, or record by record if `run` is 0.
 // Records that are files are always fetched one by one. O(shards).
 EpochPart WholePart(const Dataset& dataset, double run);
 
-// The part of an epoch for `records`, which come from the dataset `own`. RecordAt() of `records`
-// gives record numbers of `joined`. A selection is estimated from a sample of at most `most`
-// positions.
+// The part for `records`, which come from the dataset `own`. The numbers that records.RecordAt()
+// returns are those of `joined`: the dataset that joins `own` with others, or `own` itself. A
+// selection is estimated from a sample of at most `most` positions. `run` as for WholePart().
 EpochPart PartOf(const Dataset& joined, const Dataset& own, const SelectedRecords& records,
                  int64_t most, double run);
 

@@ -23,9 +23,9 @@ inline constexpr int64_t kMaxExampleElements = int64_t{1} << 28;
 inline constexpr int64_t kMaxGroupElements = int64_t{1} << 30;
 
 // How many values are computed for an example; at least 1. `outputs` are in the order of `spec`.
-// `group` is how many examples are mixed. Counts the pixels of the largest image (of the sample, or
-// the default value), the values that each transform computes, and the values that `mix` computes.
-// This is an estimate, because the dataset may have larger images.
+// `group` is how many examples a group of `mix` has. Counts the pixels of the largest image (of the
+// sample, or the default value), the values that each transform computes, and the values that `mix`
+// computes. The number is an estimate, because the dataset may have larger images.
 //   InvalidArgument  the number is above a limit. The message has the sum and its largest part.
 absl::StatusOr<int64_t> CountExampleElements(const v1::FeedSpec& spec, const Dataset& dataset,
                                              absl::Span<const OutputPlan> outputs, int64_t group);

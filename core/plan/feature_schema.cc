@@ -48,7 +48,7 @@ void Spread(const std::vector<T>& given, int64_t wanted, std::vector<T>& values)
   }
 }
 
-// Checks the value that pads a list of this kind and dtype.
+// Checks the value that pads a list of the kind `source` with elements of type `dtype`.
 absl::Status CheckValue(Source source, DType dtype, double value) {
   if (source == Source::kFloatList) {
     constexpr double kMost = std::numeric_limits<float>::max();
@@ -113,7 +113,7 @@ absl::Status CheckAlone(const v1::Output& output, Source source) {
   return wrong.empty() ? absl::OkStatus() : absl::InvalidArgumentError(wrong);
 }
 
-// Runs the output's steps on the default value, but only those steps that can fail.
+// Runs those of the output's steps on the default value that can refuse it.
 absl::Status MakeDefault(const OutputPlan& output, int64_t& pixels_left) {
   const Program* const program = output.program.program.get();
   Value value;
@@ -184,7 +184,7 @@ absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, Source s
   const bool one = (ints ? 1 : 0) + (floats ? 1 : 0) + (bytes ? 1 : 0) == 1;
   if (!one || ints != (source == Source::kInt64List) || floats != (source == Source::kFloatList)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "default_value: want values of one kind, that of the feature: ", KindName(source)));
+        "default_value: want only values of the kind that the feature has: ", KindName(source)));
   }
   if (ints) SYSTOLE_RETURN_IF_ERROR(CheckCount(given.int64s_size(), stored_elements));
   if (floats) SYSTOLE_RETURN_IF_ERROR(CheckCount(given.floats_size(), stored_elements));

@@ -25,7 +25,7 @@ namespace {
 // Bounds that keep arithmetic and allocations in range. No real feed comes near them.
 constexpr int64_t kMaxGlobalBatch = int64_t{1} << 24;
 constexpr int kMaxCores = 1 << 16;
-constexpr int kMaxOutputs = kMaxSliceTensors - 1;  // One more tensor is `valid`.
+constexpr int kMaxOutputs = kMaxSliceTensors - 1;  // The tensor `valid` takes one place.
 
 absl::Status CheckEnum(absl::string_view field, const google::protobuf::EnumDescriptor& type,
                        int value) {
@@ -34,7 +34,7 @@ absl::Status CheckEnum(absl::string_view field, const google::protobuf::EnumDesc
       absl::StrCat(field, " is ", value, ", want ", EnumValues(type)));
 }
 
-// `member` as in WhereStep.
+// `member` is like WhereStep::member.
 absl::Status CheckPolicies(const v1::FeedSpec& spec, int member) {
   const auto& selects = member == kOwnSelect ? spec.select() : MembersOf(spec)[member].select();
   for (int i = 0; i < selects.size(); ++i) {
@@ -69,9 +69,9 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
     return absl::InvalidArgumentError(
         absl::StrCat("the spec has ", spec.outputs_size(), " outputs, want 1 to ", kMaxOutputs));
   }
-  // A newer client may send fields that this server does not know. It may also send unknown values
-  // of enumerations, which are open in proto3. If the server ignored them, the feed would have
-  // other bytes than the client asked for.
+  // A newer client may send fields that this server does not know, or unknown values of
+  // enumerations, which are open in proto3. If the server ignored such a field or value, the feed
+  // would have other bytes than the client asked for.
   v1::FeedSpec known = spec;
   known.DiscardUnknownFields();
   if (known.ByteSizeLong() != spec.ByteSizeLong()) {
@@ -94,8 +94,8 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
   return absl::OkStatus();
 }
 
-// The tensor of one output: the shape of an example, and the batch dimension where the layout has
-// it.
+// The tensor of one output in a slice. Its shape is that of an example, with a batch dimension
+// added in the place that the layout has for it.
 SliceTensor TensorOf(const std::string& name, const OutputPlan& plan, int64_t per_core_batch) {
   std::vector<int64_t> shape = plan.shape;
   SliceTensor tensor;
@@ -119,8 +119,8 @@ SliceTensor TensorOf(const std::string& name, const OutputPlan& plan, int64_t pe
   return tensor;
 }
 
-// Without this check, a spec of a few bytes could keep a thread busy with one example for minutes,
-// while other feeds wait.
+// Refuses outputs whose transforms outside the fused pass compute too many values. Otherwise a spec
+// of a few bytes could keep a thread busy with one example for minutes, while other feeds wait.
 absl::Status CheckInterpreted(const std::vector<OutputPlan>& outputs) {
   int64_t elements = 0;
   for (const OutputPlan& output : outputs) elements += output.program.interpreted_elements;
@@ -131,7 +131,8 @@ absl::Status CheckInterpreted(const std::vector<OutputPlan>& outputs) {
                    "; crop or resize earlier, or use fewer of them"));
 }
 
-// The output's plan for all members of `dataset`.
+// The output's plan. If `dataset` has members, the plan is that of the first member, and is checked
+// against all other members.
 absl::StatusOr<OutputPlan> CompileFor(const v1::Output& output, const Dataset& dataset) {
   if (dataset.members().empty()) return CompileOutput(output, dataset);
   SYSTOLE_ASSIGN_OR_RETURN(OutputPlan plan, CompileOutput(output, *dataset.members()[0]));
@@ -144,7 +145,7 @@ absl::StatusOr<OutputPlan> CompileFor(const v1::Output& output, const Dataset& d
   return plan;
 }
 
-// NotFound unless `dataset` is what `spec` names.
+// Returns NotFound if `dataset` is not the dataset that `spec` names.
 absl::Status CheckNamed(const v1::FeedSpec& spec, const Dataset& dataset) {
   if (DatasetNames(spec) != dataset.name()) {
     return absl::NotFoundError(absl::StrCat("the spec names dataset '",
@@ -268,8 +269,8 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     outputs.push_back(std::move(plan));
   }
   SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, SliceLayout::Create(std::move(tensors)));
-  // A spec may name an output's type, or leave it out. A spec that names the default type gives the
-  // same feed and fingerprint as a spec that names no type.
+  // Writes the type of each output into the spec. So a spec that names no type for an output has
+  // the same fingerprint as a spec that names the default type.
   v1::FeedSpec typed = spec;
   for (int i = 0; i < spec.outputs_size(); ++i) {
     OutputPlan& plan = outputs[static_cast<size_t>(i)];
@@ -288,8 +289,8 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
       const int64_t example_elements,
       CountExampleElements(spec, *dataset, outputs, mix.has_value() ? mix->group : 1));
   SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(ScratchBytesOf(outputs, layout)));
-  // The defaults are checked only now, because the check does some of the work of making an
-  // example. The checks above have limited this work.
+  // CheckDefault() does some of the work of making an example. The checks above limit this work, so
+  // they come first.
   int64_t pixels_left = kMaxDefaultPixels;
   for (int i = 0; i < spec.outputs_size(); ++i) {
     const absl::Status fits = CheckDefault(outputs[static_cast<size_t>(i)], pixels_left);
@@ -297,7 +298,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     return absl::Status(fits.code(), absl::StrCat("output '", ForeignName(spec.outputs(i).name()),
                                                   "': ", fits.message()));
   }
-  // The order comes last, because its lists may take seconds.
+  // The order comes last, because the lists of its `where` steps may take seconds to make.
   std::vector<WhereList> where_lists;
   const auto find =
       [&](const WhereStep& step) -> absl::StatusOr<std::shared_ptr<const RecordList>> {

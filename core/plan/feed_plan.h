@@ -1,7 +1,8 @@
-// A feed spec that was checked against a dataset and translated: where each tensor lies in a slice,
-// and how one example is made.
+// A feed spec that was checked against a dataset and translated. The plan says where each tensor
+// lies in a slice (one core's part of a step), and how one example is made.
 //
-// Thread-compatible; immutable except for output_costs(), so any number of threads may use it.
+// Thread-compatible; immutable except for output_costs(), which is thread-safe. So any number of
+// threads may use a plan.
 #ifndef SYSTOLE_CORE_PLAN_FEED_PLAN_H_
 #define SYSTOLE_CORE_PLAN_FEED_PLAN_H_
 
@@ -27,20 +28,20 @@
 
 namespace systole {
 
-// The most elements that the reference implementations of core/operations may make of one example,
-// over all outputs: some seconds of a thread's time.
+// The most elements that the reference implementations of core/operations may make for one example,
+// summed over all outputs. They take some seconds of a thread's time.
 inline constexpr int64_t kMaxInterpretedElements = int64_t{64} << 20;
 
 // The dataset that `spec` names. If `spec` names members instead, they are joined into one dataset,
 // or zipped. `find` finds a dataset by its name.
-//   InvalidArgument  the members are wrong, or do not fit each other. The message has the field.
+//   InvalidArgument  the errors of CheckMembers(), Dataset::Join() and SharedZip().
 // Also the errors of `find`.
 using FindDataset =
     absl::FunctionRef<absl::StatusOr<std::shared_ptr<const Dataset>>(const std::string& name)>;
 absl::StatusOr<std::shared_ptr<const Dataset>> DatasetOf(const v1::FeedSpec& spec,
                                                          FindDataset find);
 
-// The list of records of a `where`.
+// The list of the records that meet a `where`: its length and a hash of it.
 struct WhereList {
   int64_t records = 0;
   uint64_t hash = 0;
@@ -48,11 +49,11 @@ struct WhereList {
 
 class FeedPlan {
  public:
-  // Checks `spec` and translates it. Nothing is decoded, but the features of a sample record are
-  // compared with what the outputs need. For a `where`, the columns of the shards are read after
-  // all other checks. `lists` then holds the list of records as long as the plan lives. If `lists`
-  // is null, the plan has lists of its own. Each new list takes one of the places of `peer`
-  // (RecordLists).
+  // Checks `spec` and translates it. No record is decoded, but the features of a sample record are
+  // compared with what the outputs need. After all other checks, the columns of the shards are read
+  // to make the list of records of each `where`. As long as the plan lives, `lists` offers these
+  // lists to other plans. If `lists` is null, the plan has lists of its own. Each new list takes
+  // one of the places of `peer` (RecordLists).
   //   InvalidArgument  the message has the field of the spec, what was seen and what was wanted.
   //   NotFound         the spec names another dataset, or members that `dataset` does not have.
   // Also the errors of ListOf().
@@ -63,7 +64,7 @@ class FeedPlan {
   const v1::FeedSpec& spec() const { return spec_; }
   const Dataset& dataset() const { return *dataset_; }
   const Order& order() const { return order_; }
-  // The list of each `where`, in the order of FindList.
+  // One element for each `where`, in the order that FindList describes.
   const std::vector<WhereList>& where_lists() const { return where_lists_; }
   // Other plans over the same records may use these lists, too.
   const std::shared_ptr<RecordLists>& lists() const { return lists_; }
@@ -72,20 +73,20 @@ class FeedPlan {
   const std::vector<OutputPlan>& outputs() const { return outputs_; }
   // How examples are mixed with their neighbours; nullopt: they are not mixed.
   const std::optional<MixPlan>& mix() const { return mix_; }
-  // How many neighbouring examples of a slice one thread has to make: a whole group if they are
+  // How many neighbouring examples of a slice one thread has to make: a whole group if examples are
   // mixed, otherwise 1. The number divides the per-core batch.
   int64_t group() const { return mix_.has_value() ? mix_->group : 1; }
   int num_cores() const { return NumCoresOf(spec_); }
   // The cost of an example: how many values are computed for it (example_cost.h).
   int64_t example_elements() const { return example_elements_; }
-  // The cost of the outputs, as far as it was measured. The threads that make examples add to it.
+  // The measured costs of the outputs. The threads that make examples add their times.
   OutputCosts& output_costs() const { return output_costs_; }
-  // How the transforms of each output run, in the order of spec().outputs().
+  // For each of spec().outputs(), in this order, how its transforms run: fused, by row or alone.
   SpecRuns runs() const;
   // Whether some output needs the record's features.
   bool parses_examples() const { return !parser_.names().empty(); }
-  // Whether some output is made by the image stages. They look at a record's bytes more than once,
-  // so the bytes must not change.
+  // Whether some output is made by the image stages. These stages look at a record's bytes more
+  // than once, so the bytes must not change between two looks.
   bool decodes_images() const;
   // Whether some output is decoded from a JPEG. If so, an example may wait until another example
   // can be decoded together with it.

@@ -16,8 +16,8 @@
 namespace systole {
 namespace {
 
-// With this bound, an int can hold a place in an image, and a double holds the image's area
-// exactly.
+// With this bound on an image's height and width, an int holds any coordinate, and a double holds
+// the area exactly.
 constexpr int64_t kMaxMixedSide = int64_t{1} << 16;
 
 absl::Status CheckGroup(int64_t group, const SliceLayout& layout) {
@@ -28,11 +28,11 @@ absl::Status CheckGroup(int64_t group, const SliceLayout& layout) {
   if (layout.per_core_batch() % group == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("mix.group is ", group, " and a core gets ", layout.per_core_batch(),
-                   " examples of a step; want a group that divides them"));
+                   " examples of a step; want a group that divides this number"));
 }
 
-// Finds the output `name`. `field` is for messages, like "mix.images[0]". `seen` has the names that
-// were listed before.
+// Finds the output `name`, and checks that it can be mixed. `field` is for messages, such as
+// "mix.images[0]". `seen` has the names that were listed before, and gets `name`.
 absl::StatusOr<const OutputPlan*> Find(absl::string_view field, const std::string& name,
                                        const v1::FeedSpec& spec,
                                        absl::Span<const OutputPlan> outputs,

@@ -1,6 +1,6 @@
-// Notes the columns from which conditions are answered, and refuses features that no record of the
-// dataset has. Probably their names are misspelt, or the spec names the wrong dataset. A feature
-// that only some records have is not refused.
+// Makes the columns of the features that conditions test (core/column), and refuses a feature that
+// no record of the dataset has: its name is probably misspelt, or the spec names the wrong dataset.
+// A feature that only some records have is not refused.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_NOTE_COLUMNS_H_
@@ -19,15 +19,15 @@ namespace systole {
 
 // Dataset::NoteColumns() of a dataset that is not joined.
 //   InvalidArgument  no record has one of the features. The message names the feature, and the
-//                    feature with the nearest name in the dataset's sample. No column of such a
-//                    feature is kept in a file.
+//                    feature with the nearest name in the dataset's sample. The column of the
+//                    refused feature is not kept in a file.
 absl::StatusOr<NotedColumns> NoteColumnsOf(const Dataset& dataset,
                                            const std::vector<std::string>& features,
                                            const NoteColumnsOptions& options = {});
 
-// NoteColumnsOf() for the `where` steps of `spec`. If all members test a feature, it is enough that
-// the records of one member have it. Without a `where` it does nothing. Errors are those of
-// ConditionOf() and NoteColumnsOf().
+// NoteColumnsOf() for the `where` steps of `spec`. Does nothing if there are none. A `where` in the
+// spec's own `select` tests the records of all members, so its feature is refused only if no
+// member's records have it. Errors are those of ConditionOf() and NoteColumnsOf().
 absl::Status NoteColumnsFor(const v1::FeedSpec& spec, const Dataset& dataset);
 
 }  // namespace systole

@@ -34,7 +34,7 @@ absl::Status Refuse(const v1::Output& output, absl::string_view what) {
 // The most features that an error lists; a record may have any number.
 constexpr size_t kMaxFeaturesListed = 20;
 
-// "'image' (bytes), 'label' (int64); did you mean 'image'?".
+// The dataset's features, for a message: "'image' (bytes), 'label' (int64); did you mean 'image'?".
 std::string ListFeatures(const Dataset& dataset, const std::string& wanted) {
   std::vector<std::string> listed;
   std::vector<std::string> names;
@@ -51,8 +51,9 @@ std::string ListFeatures(const Dataset& dataset, const std::string& wanted) {
                       DidYouMean(wanted, names));
 }
 
-// Refuses a size that no record of the sample has. With this size, the feed would end at its first
-// step, or all its examples would be masked. Image files and padded lists may have any size.
+// Refuses a shape that the largest record cannot hold, or that no record of the sample has. With
+// this shape, the feed would fail at its first step, or all its examples would be masked. Image
+// files and padded lists may have any size.
 absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const Dataset& dataset) {
   const bool is_bytes = plan.source == OutputPlan::Source::kBytes;
   std::optional<int64_t> bytes;
@@ -66,7 +67,7 @@ absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const D
   const auto refuse = [&](absl::string_view what) {
     return Refuse(output,
                   absl::StrCat("shape has ", elements, elements == 1 ? " element" : " elements",
-                               plan.stored_shape.empty() ? " (it is left out)" : "",
+                               plan.stored_shape.empty() ? " (no shape is given)" : "",
                                wanted == elements ? "" : absl::StrCat(" in ", wanted, " bytes"),
                                ", but ", what));
   };
@@ -87,7 +88,8 @@ absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const D
                              " in the records looked at"));
 }
 
-// The kind that the output's feature has in a sample record.
+// The kind of the output's feature in the first record or, if this record lacks the feature, the
+// kind that the spec declares (DeclaredKind()).
 absl::StatusOr<FeatureKind> KindOf(const v1::Output& output, const Dataset& dataset) {
   if (dataset.features().empty()) {
     return Refuse(output,
@@ -102,10 +104,12 @@ absl::StatusOr<FeatureKind> KindOf(const v1::Output& output, const Dataset& data
     }
   }
   if (const FeatureKind kind = DeclaredKind(output); kind != FeatureKind::kMissing) return kind;
-  return Refuse(output, absl::StrCat("the first record of dataset '", dataset.name(),
-                                     "' has no feature '", ForeignName(output.feature()),
-                                     "'; it has ", ListFeatures(dataset, output.feature()),
-                                     "; if other records have it, set default_value or padded"));
+  return Refuse(
+      output,
+      absl::StrCat("the first record of dataset '", dataset.name(), "' has no feature '",
+                   ForeignName(output.feature()), "'; it has ",
+                   ListFeatures(dataset, output.feature()), "; if other records have the feature '",
+                   ForeignName(output.feature()), "', set default_value or padded"));
 }
 
 absl::Status CheckName(const v1::Output& output) {
@@ -116,7 +120,7 @@ absl::Status CheckName(const v1::Output& output) {
                         "0123456789_/.-") == std::string::npos;
   if (!good) return Refuse(output, "name: want 1 to 128 letters, digits, '_', '/', '.' or '-'");
   if (output.name() == kValidTensor) {
-    return Refuse(output, "the name is taken: 'valid' is always there; choose another");
+    return Refuse(output, "the name is taken: each feed has a tensor 'valid'; choose another name");
   }
   return absl::OkStatus();
 }
@@ -135,7 +139,8 @@ absl::Status SetStoredShape(const v1::Output& output, OutputPlan& plan) {
   return absl::OkStatus();
 }
 
-// Checks and sets the element type of the fed values.
+// Sets the element type of the fed values, or refuses the type that the spec names. `made` is the
+// type that the transforms make.
 absl::Status SetDType(const v1::Output& output, ElementType made, OutputPlan& plan) {
   const v1::DataType dtype =
       output.dtype() == v1::DATA_TYPE_UNSPECIFIED ? DataTypeOf(made) : output.dtype();
@@ -145,7 +150,8 @@ absl::Status SetDType(const v1::Output& output, ElementType made, OutputPlan& pl
     wanted = "INT64 or INT32";
     good = dtype == v1::INT64 || dtype == v1::INT32;
   } else if (plan.source == OutputPlan::Source::kFloatList && made == ElementType::kFloat32) {
-    // Features are not pixels. As uint8, values outside of 0 to 255 would be lost.
+    // Values of a float feature, unlike pixels, may lie outside of 0 to 255. As uint8 these values
+    // would be lost.
     wanted = std::string(kFloatNames);
     good = IsFloat(dtype);
   } else {
@@ -201,9 +207,8 @@ absl::Status CheckEnd(const v1::Output& output, const ValueType& made) {
   }
   if (!made.has_size()) {
     return Refuse(output,
-                  "decoding gives images of all sizes; add random_resized_crop, center_crop, "
-                  "random_crop or resize, or crop_or_pad after a transform that leaves the size "
-                  "open");
+                  "decoded images have different sizes; add a transform that sets the size: "
+                  "random_resized_crop, center_crop, random_crop, resize or crop_or_pad");
   }
   return absl::OkStatus();
 }
@@ -211,8 +216,8 @@ absl::Status CheckEnd(const v1::Output& output, const ValueType& made) {
 // The size that is assumed if no record of the sample shows an image's size.
 constexpr ImageSize kUsualImage = {.height = 512, .width = 512};
 
-// The values of the output that a cache can keep; nullopt if the output asks for no cache. Error
-// messages do not name the output.
+// The values of the output that a cache can keep; nullopt if the spec asks for no cache for this
+// output. Error messages do not name the output: the caller adds its name.
 absl::StatusOr<std::optional<KeptValues>> KeptOf(const v1::Output& output, const Dataset& dataset,
                                                  const Program& program, DType dtype) {
   if (output.cache() == v1::NONE) return std::nullopt;
@@ -246,7 +251,7 @@ std::optional<KeptForm> KeptFormOf(const v1::Output& output, KeptValue value,
     form.rest =
         Lower(std::make_shared<const Program>(program.From(form.value.steps)), dtype, read_soon);
     form.known_rest_bytes = form.rest->known_rest_bytes;
-    // The factors of normalize may be too large for the resizer.
+    // Create() fails if a factor of normalize is too large for the resizer.
     if (!ProgramRunner::Create(*form.rest, nullptr).ok()) return std::nullopt;
     return form;
   }
@@ -259,7 +264,8 @@ std::optional<KeptForm> KeptFormOf(const v1::Output& output, KeptValue value,
   return form;
 }
 
-// Nullopt if no value can be used. The output is then made without the cache.
+// How a cache is used for the output. Nullopt if none of the values can be used: then the output is
+// made without the cache.
 std::optional<CachePlan> CachePlanOf(const v1::Output& output, KeptValues kept,
                                      const Dataset& dataset, const Program& program, DType dtype,
                                      bool read_soon) {
@@ -310,16 +316,16 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   plan.layout = output.layout();
   absl::StatusOr<std::optional<KeptValues>> kept = KeptOf(output, dataset, *program, plan.dtype);
   if (!kept.ok()) return Refuse(output, kept.status().message());
-  // int64 values without transforms are copied.
+  // int64 values without transforms are only copied, so they need no lowered program.
   if (made.element != ElementType::kInt64 || !program->steps().empty()) {
-    // Other layouts are made from NHWC.
+    // The example is made as NHWC. For any other layout it is then read at once, and rearranged.
     const bool read_soon = plan.layout != v1::NHWC;
     if (kept->has_value()) {
       plan.cache = CachePlanOf(output, **std::move(kept), dataset, *program, plan.dtype, read_soon);
     }
     plan.program =
         Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype, read_soon);
-    // Sizes were checked above. Making the runner checks the factors.
+    // Create() checks the factors of normalize. The sizes were checked above.
     if (const auto runner = ProgramRunner::Create(plan.program, nullptr); !runner.ok()) {
       return Refuse(output,
                     absl::StrCat("normalize takes scale / stddev and mean / stddev up to 1e30: ",

@@ -1,5 +1,5 @@
 // The times that the outputs of a plan and their transforms take, measured on a few examples.
-// People read these times to see which output to look at. The program decides nothing by them.
+// These times show people which output is slow. No code decides anything by them.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_PLAN_OUTPUT_COSTS_H_
@@ -20,7 +20,8 @@ class OutputCosts {
  public:
   explicit OutputCosts(size_t outputs) : costs_(outputs) {}
 
-  // Output `output` of an example took `times` to make. `times` has a part for each transform.
+  // Adds the time that it took to make output number `output` of an example. `times` has a part for
+  // each transform.
   void Add(size_t output, const LapTimes::Times& times) {
     Cost& cost = costs_[output];
     Add(times.all, cost.all);
@@ -29,7 +30,7 @@ class OutputCosts {
 
   struct Costliest {
     int output = -1;  // -1: nothing was timed.
-    // -1: not known, or the work outside of all transforms takes longer than any transform.
+    // -1: not known, or the output's other work takes longer than each of its transforms.
     int transform = -1;
   };
   // The output that took longest so far, and the transform that takes most of its time. If the plan

@@ -41,16 +41,18 @@ struct DefaultValues {
 // A kind of value that a cache can keep for each record.
 struct KeptForm {
   KeptValue value;
-  // Hash of all that decides the value of a record: the feature, the transforms up to the value,
-  // the type of a finished example, and the content version.
+  // Hash of everything that decides how the value is made from a record: the feature, the
+  // transforms up to the value, the type of a finished example, and the content version.
   uint64_t made_by = 0;
   // The `user` for ValueCache. All feeds of this dataset that keep this value have the same number.
   uint64_t user = 0;
-  // The steps after the value, if the value is an image of uint8. After an image of floats, the
-  // steps run one after the other (ProgramRunner::RunFrom). The fused pass would treat the floats
-  // as stored floats, and turn -0 into 0.
+  // If the value is an unfinished image of uint8: the steps after the value, lowered. Otherwise
+  // `rest` is not set. After an image of floats, the steps run one after the other
+  // (ProgramRunner::RunFrom). The fused pass would treat these floats like those of a float
+  // feature, and turn -0 into 0.
   std::optional<LoweredProgram> rest;
-  int64_t known_rest_bytes = 0;  // LoweredProgram::known_rest_bytes of these steps.
+  // LoweredProgram::known_rest_bytes of the steps after the value.
+  int64_t known_rest_bytes = 0;
 };
 
 // The meaning of Output.cache, checked.
@@ -80,9 +82,9 @@ struct OutputPlan {
   // Index into FeedPlan::parser().names(). -1: the whole record.
   int feature = -1;
   std::vector<int64_t> stored_shape;  // Output.shape.
-  int64_t stored_elements = 1;        // Values in a record; if padded, the most that fit.
-  // Set if the source is kFloatList or kBytes, or if the output has transforms. Not set if
-  // `padded`.
+  int64_t stored_elements = 1;        // Values in a record; if padded, the most that may be there.
+  // Never set if `padded` is set. Otherwise set if the source is kFloatList or kBytes, or if the
+  // output has transforms.
   LoweredProgram program;
   std::optional<DefaultValues> default_values;
   std::optional<PaddedPlan> padded;

@@ -35,7 +35,7 @@ int64_t FirstFrom(const StoredPieces& pieces, int64_t begin, int64_t end, uint64
   return begin;
 }
 
-// The pieces of records [first, last].
+// The pieces of a compressed shard in which records [first, last] lie.
 PieceRanges PiecesOf(const RecordSource& shard, int64_t first, int64_t last) {
   const RecordSpan end = shard.span(last);
   return shard.far_pieces()->PiecesOf(
@@ -47,7 +47,7 @@ PieceRanges PiecesOf(const RecordSource& shard, int64_t first, int64_t last) {
 ReadBlocks::ReadBlocks(const Order& order, bool keeps_all) : run_bytes_(kRunBytes) {
   const OrderSpec& spec = order.spec();
   if (spec.mode == ShuffleMode::kGlobal) run_bytes_ = keeps_all ? kKeptRunBytes : 0;
-  // Blocks of a selection or of a mixture are not runs of the dataset's records.
+  // In a selection or a mixture, a block of the shuffle is not a run of the dataset's records.
   const bool whole = spec.selection == nullptr && spec.mixture == nullptr;
   if (spec.mode == ShuffleMode::kWindow && whole) window_block_ = spec.block_records;
 }
@@ -81,7 +81,8 @@ ReadBlocks::Blocks ReadBlocks::BlocksOf(const RecordSource& shard, int64_t index
     first = FirstFrom(shard, first, index, run * run_bytes_);
     end = FirstFrom(shard, index + 1, end, (run + 1) * run_bytes_);
   }
-  // A record that is never read may have any size. Only the last record of a run can be too large.
+  // Leaves out a record that is never read, because it is too large. Only the last record of a run
+  // can be too large: the record after it begins beyond the stretch of bytes of this run.
   if (end - 1 > index && shard.IsTooLarge(end - 1)) --end;
   const uint64_t offset = shard.span(first).offset;
   const RecordSpan last = shard.span(end - 1);

@@ -1,22 +1,24 @@
-// Which bytes of a far shard are read together. Each record that can be read ahead is in one block:
-// a run of neighbours that one request fetches, and that is kept or dropped as a whole. Blocks
-// depend on the order, because a block is worth fetching as a whole only if all of it is needed
-// soon:
+// Which bytes of a far shard (a shard that is not on this machine) are read together. Each record
+// that can be read ahead is in one block: a run of neighbours that one request fetches, and that is
+// kept or dropped as a whole. The length of the blocks depends on the order, because a block should
+// have only bytes that the feed needs soon:
 //   no shuffle   runs of some MiB: the feed needs the whole run next.
-//   WINDOW       runs of some MiB, too, but a run also ends where a block of the order ends. So a
-//                run has no bytes that only another window needs.
-//   GLOBAL       the record alone. If all fetched bytes are kept, runs of some 100 KiB, because the
-//                neighbours are needed later, and small requests are slow.
+//   WINDOW       runs of some MiB, too. If the feed has a whole dataset, a run also ends where one
+//                of the shuffle's own blocks (OrderSpec::block_records) ends, so it has no bytes
+//                that only another window needs.
+//   GLOBAL       the record alone. If memory keeps all fetched bytes, runs of some 100 KiB, because
+//                small requests are slow, and the feed needs the neighbours later.
 //
-// Records that are files are always read alone.
+// If each record is a file of its own, records are always read alone.
 //
-// A run has all records that begin in one stretch of the file. So there is no table of blocks: two
-// binary searches of the index find the block of a record.
+// The file is divided into stretches of equal length. A run has all records that begin in one
+// stretch. So no table of blocks is needed: two binary searches of the index find the block of a
+// record.
 //
-// The blocks of a compressed file are runs of pieces (core/storage/stored_pieces.h) instead of
-// records, with the same lengths. A record that lies in the pieces of two blocks needs both blocks.
-// If records are read in order, each piece is read once. With GLOBAL, if not all bytes are kept, a
-// piece is read once for each record that lies in it.
+// In a compressed file a block has the same length, but it is a run of pieces
+// (core/storage/stored_pieces.h) instead of records. A record that lies in the pieces of two blocks
+// needs both blocks. If records are read in order, each piece is read once. With GLOBAL, if not all
+// bytes are kept, a piece is read once for each record that lies in it.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CORE_PLAN_READ_BLOCKS_H_
@@ -45,14 +47,14 @@ struct ReadBlock {
 
 class ReadBlocks {
  public:
-  // The bytes of a run without shuffling, or within a block of WINDOW. A run of this size is large
-  // enough that latency is small beside the transfer, and small enough that a window has several
-  // runs.
+  // The length of a run in bytes, with WINDOW and without a shuffle. A run of this length is long
+  // enough that a request's latency is small beside the time of the transfer, and short enough that
+  // a window has several runs.
   static constexpr uint64_t kRunBytes = uint64_t{4} << 20;
-  // The bytes of a run with GLOBAL, if everything is kept.
+  // The length of a run in bytes, with GLOBAL, if memory keeps all fetched bytes.
   static constexpr uint64_t kKeptRunBytes = uint64_t{256} << 10;
 
-  // `keeps_all`: all bytes of the dataset that were fetched are kept.
+  // `keeps_all`: memory keeps all bytes of the dataset that were fetched.
   ReadBlocks(const Order& order, bool keeps_all);
 
   // The blocks of a record. A record of a compressed shard may have several blocks. Any other
@@ -73,7 +75,8 @@ class ReadBlocks {
 
   // The records that may share blocks with record `index`.
   Records SharingWith(const RecordSource& shard, int64_t index, int64_t record) const;
-  // Adds the blocks of a record's pieces of one kind.
+  // Adds the blocks with those pieces of record `index` that are of kind `kind`, an index into
+  // PieceRanges. `sharing` is the result of SharingWith().
   void AddBlocks(const RecordSource& shard, int64_t index, const Records& sharing, size_t kind,
                  Blocks& blocks) const;
 

@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kBytesPerRowValue = 48;
 // A resizer's bytes for each output row.
 constexpr int64_t kBytesPerRow = 16;
-// For one JPEG: the coefficients that are decoded ahead (JpegDecoderOptions.huffman_decoder), and
-// look-up tables.
+// A decoder's bytes for one JPEG: the coefficients that are decoded ahead
+// (JpegDecoderOptions.huffman_decoder), and look-up tables.
 constexpr int64_t kBytesPerJpeg = (int64_t{1} << 20) + (int64_t{64} << 10);
 
 }  // namespace
@@ -67,7 +67,7 @@ absl::Status CheckScratchBytes(const ScratchBytes& bytes) {
       "to make an example, a thread needs about ", bytes.sum(),
       " bytes of working memory, want at most ", kMaxScratchBytes, ": ", bytes.decoders,
       " for decode_jpeg, ", bytes.tables, " to resize, and ", bytes.example,
-      " for an example on its way to its place (a layout other than NHWC, lists, "
+      " for an example before it is copied to its place (a layout other than NHWC, lists, "
       "round_to_uint8, transforms outside the fused pass); "
       "ask for fewer or smaller outputs"));
 }

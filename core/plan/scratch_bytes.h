@@ -21,7 +21,7 @@ struct ScratchBytes {
   int64_t example = 0;   // Memory for an example that is made outside its place in the slice, and
                          // then copied there.
   // The part of `example` that does not depend on the record. The rest of `example` is for images
-  // between transforms. The rest is counted as soon as the size of these images is known.
+  // between transforms. This rest is counted as soon as the size of the images is known.
   int64_t known_example = 0;
 
   int64_t sum() const { return tables + decoders + example; }

@@ -39,8 +39,8 @@ class Translator {
       return Refuse(field, absl::StrCat(" is more than ", kMaxWhereLevels, " levels deep"));
     }
     if (++conditions_ > kMaxWhereConditions) {
-      return Refuse(field, absl::StrCat(" is one of more than ", kMaxWhereConditions,
-                                        " conditions, the most that a `where` may have"));
+      return Refuse(field,
+                    absl::StrCat(" is one condition too many; want at most ", kMaxWhereConditions));
     }
     Condition condition = {.field = std::move(field)};
     const int ways = (HasTests(where) || !where.feature().empty() ? 1 : 0) +
@@ -49,8 +49,8 @@ class Translator {
       return Refuse(condition.field, ways == 0
                                          ? " has no condition; want tests of a feature, `all` "
                                            "or `any`"
-                                         : " has more than one of: tests of a feature, `all`, "
-                                           "`any`; want one; to combine them, make each a "
+                                         : " has several of: tests of a feature, `all`, `any`; "
+                                           "want one of them; to combine several, make each a "
                                            "condition of `all`");
     }
     if (where.all().empty() && where.any().empty()) {
@@ -168,8 +168,9 @@ std::string KeyOf(const v1::FeedSpec& spec, const Dataset& dataset, const WhereS
   return key;
 }
 
-// The end of the error for a feature without a column. If no record of the sample has a feature
-// that the condition names, the text names the feature that was probably meant.
+// A text to add to the error for a missing column. If the first record that can be described lacks
+// a feature of the condition, the text suggests a feature with a similar name. "" if there is
+// nothing to suggest.
 std::string MeantFeature(const Condition& condition, const Dataset& dataset) {
   std::vector<std::string> known;
   for (const FeatureDescription& feature : dataset.features()) known.push_back(feature.name);
@@ -182,7 +183,7 @@ std::string MeantFeature(const Condition& condition, const Dataset& dataset) {
   return "";
 }
 
-// How many conditions there are: `where` and all within it.
+// The number of conditions: `where` itself and all conditions within it.
 int ConditionsIn(const v1::Where& where) {
   int conditions = 1;
   for (const v1::Where& part : where.all()) conditions += ConditionsIn(part);
@@ -203,7 +204,7 @@ absl::StatusOr<RecordList> MakeList(const Condition& condition, const Dataset& d
         condition.field, ": ", records.status().message(), MeantFeature(condition, dataset)));
   }
   SYSTOLE_RETURN_IF_ERROR(records.status());
-  // The columns may say that no record has the feature (NoteColumnsFor()).
+  // A feature may have columns although no record has the feature.
   for (const std::string& feature : FeaturesOf(condition)) {
     if (!found.contains(feature)) return NoRecordHas(dataset, feature);
   }

@@ -1,5 +1,5 @@
-// The conditions of a spec's `where` steps: checks them, and makes the lists of records that meet
-// them.
+// Checks the conditions of a spec's `where` steps, and makes the lists of the records that meet
+// these conditions.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_WHERE_PLAN_H_
@@ -21,20 +21,21 @@
 
 namespace systole {
 
-// The bounds of a condition, which a peer may have written.
-inline constexpr int kMaxWhereValues = 1024;    // In `in` and in `not_in`.
-inline constexpr int kMaxWhereConditions = 64;  // In all `where` of a spec, at any level.
-inline constexpr int kMaxWhereLevels = 8;
+// Bounds for conditions. They exist because a peer may have written the spec.
+inline constexpr int kMaxWhereValues = 1024;    // In one `in` or `not_in`.
+inline constexpr int kMaxWhereConditions = 64;  // In all `where` steps together, at all levels.
+inline constexpr int kMaxWhereLevels = 8;       // Of conditions within conditions.
 // The most `where` steps of a spec.
 inline constexpr int kMaxWheres = 8;
 
-// The condition `where`, whose place in the spec is `field`.
-//   InvalidArgument  `where` is not as feed.proto says. The message names the field within `field`.
+// Checks and translates `where`. `field` is its path in the spec, such as "select[1].where".
+//   InvalidArgument  `where` is not as feed.proto says. The message begins with the path of the
+//                    wrong field.
 absl::StatusOr<Condition> ConditionOf(const v1::Where& where, absl::string_view field);
 
-// Calls `visit` for each `where` of the spec, with its place: first those of the feed's own
-// `select`, then those of the members in order. `member` as in WhereStep. Returns the first error
-// of `visit`.
+// Calls `visit` for each `where` of the spec, with the path of the `where` as `field`: first for
+// those of the feed's own `select`, then for those of the members in order. `member` is like
+// WhereStep::member. Stops at the first error of `visit`, and returns it.
 using VisitWhere =
     absl::FunctionRef<absl::Status(int member, const v1::Where& where, const std::string& field)>;
 absl::Status ForEachWhere(const v1::FeedSpec& spec, VisitWhere visit);
@@ -43,14 +44,15 @@ absl::Status ForEachWhere(const v1::FeedSpec& spec, VisitWhere visit);
 //   InvalidArgument  the errors of ConditionOf(), or there are too many steps or conditions.
 absl::Status CheckWheres(const v1::FeedSpec& spec);
 
-// For OrderSpecOf(): the list of `step`, a step of `spec` over `dataset`. Feeds of the same
-// datasets and steps share a list of `lists`. A new list takes one of the places of `peer`
-// (RecordLists). The look-up takes a share of lists.memory().
+// For OrderSpecOf(): the list of the records that meet the `where` of `step`. `step` is a step of
+// `spec`, and `dataset` is the dataset of `spec`. Feeds of the same datasets and steps share a list
+// in `lists`. A new list takes one of the places of `peer` (RecordLists). Searches for records that
+// run at the same time divide the memory of lists.memory() among them (LookUpMemory::Share).
 //   InvalidArgument     the errors of ConditionOf() and CheckComparable(), or no record has a
-//                       feature that `step` tests. For a step of all members it is enough that a
-//                       record of one member has the feature.
-//   FailedPrecondition  a shard has no column of such a feature. The message says how to note the
-//                       column.
+//                       feature that `step` tests. If `step` chooses from the records of all
+//                       members, it is enough that a record of one member has the feature.
+//   FailedPrecondition  a shard has no column of a feature that `step` tests. The message says how
+//                       to note the column.
 //   ResourceExhausted   too many lists are in use (RecordLists).
 //   Cancelled           InterruptRequested().
 // Also the errors of Dataset::RecordsThatMeet().

@@ -14,8 +14,8 @@ namespace systole {
 void KeepFreedMemory([[maybe_unused]] int arenas) {
 #if defined(__GLIBC__)
   mallopt(M_ARENA_MAX, arenas);
-  // malloc maps each block above a certain size on its own. Each of these calls also fixes this
-  // size at 128 KiB. Otherwise malloc would raise it up to 32 MiB.
+  // malloc maps each block above a certain size on its own. Each of the two calls below also fixes
+  // this size at 128 KiB. Otherwise malloc would raise this size, up to 32 MiB.
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   mallopt(M_TOP_PAD, 16 << 20);
 #endif

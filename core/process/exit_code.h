@@ -13,7 +13,7 @@ inline constexpr int kExitOk = 0;
 inline constexpr int kExitDamage = 1;       // The data are damaged, or no longer what they were.
 inline constexpr int kExitUsage = 2;        // The command line, a file or the spec cannot be used.
 inline constexpr int kExitNotFound = 3;     // No such file, shard or dataset.
-inline constexpr int kExitUnavailable = 4;  // No answer, or the address is taken; may work later.
+inline constexpr int kExitUnavailable = 4;  // No answer, or the address is in use. Try again later.
 inline constexpr int kExitInternal = 5;     // A bug, or the machine's fault (full disk, I/O error).
 
 // For `--help` and the README.

@@ -9,12 +9,12 @@
 
 namespace systole {
 
-// A trim is due if more memory is resident than is allowed. The caller calls IsDue() ten times a
-// second. While a trim runs, every thread that needs memory waits. If a trim gained little, the
-// resident memory is in use. So each such trim doubles the wait before the next one.
+// A trim is due if more memory is resident than is allowed, and the wait after the last trim is
+// over. A trim that gains little shows that the resident memory is in use. Each such trim doubles
+// the wait before the next trim, because every thread that needs memory stops while a trim runs.
 class MemoryTrim {
  public:
-  // A trim that gives back less than this gained little.
+  // A trim that gives back fewer bytes than this gains little.
   static constexpr int64_t kGainBytes = int64_t{8} << 20;
   // The longest wait, in calls of IsDue(): about a minute.
   static constexpr int kLongestWait = 640;
@@ -22,7 +22,7 @@ class MemoryTrim {
   // Whether to trim now. Call it about every tenth of a second.
   bool IsDue(int64_t resident_bytes, int64_t allowed_bytes);
 
-  // Call this after a trim that was due, with the bytes that are resident then.
+  // Call Done() after each trim that was due, with the bytes that are resident after the trim.
   void Done(int64_t resident_bytes);
 
  private:

@@ -30,7 +30,7 @@ KeyedPermutation::KeyedPermutation(int64_t size, uint64_t seed, int64_t epoch, u
   high_bits_ = bits / 2;
   low_bits_ = bits - high_bits_;
   rounds_ = Rounds(bits);
-  // Two chained bijections, so that all 256 bits of key material count.
+  // Two chained bijections, so that all 256 bits of seed, epoch, size and tweak count.
   const uint64_t epoch_bits = static_cast<uint64_t>(epoch);
   const uint64_t size_bits = static_cast<uint64_t>(size);
   const PhiloxBlock first = Philox4x32(
@@ -39,7 +39,7 @@ KeyedPermutation::KeyedPermutation(int64_t size, uint64_t seed, int64_t epoch, u
   const PhiloxBlock second =
       Philox4x32({LowWord(tweak), HighWord(tweak), first[0], first[1]}, {first[2], first[3]});
   key_ = Join(second[0], second[1]);
-  round_step_ = Join(second[2], second[3]) | 1;  // Odd, so that no two rounds share an input.
+  round_step_ = Join(second[2], second[3]) | 1;  // Odd, so that each round adds another number.
 }
 
 // The round function: a 64-bit finaliser (the constants are splitmix64's) over key, round and half.
@@ -50,8 +50,9 @@ uint64_t KeyedPermutation::Mix(int round, uint64_t half) const {
   return x ^ (x >> 31);
 }
 
-// Each round needs the result of the one before it. So values are permuted in lockstep: while the
-// processor waits for one value's product, it computes the products of other values.
+// Each round of a value needs the result of the value's previous round. So each pair of rounds is
+// done for all values before the next pair: while the processor waits for one value's product, it
+// computes the products of other values.
 void KeyedPermutation::Encrypt(absl::Span<uint64_t> values) const {
   for (int round = 0; round < rounds_; round += 2) {
     for (uint64_t& x : values) {

@@ -1,11 +1,11 @@
-// A shuffle without memory: a pseudo-random permutation of [0, size) chosen by a key. A value at an
-// index, or the index of a value, is computed without the other values. The key is (seed, epoch,
-// size, tweak), so other sizes or epochs give unrelated permutations.
+// A shuffle that stores no list: a pseudo-random permutation of [0, size), chosen by a key. The
+// value at one index, or the index of one value, is computed without the other values. The key is
+// (seed, epoch, size, tweak). So another seed, epoch, size or tweak gives an unrelated permutation.
 //
-// A Feistel network permutes the numbers below the smallest power of two >= size. A value that
-// leaves [0, size) is permuted again until it comes back ("cycle walking"), so the result is a
-// permutation of [0, size). The power of two is less than twice `size`, so a walk takes less than 2
-// steps on average.
+// A Feistel network permutes the numbers below the smallest power of two >= size. If its result is
+// not in [0, size), the network permutes the result again, until a result is in [0, size) ("cycle
+// walking"). So all results together are a permutation of [0, size). The power of two is less than
+// twice `size`, so a value takes less than 2 passes on average.
 //
 // Thread-compatible: const throughout. Not cryptographic.
 #ifndef SYSTOLE_CORE_RANDOM_KEYED_PERMUTATION_H_
@@ -22,18 +22,18 @@ class KeyedPermutation {
   static constexpr int64_t kMaxSize = int64_t{1} << 62;
 
   // REQUIRES: `size` in [1, kMaxSize] (CHECK). `tweak` distinguishes permutations of one epoch.
-  // O(1), no allocation. Making a permutation and looking up one value takes about 100 ns, so
-  // callers may do both for each lookup.
+  // O(1), no allocation. The constructor and one look-up together take about 100 ns, so a caller
+  // may make a new object for each look-up.
   KeyedPermutation(int64_t size, uint64_t seed, int64_t epoch, uint64_t tweak = 0);
 
   int64_t size() const { return size_; }
 
-  // The value at `index`, and its inverse: InverseAt(At(i)) == i. Arguments and results lie in
-  // [0, size) (CHECK). Expected O(1).
+  // At() is the value at `index`. InverseAt() is the index of `value`: InverseAt(At(i)) == i.
+  // Arguments and results lie in [0, size) (CHECK). O(1) on average.
   int64_t At(int64_t index) const;
   int64_t InverseAt(int64_t value) const;
-  // The values at `first` and the indexes after it. `first` and first + out.size() lie in [0, size]
-  // (CHECK). Takes less than half the time of a separate call for each value.
+  // The values at the indexes [first, first + out.size()). Both ends lie in [0, size] (CHECK).
+  // Takes less than half the time of a separate call for each value.
   void At(int64_t first, absl::Span<int64_t> out) const;
 
  private:
@@ -43,7 +43,7 @@ class KeyedPermutation {
   uint64_t Mix(int round, uint64_t half) const;
 
   int64_t size_;
-  int low_bits_;   // The halves differ by one bit if the domain's width is odd.
+  int low_bits_;   // Equal to high_bits_, or one more.
   int high_bits_;  // May be 0.
   int rounds_;
   uint64_t key_;

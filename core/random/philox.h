@@ -1,6 +1,6 @@
 // Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC11): a keyed
 // bijection on 128-bit counters. Its outputs pass as random. All random numbers of core/random are
-// made from them.
+// made from these outputs.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RANDOM_PHILOX_H_

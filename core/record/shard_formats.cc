@@ -26,10 +26,10 @@ namespace {
 
 using Formats = absl::Span<const ShardFormat* const>;
 
-// Endings of compressed shards, after the ending of their format.
+// Endings of compressed shards. In a name, they come after the ending of the format: "x.tar.gz".
 constexpr absl::string_view kCompressedEndings[] = {".gz", ".gzip", ".zlib", ".zst", ".zstd"};
 
-// The format whose shards begin like this; null if there is none.
+// The format whose shards can begin with `begin`; null if there is none.
 const ShardFormat* FormatThatBegins(Formats formats, absl::string_view begin) {
   const auto found = std::find_if(formats.begin(), formats.end(), [begin](const ShardFormat* each) {
     return each->begins != nullptr && each->begins(begin);
@@ -49,7 +49,7 @@ absl::StatusOr<const ShardFormat*> FormatOf(Formats formats, const ShardFile& fi
   if (const ShardFormat* const format = FormatThatBegins(formats, begin); format != nullptr) {
     return format;
   }
-  absl::string_view name = BaseName(file.bytes->name());  // Without the query of an address.
+  absl::string_view name = BaseName(file.bytes->name());  // Without a web address's query.
   for (const absl::string_view ending : kCompressedEndings) {
     if (absl::ConsumeSuffix(&name, ending)) break;
   }
@@ -59,7 +59,7 @@ absl::StatusOr<const ShardFormat*> FormatOf(Formats formats, const ShardFile& fi
   return found == formats.end() ? formats.front() : *found;
 }
 
-// The format in which a file of this name is a record; null if there is none.
+// The format in which a file with this name is one record; null if there is none.
 const ShardFormat* FormatOfRecord(Formats formats, absl::string_view name) {
   const auto found = std::find_if(formats.begin(), formats.end(), [name](const ShardFormat* each) {
     return each->is_record != nullptr && each->is_record(name);

@@ -19,9 +19,9 @@
 
 namespace systole {
 
-// All formats. A shard has the first format in the list that its first bytes fit. If they fit no
-// format, the ending of the shard's name decides. If no format has this ending, the shard has the
-// first format of the list. The name alone decides whether a file is a record
+// The table of all formats. A shard has the first format of the table that fits the shard's first
+// bytes. If no format fits, the ending of the shard's name decides. If no format has this ending,
+// the shard has the first format of the table. The name alone decides whether a file is a record
 // (ShardFormat::is_record).
 absl::Span<const ShardFormat* const> ShardFormats();
 
@@ -35,17 +35,18 @@ struct NamedShard {
 };
 
 // The shards that consist of the files `names`, in the order of `names`. Opens no file. `formats`
-// as in ShardOptions.
-//   InvalidArgument  some files are records and others are shards, or files cannot be one group.
-//                    Messages name files as clients may know them.
+// is like ShardOptions::formats.
+//   InvalidArgument  some files are records and others are shards, or all files are records but
+//                    cannot form one group. The message has only the parts of names that clients
+//                    may see.
 absl::StatusOr<std::vector<NamedShard>> GroupShards(
     std::vector<std::string> names, absl::Span<const ShardFormat* const> formats = {});
 
 // The path of a shard's index.
 std::string IndexPathOf(const NamedShard& shard, absl::string_view index_dir);
 
-// Opens the shard. Undoes its compression, finds its format, and reads its index or builds it. Pass
-// a group by std::move if you can, because its names are kept.
+// Opens the shard. Undoes its compression, finds its format, and reads its index or builds it. The
+// source keeps the names of a group's files, so pass a group by std::move if you can.
 //   InvalidArgument   an option is out of range.
 //   PermissionDenied  MustKeepIndex(), and an index file cannot be written.
 // Also the errors of OpenShardFile(), of ShardFormat::open and of ShardFormat::open_group.
@@ -56,11 +57,12 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
                                                         const ShardOptions& options = {});
 
-// The shard `path`, whose `facts` are known. Sends no request: the shard is opened when it is first
-// read. Null if the shard must be opened now. This is the case if `options` say how to treat
-// indexes or compression, if no format with ShardFormat::examples has the name that is in the
-// facts, or if no read of the file waits for a server. Returns the errors of Store::OpenInState().
-// Errors of opening the shard come when it is read.
+// The shard `path`, whose `facts` are known. Sends no request: the first read opens the shard, and
+// returns the errors of opening it. DeferShard() itself returns the errors of Store::OpenInState().
+// It returns null if the shard must be opened now:
+//   - options.index_use is not kUse, or options.compression is neither kDetect nor kNone, or
+//   - no format has the name facts.format, or this format has no ShardFormat::examples, or
+//   - a read of the file never waits for a server.
 absl::StatusOr<std::unique_ptr<RecordSource>> DeferShard(const std::string& path,
                                                          const ShardFacts& facts,
                                                          const ShardOptions& options = {});

@@ -142,8 +142,8 @@ absl::StatusOr<std::vector<SelectedRecords>> RecordsOfMembers(
 
 // Changes the weights of `mixture`, which is the mixture of `order`, as the spec says.
 absl::Status ChangeWeights(const v1::FeedSpec& spec, OrderSpec order, Mixture& mixture) {
-  // `steps` only serves to count the positions before a step. The weights do not change these
-  // counts.
+  // `steps` is an order without these changes. It is used only to count the positions before a
+  // step. The weights do not change these counts.
   order.mixture = std::make_shared<const Mixture>(mixture);
   SYSTOLE_ASSIGN_OR_RETURN(const Order steps, Order::Create(order));
   for (int i = 0; i < spec.weights_size(); ++i) {
@@ -229,7 +229,7 @@ absl::Status CheckZip(const v1::FeedSpec& spec) {
                     ", want none: only members of a mixture have a weight");
     }
     if (!member.select().empty()) {
-      return refuse("zip[", i, "].select is set, but record i of every member belongs together; ",
+      return refuse("zip[", i, "].select is set, but a zip joins record i of all its members; ",
                     "set select of the spec, which selects joined records");
     }
     if (member.prefix().size() > kMaxPrefixBytes) {

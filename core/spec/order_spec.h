@@ -1,7 +1,7 @@
 // Makes an OrderSpec (core/order) from the part of a feed spec that decides which record comes at
-// which place of the feed. The server serves the records in this order. If the server cannot use a
-// record, it marks the record's place in the step as invalid. The client makes the same order to
-// find which record belongs to such a place.
+// which place of the feed. The server serves the records in this order. If it cannot use a record,
+// it marks the record's place in the step as invalid. The client makes the same order to find out
+// which record belongs to an invalid place.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_SPEC_ORDER_SPEC_H_
@@ -37,19 +37,20 @@ inline constexpr int kMaxZipMembers = 8;
 // The most bytes of a member's prefix.
 inline constexpr size_t kMaxPrefixBytes = 64;
 
-// The members of the spec's mixture or concatenation. Their records take turns or follow each
-// other. Empty if the spec names one dataset or a zip, because for the order a zip is one dataset.
+// The members of the spec's mixture or concatenation. In a mixture the members' records take turns.
+// In a concatenation the records of one member follow those of the member before. Empty if the spec
+// names one dataset or a zip, because for the order a zip is one dataset.
 const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSpec& spec);
 
 // Checks how the spec names its datasets: by one of `dataset`, `mixture`, `concatenation` and
 // `zip`, with at most kMaxMembers members, and 2 to kMaxZipMembers in a zip.
 //   InvalidArgument  the spec breaks one of these rules, or a member or `select` has a field that
-//                    is not allowed with the one of the four that the spec uses. The error's
-//                    message names the field.
+//                    is not allowed there, such as a weight outside of a mixture. The message names
+//                    the field.
 absl::Status CheckMembers(const v1::FeedSpec& spec);
 
 // The text that messages put before "select" to name one `select` of the spec: "" or "mixture[0].".
-// `member` is like WhereStep::member.
+// `member` is the number of a member, or kOwnSelect.
 std::string SelectPrefix(const v1::FeedSpec& spec, int member);
 
 // The spec's datasets, for people: "flowers", "flowers + leaves", or for a zip "flowers & depths".
@@ -61,7 +62,8 @@ std::vector<std::string> DatasetsOf(const v1::FeedSpec& spec);
 int NumCoresOf(const v1::FeedSpec& spec);
 
 // Whether a `select` of the spec depends on how many records each shard has. If the spec has
-// members, only the feed's own `select` and that of the member with the number `member` count.
+// members, looks only at the feed's own `select` and at the `select` of the member with the number
+// `member`.
 bool SelectsByShards(const v1::FeedSpec& spec, int member = 0);
 
 // A `where` of the spec, and the records from which it chooses.
@@ -77,8 +79,8 @@ struct WhereStep {
 };
 inline constexpr int kOwnSelect = -1;
 
-// The list of those positions of `step.before` whose records meet the condition. The function is
-// called once for each `where`: first for those of the members, in order, and then for those of the
+// Returns the positions in `step.before` of the records that meet the condition. Called once for
+// each `where`: first for the `where` steps of the members, in order, and then for those of the
 // feed's own `select`.
 using FindList =
     absl::FunctionRef<absl::StatusOr<std::shared_ptr<const RecordList>>(const WhereStep& step)>;
@@ -91,15 +93,15 @@ absl::StatusOr<std::shared_ptr<const RecordList>> NoLists(const WhereStep& step)
 //   InvalidArgument  the errors of CheckMembers(); a `select`, of the feed or of a member, cannot
 //                    be applied; a mixture cannot be made; `weights` cannot be applied; or
 //                    `weights` is set without a mixture. The message names the field.
-// Also the errors of `find`. Order::Create() checks the other numbers of the spec. If the spec has
-// `weights`, this function calls Order::Create(), and returns its errors, too.
+// Also the errors of `find`. The other numbers of the spec are checked by Order::Create(). If the
+// spec has `weights`, this function calls Order::Create(), and returns its errors, too.
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                                       absl::Span<const DatasetRecords> datasets,
                                       FindList find = NoLists);
 
-// Replaces each `from_example` of spec.weights by the `from_step` that means the same, if a step
-// begins at this example. `order` is the spec's order. If two specs name the beginning of a change
-// in different ways, and are otherwise equal, this function makes them equal.
+// Replaces each `from_example` of spec.weights by the equivalent `from_step`, if a step begins at
+// this example. `order` is the spec's order. Two specs that differ only in how they name the
+// beginning of a change become equal.
 void WriteChangesBySteps(const Order& order, v1::FeedSpec& spec);
 
 }  // namespace systole

@@ -11,7 +11,8 @@ namespace {
 
 constexpr absl::string_view kMeaning =
     "fused: one pass from the record to the tensor, the fastest way\n"
-    "by row: over an image in memory, a few rows at a time, in one pass with by-row neighbours\n"
+    "by row: over an image in memory, a few rows at a time, in one pass with the by-row "
+    "transforms next to it\n"
     "alone: by itself, over the whole image or list\n";
 
 }  // namespace

@@ -21,9 +21,8 @@ std::string RunName(v1::TransformRun run);
 //
 //   image: fused: decode_jpeg, random_resized_crop; by row: contrast, normalize; alone: rot90
 //
-// If `runs` does not have one entry for each transform of an output, a server of another release
-// made the entries. Then the output's line says "not known" for its transforms. "" if no output has
-// transforms.
+// A server of another release may send more or fewer entries than an output has transforms. Then
+// the output's line says "not known" for all its transforms. "" if no output has transforms.
 std::string ExplainRuns(const v1::FeedSpec& spec, const SpecRuns& runs);
 
 }  // namespace systole

@@ -25,7 +25,7 @@ class ByteSink {
   // returns OK. FailedPrecondition if called twice.
   virtual absl::Status Close() = 0;
 
-  // The name that messages show: the path of a file. Valid as long as the sink.
+  // The name that messages show, such as the path of a file. Valid as long as the sink.
   virtual absl::string_view name() const = 0;
 
  protected:

@@ -25,9 +25,9 @@ inline constexpr uint64_t kCopyAlignment = 64;
 // multiples of this number.
 inline constexpr uint64_t kFilePageBytes = 4096;
 
-// The sizes of reads for code that walks through a source that is not local. There each read may be
-// a request. The first read asks for kFirstFarReadBytes. Each later read asks for twice as many
-// bytes as the one before, up to kMostFarReadBytes.
+// The sizes of reads for code that walks through a source that is not local. Each read of such a
+// source may be a request. The first read asks for kFirstFarReadBytes. Each later read asks for
+// twice as many bytes as the read before it, up to kMostFarReadBytes.
 inline constexpr uint64_t kFirstFarReadBytes = 256 << 10;
 inline constexpr uint64_t kMostFarReadBytes = 8 << 20;
 
@@ -37,27 +37,27 @@ class ByteSource {
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
-  // Fills `out` with the bytes at `offset` and returns their number: out.size(), or less only at
-  // the source's end (0 at and beyond the end). A source that may_wait() reports bytes as soon as
-  // they come (NoteRead), so that a slow read does not look like a read that hangs.
+  // Fills `out` with the bytes at `offset` and returns their number. This is out.size(), except at
+  // the end of the source (0 at and beyond the end). A source that may_wait() reports bytes as soon
+  // as they come (NoteRead), so that a slow read does not look like a read that hangs.
   virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const = 0;
 
   // Bytes in the source when it was opened.
   virtual absl::StatusOr<uint64_t> Size() const = 0;
 
-  // Whether the bytes are on this machine, in memory or in a file, so that their size is certain.
-  // Otherwise a read may be a request to a server, and Size() is a claim of that server. So code
-  // that needs most of the bytes of a source that is not local reads many bytes at a time. No code
-  // may allocate memory for all bytes of such a source before they have come.
+  // Whether small reads are cheap and Size() is certain: the bytes are in memory, in a cache, or in
+  // a file, even one on a network file system. If false, a read may be a request to a server, and
+  // Size() is only what the server claims. In this case, code that needs most of the bytes must
+  // read many bytes at a time, and no code may allocate memory for all bytes before they have come.
   virtual bool is_local() const { return false; }
 
-  // Whether a read may wait for another machine, or hang: an object of a server, or a file on a
-  // network file system. Feeds read such sources ahead (core/fetch).
+  // Whether a read may wait for another machine, or hang. True for an object on a server, and for a
+  // file on a network file system. Feeds read such sources ahead (core/fetch).
   virtual bool may_wait() const { return !is_local(); }
 
-  // The pieces of a stored file from which the bytes are made, if a read of the stored file may
-  // wait. Then feeds read the pieces ahead. Null: the bytes are stored as they are, or a read of
-  // the stored file does not wait. Valid as long as the source.
+  // The pieces of a stored file, such as a compressed file, from which the bytes are made. Feeds
+  // read these pieces ahead. Null if the bytes are not made from a stored file, or if a read of the
+  // stored file does not wait. Valid as long as the source.
   virtual const StoredPieces* pieces() const { return nullptr; }
 
   // The identity of the state that was opened (StoredState::identity in store.h). Empty: states
@@ -88,9 +88,9 @@ class ByteSource {
   const uint64_t number_ = made_.fetch_add(1, std::memory_order_relaxed);
 };
 
-// How messages, logs and outputs show `name`, which may be a path or the name of an object in any
-// store. If a name may hold secrets (MayHoldSecrets), it is shown without them (ShownAddress). Each
-// address of the web is such a name. Any other name is not changed. Not escaped.
+// The form in which messages, logs and outputs show `name`, a path or the name of an object in any
+// store. If the name may hold secrets (MayHoldSecrets), as each address of the web may, this form
+// leaves them out (ShownAddress). Otherwise it is `name` itself. It is not escaped.
 std::string ShownName(absl::string_view name);
 
 // The part of `path` after the last '/'. For a name that may hold secrets this is
@@ -101,9 +101,9 @@ absl::string_view BaseName(absl::string_view path);
 // whole server or bucket, because clients must not learn the names of servers and buckets.
 absl::string_view NameForClients(absl::string_view path);
 
-// Whether `name` names an object on a server: an address of the web, or a name in a bucket.
-// Errors of opening such an object name its server. If the server answers that the object may not
-// be read, perhaps the object does not exist.
+// Whether `name` names an object on a server: an address of the web, or a name in a bucket. If
+// opening such an object fails, the error names its server. PermissionDenied may mean that the
+// object does not exist.
 bool IsOnServer(absl::string_view name);
 
 // Reads exactly out.size() bytes at `offset`. DataLoss if the source has fewer bytes. The message
@@ -113,8 +113,8 @@ absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span
 // All bytes of the source. ResourceExhausted, before anything is read, if there are more than
 // `max_bytes`; DataLoss if the source has fewer bytes than its Size(). Errors name the source;
 // ResourceExhausted names its folder, too. A source that is not local is read in growing pieces,
-// because it may claim a false size. ReadWhole() never takes more memory than three times the bytes
-// that have come, plus 1 MiB.
+// because its Size() may be false. So ReadWhole() takes at most 1 MiB of memory, plus three times
+// the bytes that have come.
 absl::StatusOr<std::string> ReadWhole(const ByteSource& source, uint64_t max_bytes);
 
 }  // namespace systole

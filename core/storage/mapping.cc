@@ -13,15 +13,15 @@
 namespace systole {
 namespace {
 
-// The action that SIGBUS had before InstallHandler(). It is set before the handler is installed.
+// The action that SIGBUS had before InstallHandler() installed the handler.
 struct sigaction previous_action;
 
-// The calling thread's newest read. This TLS model lets the handler read the variable without a
-// call. With the default model, in a library that was loaded late, a thread's first access would
-// call a function that allocates the variable.
+// The newest MappedRead of the calling thread. With this TLS model, the handler reads the variable
+// without a call. With the default model, a thread's first access may call a function that
+// allocates the variable, if this code is in a library that was loaded late.
 [[gnu::tls_model("initial-exec")]] thread_local const MappedRead* newest_read = nullptr;
 
-// Handles a SIGBUS that no mapping here has caused.
+// Handles a SIGBUS that does not come from a mapping of this file.
 void PassOn(int signal, siginfo_t* info, void* context) {
   if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
     previous_action.sa_sigaction(signal, info, context);
@@ -34,9 +34,9 @@ void PassOn(int signal, siginfo_t* info, void* context) {
     return;
   }
   // From here on SIGBUS has its default action, which ends the process. If an access caused the
-  // signal, the access is repeated when the handler returns, and raises SIGBUS again. So the core
-  // dump shows the access. If a process sent the signal, the signal does not come again by itself,
-  // so it is raised here.
+  // signal, the processor repeats the access after the handler returns, and SIGBUS comes again. So
+  // the core dump shows the access. If a process sent the signal, the signal does not come again by
+  // itself, so it is raised here.
   struct sigaction default_action = {};
   default_action.sa_handler = SIG_DFL;
   ::sigaction(SIGBUS, &default_action, nullptr);
@@ -77,16 +77,16 @@ Mapping::~Mapping() {
 bool Mapping::ReplaceByZeros(uintptr_t address) {
   char* const data = data_.load();
   const auto begin = reinterpret_cast<uintptr_t>(data);
-  // Readers touch no byte after the first `bytes_`, not even in the last page.
+  // Readers touch only the first `bytes_` bytes, and not the rest of the last page.
   if (address < begin || address - begin >= bytes_) return false;
-  failed_.store(true);  // Before the zeros, so that a thread that sees a zero sees this mark.
-  // Replaces the whole mapping in one call, so that a mapping fails at most once. This takes no
+  failed_.store(true);  // Before the zeros come: a thread that sees a zero sees the mark.
+  // Replaces the whole mapping in one call, so that a mapping fails at most once. The zeros take no
   // memory.
-  //   The system call is made directly, which a signal handler may do. mmap() may be intercepted:
-  // for ThreadSanitizer, mmap() is a write to bytes that other threads read. Other threads may
+  //   A signal handler may make this system call directly. mmap() itself may be intercepted:
+  // ThreadSanitizer takes mmap() for a write to bytes that other threads read. Other threads may
   // indeed read the mapping now. They get the file's bytes or zeros, and look at the mark before
-  // they trust what they got. Each argument of syscall() must fill a register, so none may be an
-  // int.
+  // they trust these bytes. Each argument of syscall() must fill a register, so no argument may be
+  // an int.
   constexpr int64_t kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   return ::syscall(SYS_mmap, data, bytes_, int64_t{PROT_READ}, kFlags, int64_t{-1}, int64_t{0}) !=
          -1;
@@ -95,8 +95,8 @@ bool Mapping::ReplaceByZeros(uintptr_t address) {
 bool MappedRead::InstallHandler() {
   if (::sigaction(SIGBUS, nullptr, &previous_action) != 0) return false;
   struct sigaction action = {};
-  // Uses the alternate stack if a thread has one. The handler to which this one passes other
-  // signals may need the alternate stack.
+  // If a thread has an alternate stack, the handler runs on this stack, because the handler to
+  // which PassOn() passes a signal may need this stack.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   ::sigemptyset(&action.sa_mask);
   action.sa_sigaction = [](int signal, siginfo_t* info, void* context) {
@@ -131,7 +131,7 @@ MappedRead::~MappedRead() {
 }
 
 bool MappedRead::failed() const {
-  // All earlier reads must come before the look at the mark.
+  // All earlier reads of bytes must come before this read of the mark.
   std::atomic_thread_fence(std::memory_order_acquire);
   return mapping_ != nullptr && mapping_->failed_.load(std::memory_order_acquire);
 }

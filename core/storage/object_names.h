@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<std::string>> ListObjects(const ObjectNames& objects,
 // Store::Takes() over these objects.
 bool TakesObject(const ObjectNames& objects, const std::string& pattern, const std::string& name);
 
-// Store::ListFolder() over these objects: objects and folders.
+// Store::ListFolder() over these objects. The result has objects and folders.
 std::vector<std::string> ObjectsIn(const ObjectNames& objects, const std::string& folder);
 
 }  // namespace systole

@@ -1,12 +1,13 @@
-// The pieces of a stored file from which the bytes of another source are made. For a compressed
-// file, a piece is the part that must be read to decompress a chunk. A piece is used as a whole. So
-// the pieces can be read ahead, and the thread that makes the bytes from them does not read the
-// file.
+// The pieces of a stored file from which the bytes of another source are made. In this file, "the
+// source" is that other source. Example: the source has the bytes of a compressed file after
+// decompression. Then a piece is the part of the compressed file that must be read to decompress a
+// chunk. Other threads can read whole pieces ahead. Then the thread that makes the source's bytes
+// does not read the stored file.
 //
 // Pieces have numbers. There are one or two kinds of pieces. Each byte is made from at least one
 // piece of the first kind. Some bytes also need a piece of the second kind. Within a kind, later
-// bytes need later pieces, and later pieces lie behind earlier ones in the file. Neighbouring
-// pieces may share a byte.
+// bytes need later pieces, and later pieces lie behind earlier pieces in the stored file.
+// Neighbouring pieces may share a byte.
 //
 // Thread-safe: every implementation must allow concurrent calls of all its const methods.
 #ifndef SYSTOLE_CORE_STORAGE_STORED_PIECES_H_
@@ -42,29 +43,31 @@ struct PieceRange {
   friend bool operator==(const PieceRange&, const PieceRange&) = default;
 };
 
-// One range for each kind. The second may be empty.
+// One range for each kind. The second range may be empty.
 using PieceRanges = std::array<PieceRange, 2>;
 
 class StoredPieces {
  public:
   virtual ~StoredPieces() = default;
 
-  // The source in which the pieces lie. A read of it may wait.
+  // The stored file. A read of it may wait.
   virtual const ByteSource& stored() const = 0;
 
   // Where a piece lies in stored(). Never empty. O(1). REQUIRES: there is such a piece.
   virtual ByteStretch PlaceOf(int64_t piece) const = 0;
-  // The pieces from which these bytes are made. O(log pieces). REQUIRES: bytes.begin < bytes.end,
-  // and the source has these bytes.
+  // The pieces from which these bytes of the source are made. O(log pieces). REQUIRES: bytes.begin
+  // < bytes.end, and the source has these bytes.
   virtual PieceRanges PiecesOf(const ByteStretch& bytes) const = 0;
-  // The bytes that need at least one of these pieces. REQUIRES: the range is not empty.
+  // The bytes of the source that need at least one of these pieces. REQUIRES: the range is not
+  // empty.
   virtual ByteStretch BytesOf(const PieceRange& pieces) const = 0;
 
-  // The bytes of the piece that lies at `place` in stored(), or the error of reading them.
+  // A function that returns the bytes of the piece at `place` in stored(), or the error of reading
+  // them.
   using Fetched = absl::FunctionRef<absl::StatusOr<absl::string_view>(const ByteStretch& place)>;
-  // Writes the bytes from `offset` on to `out`. Calls `fetched` only for pieces of PiecesOf(), and
-  // never reads stored(). Returns the errors of `fetched`, and those that ReadAt() of the source
-  // that is made from the pieces would return. REQUIRES: the source has the bytes.
+  // Fills `out` with the source's bytes at `offset`. Calls `fetched` only for the pieces that
+  // PiecesOf() returns for these bytes, and never reads stored(). Errors are those of `fetched` and
+  // of the source's ReadAt(). REQUIRES: the source has the bytes.
   virtual absl::Status Make(uint64_t offset, absl::Span<char> out, Fetched fetched) const = 0;
 };
 

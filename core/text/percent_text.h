@@ -10,8 +10,8 @@
 
 namespace systole {
 
-// `encoded` with each "%41" replaced by its byte. A '%' without two hex digits behind it stays. The
-// result may hold any bytes.
+// `encoded` with each code such as "%41" replaced by its byte. A '%' without two hex digits behind
+// it stays. The result may hold any bytes.
 std::string PercentDecoded(absl::string_view encoded);
 
 }  // namespace systole

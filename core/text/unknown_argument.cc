@@ -13,8 +13,8 @@ std::string UnknownArgumentText(absl::string_view program, absl::string_view arg
   if (!absl::StartsWith(argument, "-")) {
     const std::string shown =
         MayHoldSecrets(argument) ? ShownAddress(argument) : std::string(argument);
-    return absl::StrCat(program, ": '", ForeignName(shown), "' is one argument too many; `",
-                        program, " --help` shows what there is");
+    return absl::StrCat(program, ": unexpected argument '", ForeignName(shown), "'; `", program,
+                        " --help` lists the arguments");
   }
   const absl::string_view option = argument.substr(0, argument.find('='));
   return absl::StrCat(program, ": there is no option '", ForeignName(option), "'; `", program,

@@ -13,17 +13,18 @@
 namespace systole {
 namespace {
 
-// Some programs take a backslash for a slash.
+// Some programs treat a backslash like a slash.
 constexpr absl::string_view kSlashes = "/\\";
 
 // The beginnings of names in buckets. The last two are Hadoop's. Systole does not read names that
-// begin with these two, but people may copy such a name from Hadoop, with keys in it.
+// begin with these two, but people may copy such a name from Hadoop, with an access key and its
+// secret in it.
 constexpr absl::string_view kBucketSchemes[] = {"s3", "gs", "s3a", "s3n"};
 
 // `text` without blanks and quotes at its front, which people may copy along with an address.
 absl::string_view WithoutFront(absl::string_view text) {
-  // find_first_not_of() would make a table of all characters in each call, and this function is
-  // called for the name of each shard.
+  // This function runs for the name of each shard. find_first_not_of() would be slow: it would make
+  // a table of all characters in each call.
   while (!text.empty() &&
          (absl::ascii_isspace(text.front()) || text.front() == '"' || text.front() == '\'')) {
     text.remove_prefix(1);
@@ -63,9 +64,9 @@ bool IsHostName(absl::string_view text) {
   });
 }
 
-// Whether `scheme` and `rest` are a valid address, which a server can be asked for. A valid address
-// has no user name and no password. So no part of a password can be taken for the host or the
-// query. (ParseHttpUrl() of core/http accepts only such addresses, too.)
+// Whether `scheme` and `rest` form a valid address. ParseHttpUrl() of core/http accepts only such
+// addresses. A valid address has no user name and no password, so its host and its query cannot be
+// parts of a password.
 bool IsSound(absl::string_view scheme, absl::string_view rest) {
   if (!absl::EqualsIgnoreCase(scheme, "https://") && !absl::EqualsIgnoreCase(scheme, "http://")) {
     return false;
@@ -86,13 +87,14 @@ bool IsSound(absl::string_view scheme, absl::string_view rest) {
          (colon == absl::string_view::npos || IsPort(authority.substr(colon + 1)));
 }
 
-// An address, cut where a secret may begin or end.
+// The parts of an address. `rest` may still hold a user name and a password: see ShownAddress() for
+// what may be shown.
 struct Cut {
   absl::string_view scheme;
   absl::string_view rest;  // The text after the scheme, up to the query.
   bool is_sound = false;
-  // Whether all of `rest` may belong to a password: to one that contains the '?' or '#' after
-  // `rest`.
+  // Whether `rest` may be a user name and the first part of a password. Then the '?' or '#' after
+  // `rest` belongs to the password, too.
   bool may_be_secret = false;
 };
 
@@ -133,9 +135,8 @@ bool MayHoldSecrets(absl::string_view name) {
                    [scheme](absl::string_view s) { return absl::EqualsIgnoreCase(s, scheme); })) {
     return false;
   }
-  // A secret may hold a '/', so all text before an '@' may belong to a secret. The key of an object
-  // may hold an '@', too. The text up to the first '/' tells the two cases apart: if it has the
-  // form of a bucket's name, the '@' belongs to the key.
+  // An '@' may follow a secret, which may hold a '/'. But an '@' may also belong to the key of an
+  // object. It belongs to the key if the text before the first '/' has the form of a bucket's name.
   const absl::string_view rest = name.substr(colon + 1);
   if (!absl::StartsWith(rest, "//")) return absl::StrContains(rest, '@');
   return !IsHostName(rest.substr(2, rest.find('/', 2) - 2));

@@ -29,13 +29,13 @@ bool MayHoldSecrets(absl::string_view name);
 // `address` without user name, password, query and fragment. Takes any text, with any scheme or
 // none. A '/', '?' or '#' in a password should be percent-encoded, but many people do not know
 // this. So everything before the last '@' is shown as "...", even if that '@' seems to be in a
-// path. If the '@' stands after a '?' or '#', and the text is not a valid address, only the scheme
-// is shown. The result is not escaped (see ForeignText).
+// path. If an '@' stands after a '?' or '#', and the text is not a valid address, only the scheme
+// is shown, and then "...". The result is not escaped (see ForeignText).
 std::string ShownAddress(absl::string_view address);
 
 // The name of the object: the part of `address` after the last '/' of its path, as a view into
-// `address`. Empty for a folder; the host if there is no path. If the address is malformed, the
-// result may be shorter than the base name: it has no text that ShownAddress() leaves out.
+// `address`. Empty for a folder; the host if there is no path. If ShownAddress() leaves out a part
+// of the name because the address is malformed, the result leaves out this part, too.
 absl::string_view AddressBaseName(absl::string_view address);
 
 }  // namespace systole

@@ -24,11 +24,11 @@
 namespace systole {
 namespace {
 
-// The most errors in one message. A hostile text could have an error at every byte.
+// The most errors that one status lists. A hostile text could have an error at every byte.
 constexpr size_t kMaxErrors = 20;
 
-// Every message type that a message of `type` can contain; `type` itself comes first. Our messages
-// contain few types.
+// Every message type that a message of `type` can contain; `type` itself comes first. The search is
+// slow for many types, but our messages contain few.
 std::vector<const google::protobuf::Descriptor*> TypesIn(const google::protobuf::Descriptor* type) {
   std::vector<const google::protobuf::Descriptor*> types = {type};
   for (size_t i = 0; i < types.size(); ++i) {
@@ -46,8 +46,8 @@ void AddFieldNames(const google::protobuf::Descriptor& type, std::vector<std::st
   for (int f = 0; f < type.field_count(); ++f) names.push_back(type.field(f)->name());
 }
 
-// Says which messages of `types` have the field. The outermost message is the first of `types`.
-// Returns an empty text if no message has the field.
+// A text that says in which messages of `types` the field may stand. The outermost message is the
+// first of `types`. Empty if no message has the field.
 std::string WhereItBelongs(const std::string& field,
                            absl::Span<const google::protobuf::Descriptor* const> types) {
   std::vector<std::string> inside;
@@ -78,12 +78,13 @@ std::optional<std::string> Between(absl::string_view message, absl::string_view 
   return std::string(message.substr(0, end));
 }
 
-// A text that suggests fields or values. It is put at the end of `message`, an error message of
-// protobuf. This function looks at the words of `message`, because protobuf reports an error by
-// words alone. If protobuf changes the words, only this text is lost.
+// A text that suggests fields or values, to be appended to `message`, an error message of protobuf.
+// Empty for errors that are not about an unknown field or value. protobuf gives its errors no
+// codes, so this function recognizes them by their words. If a version of protobuf uses other
+// words, only the suggestions are lost.
 std::string Help(absl::string_view message, const google::protobuf::Descriptor* root) {
   const std::vector<const google::protobuf::Descriptor*> types = TypesIn(root);
-  // Errors of textproto name the type; those of JSON do not.
+  // The field is unknown, in textproto. The error names the type of the message.
   if (const auto field = Between(message, "has no field named \"", "\"")) {
     const auto name = Between(message, "Message type \"", "\"");
     std::vector<std::string> names;
@@ -94,6 +95,7 @@ std::string Help(absl::string_view message, const google::protobuf::Descriptor* 
     const std::string meant = DidYouMean(*field, names);
     return meant.empty() ? absl::StrCat("; it has ", absl::StrJoin(names, ", ")) : meant;
   }
+  // The field is unknown, in JSON. The error names no type, so all types are searched.
   if (absl::EndsWith(message, ": Cannot find field.")) {
     message.remove_suffix(absl::string_view(": Cannot find field.").size());
     std::vector<std::string> names;
@@ -102,7 +104,8 @@ std::string Help(absl::string_view message, const google::protobuf::Descriptor* 
     const std::string where = WhereItBelongs(field, types);
     return where.empty() ? DidYouMean(field, names) : where;
   }
-  // Errors of textproto name the field; those of JSON name the type.
+  // The value of an enum is unknown. An error of textproto names the field, and an error of JSON
+  // names the enum's type.
   std::optional<std::string> field;
   std::optional<std::string> type_name;
   if (absl::StartsWith(message, "Unknown enumeration value of ")) {
@@ -126,8 +129,7 @@ std::string Help(absl::string_view message, const google::protobuf::Descriptor* 
         if (!absl::EndsWith(name, "_UNSPECIFIED")) names.push_back(name);
       }
       const std::string wanted = absl::StrCat("; want ", absl::StrJoin(names, ", "));
-      // Several fields may have this name. If their types are the same, the suggestion is added
-      // once.
+      // Several fields may match. If they have the same type, their suggestion is added once.
       if (!absl::StrContains(help, wanted)) absl::StrAppend(&help, wanted);
     }
   }
@@ -216,7 +218,7 @@ absl::Status ParseForeignJson(absl::string_view text, absl::string_view source,
 }
 
 absl::Status LoadMessage(const std::string& path, google::protobuf::Message& message) {
-  errno = EIO;  // Used if the library does not give a reason.
+  errno = EIO;  // The reason in the error, if the library sets no errno.
   std::ifstream in(path, std::ios::binary);
   std::string text;
   if (in) {

@@ -1,5 +1,5 @@
-// Reads protobuf messages from text that a person wrote: textproto or JSON. Parsing is strict. An
-// unknown field is an error, and each error says where it is.
+// Reads protobuf messages from text that a person wrote: textproto or JSON. An unknown field is an
+// error, except in ParseForeignJson().
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_TEXTPROTO_MESSAGE_TEXT_H_
@@ -14,16 +14,19 @@
 
 namespace systole {
 
-// Replaces `message` by the content of `text`. `source` names the text in messages, such as a
-// file's path.
-//   InvalidArgument  "<source>:<line>:<column>: <what is wrong>", lines and columns counted from 1;
-//                    all errors that were found, each on a line of its own. An error suggests the
-//                    field that was probably meant, or has the possible values.
+// Replaces `message` by the content of `text`. `source` names the text in errors, such as a file's
+// path.
+//   InvalidArgument    the text is wrong. The status has a line for each of the first 20 errors:
+//                      "<source>:<line>:<column>: <what is wrong>". Lines and columns are counted
+//                      from 1; they are left out if the error is about the whole text. For an
+//                      unknown field the error suggests the field that was probably meant, or lists
+//                      the fields. For an unknown value of an enum it lists the possible values.
+//   ResourceExhausted  the text is longer than kMaxTextBytes.
 absl::Status ParseTextproto(absl::string_view text, absl::string_view source,
                             google::protobuf::Message& message);
 
-// Does the same as ParseTextproto() with JSON, by protobuf's JSON mapping. protobuf's JSON parser
-// gives no line, so the message quotes the text at the error.
+// Like ParseTextproto(), for JSON in protobuf's JSON mapping. protobuf's JSON parser gives no line,
+// so the error quotes the text at which parsing failed.
 absl::Status ParseJson(absl::string_view text, absl::string_view source,
                        google::protobuf::Message& message);
 
@@ -35,7 +38,7 @@ absl::Status ParseForeignJson(absl::string_view text, absl::string_view source,
 //   NotFound           there is no such file.
 //   PermissionDenied   this process may not read the file.
 //   InvalidArgument    `path` is not a file, or its text is wrong.
-//   ResourceExhausted  the file is larger than kMaxTextBytes. No person writes such a file.
+//   ResourceExhausted  the file is larger than kMaxTextBytes.
 absl::Status LoadMessage(const std::string& path, google::protobuf::Message& message);
 
 inline constexpr int64_t kMaxTextBytes = int64_t{16} << 20;

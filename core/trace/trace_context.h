@@ -1,7 +1,7 @@
-// Says to which trace a call belongs, in the form of W3C Trace Context:
+// Reads and writes the headers of W3C Trace Context, which say to which trace a call belongs:
 //   traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 //   tracestate:  vendor=value,other=value
-// Other programs write both texts, so each parser accepts any bytes as its input.
+// Other programs write both texts, so any bytes may be passed to the functions that parse them.
 //
 // Thread-safe: no state. Values are thread-compatible.
 #ifndef SYSTOLE_CORE_TRACE_TRACE_CONTEXT_H_
@@ -16,7 +16,7 @@
 
 namespace systole {
 
-// The names in a call's metadata.
+// The keys of the two texts in a call's metadata.
 inline constexpr char kTraceParentKey[] = "traceparent";
 inline constexpr char kTraceStateKey[] = "tracestate";
 
@@ -43,13 +43,13 @@ struct TraceContext {
   friend bool operator==(const TraceContext&, const TraceContext&) = default;
 };
 
-// 32 and 16 lower-case hex digits.
+// The id of a trace as 32 lower-case hex digits, and the id of a span as 16.
 std::string HexOf(const TraceId& trace);
 std::string HexOf(uint64_t span);
 
-// Parses the value of a traceparent. Nullopt for any text that W3C's rules refuse: a wrong length
-// or separator, upper-case digits, version ff, an id of zeros. If the version is higher than 00,
-// reads only the fields that version 00 also has.
+// Parses the value of a traceparent. Nullopt for any text that W3C's rules refuse, for example for
+// a wrong length or separator, upper-case digits, version ff, or an id of zeros. If the version is
+// higher than 00, only the fields of version 00 are read.
 std::optional<TraceContext> ParseTraceParent(absl::string_view text);
 
 // The traceparent of `context`, in version 00.

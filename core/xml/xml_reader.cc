@@ -88,7 +88,7 @@ void XMLCALL OnText(void* data, const XML_Char* text, int bytes) {
 void XMLCALL OnDocumentType(void* data, const XML_Char* /*name*/, const XML_Char* /*system*/,
                             const XML_Char* /*public_id*/, int /*has_internal_subset*/) {
   static_cast<Reading*>(data)->Fail(
-      absl::DataLossError("the XML has a document type, which no answer needs"));
+      absl::DataLossError("the XML has a document type (DOCTYPE), which is not allowed"));
 }
 
 int64_t ByteIndexOf(XML_Parser parser) {
@@ -111,7 +111,7 @@ absl::Status ErrorOf(const Reading& reading) {
 }  // namespace
 
 absl::Status ReadXml(absl::string_view xml, TakeXmlElement take, const XmlBounds& bounds) {
-  // Expat ignores the encoding that the document declares, because it is given one here.
+  // Expat ignores the encoding that the document declares, because this call sets one.
   const std::unique_ptr<XML_ParserStruct, void (*)(XML_Parser)> parser(XML_ParserCreate("UTF-8"),
                                                                        &XML_ParserFree);
   if (parser == nullptr) return absl::ResourceExhaustedError("no memory for the XML");

@@ -1,4 +1,4 @@
-// Reads XML that a server wrote: short answers, of elements with text. Expat does the parsing.
+// Reads short XML documents that servers send. Expat does the parsing.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_XML_XML_READER_H_
@@ -12,9 +12,9 @@
 
 namespace systole {
 
-// The limits of a document. They are needed because a server may send any document.
+// The limits of a document. A server may send any document.
 struct XmlBounds {
-  // The most elements inside each other. Each element takes a little memory until its end.
+  // The most elements nested in one another. Each element takes a little memory until its end.
   int max_depth = 16;
   // The most bytes of one element's own text, and of one element's name.
   size_t max_text_bytes = 8192;
@@ -28,9 +28,9 @@ using TakeXmlElement =
     absl::FunctionRef<absl::Status(absl::string_view path, absl::string_view text)>;
 
 // Reads a whole document. Names are taken without the prefixes of their namespaces. Attributes,
-// comments and processing instructions are skipped. A document with a document type is refused,
-// because it could define entities that grow to any size or that name files. So the only entities
-// are the five of XML itself.
+// comments and processing instructions are skipped. A document with a document type (DOCTYPE) is
+// refused, because it could define entities that grow to any size or that name files. So a document
+// can use only the five entities that XML itself defines, such as `&lt;`.
 //   DataLoss            the text is not XML, is cut short, or has a document type.
 //   ResourceExhausted   the document has more than `bounds` allow, or there is no memory.
 //   The first error of `take`.

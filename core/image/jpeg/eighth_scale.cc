@@ -17,15 +17,16 @@
 namespace systole {
 namespace {
 
-// libjpeg's fixed-point numbers: the fraction bits of its constants, and the fraction bits that its
-// first pass keeps.
+// The fraction bits of libjpeg's fixed-point numbers: in the transform's constants, and in the
+// results of its first pass.
 constexpr int kConstantBits = 13;
 constexpr int kPass1Bits = 2;
-// Weights of coefficients 1, 3, 5 and 7 of a row or column. Coefficient 0 plus their weighted sum
-// makes the mean of the first half, and coefficient 0 minus that sum makes the mean of the second
-// half. Coefficients 2, 4 and 6 are left out. With c(k) = sqrt(2) * cos(k * pi / 16), 3.624509785
-// is c(1) + c(3) + c(5) + c(7). The other weights are sums of the same four numbers, with the signs
-// of cos((2 * x + 1) * k * pi / 16), x = 0 .. 3.
+// The weights of coefficients 1, 3, 5 and 7, times 2^kConstantBits. A row or column becomes two
+// samples, which are proportional to
+//   4 * coefficient 0 + the sum of the weighted coefficients 1, 3, 5 and 7,
+//   4 * coefficient 0 - the same sum.
+// Coefficients 2, 4 and 6 are left out. The weight of coefficient k is sqrt(2) times the sum of
+// cos((2 * x + 1) * k * pi / 16) over x = 0 .. 3.
 constexpr int32_t kOdd1 = 29692;   // 3.624509785
 constexpr int32_t kOdd3 = -10426;  // -1.272758580
 constexpr int32_t kOdd5 = 6967;    // 0.850430095
@@ -92,7 +93,7 @@ bool SumColumns(const int16_t* block, const EighthScale::Dequantization& dequant
 
 // The transform's second pass: makes two samples from each MCU and writes each sample once or twice
 // (`pixels` times). Reads and writes whole vectors of MCUs. Returns false if a sample has more than
-// 10 bits. For such samples libjpeg's C code wraps around, but its vector code clamps.
+// 10 bits. For such samples libjpeg's C code wraps around, but libjpeg's vector code clamps.
 bool MakeHalvedRow(const EighthScale::ColumnSums* mcus, size_t num_mcus, int pixels, uint8_t* out) {
   const hn::CappedTag<int32_t, kMaxLanes> d;
   constexpr int kBits = kConstantBits + kPass1Bits + 3 + 2;
@@ -112,7 +113,8 @@ bool MakeHalvedRow(const EighthScale::ColumnSums* mcus, size_t num_mcus, int pix
                              hn::Add(weighted(sums45, kOdd5), weighted(sums67, kOdd7)));
     const auto left = hn::ShiftRight<kBits>(hn::Add(even, odd));
     const auto right = hn::ShiftRight<kBits>(hn::Sub(even, odd));
-    // For values from -512 to 511, XOR with the sign bits gives at most 511.
+    // XOR with the sign bits gives at most 511 for values from -512 to 511, and more for other
+    // values.
     beyond = hn::Or(beyond, hn::Or(hn::Xor(left, hn::ShiftRight<31>(left)),
                                    hn::Xor(right, hn::ShiftRight<31>(right))));
     const auto sample = [&](auto value) HWY_ATTR {
@@ -131,8 +133,8 @@ bool MakeHalvedRow(const EighthScale::ColumnSums* mcus, size_t num_mcus, int pix
   return hn::AllFalse(d, hn::Gt(beyond, hn::Set(d, 511)));
 }
 
-// Returns false if a coefficient is beyond its limit. Within the limit no sample has more than 10
-// bits.
+// Makes one sample from each mean. Returns false if a coefficient is beyond its limit. Within the
+// limit no sample has more than 10 bits.
 bool MakePlainRow(const int16_t* means, size_t count,
                   const EighthScale::Dequantization& dequantization, uint8_t* out) {
   const int32_t factor = dequantization.factors[0];
@@ -173,10 +175,10 @@ HWY_EXPORT(MakePlainRow);
 HWY_EXPORT(ToRgb);
 
 // The largest dequantized coefficient that is accepted. Undamaged files of 8-bit samples have only
-// smaller coefficients. Up to this limit the sum of every column fits into 16 bits.
+// smaller coefficients. If no coefficient is larger, the sum of every column fits into 16 bits.
 constexpr int32_t kMaxValue = 2047;
 
-// The weight of a coefficient's row in its column's sum. 0 if the row is left out.
+// The weight of row `row` of a block in the sum of a column. 0 if the row is left out.
 int32_t RowWeight(size_t row) {
   switch (row) {
     case 0:
@@ -223,13 +225,14 @@ void EighthScale::Start(const Format& format, int first_mcu, int num_mcus) {
       if (format.planes[block] == i) plane.blocks[blocks++] = block;
     }
     SYSTOLE_CHECK(blocks == plane.width * plane.height);
-    // The decoder must have stored the blocks of a halved plane whole. IsOnePixel (jpeg_entropy.cc)
-    // decides which blocks are stored whole. Its condition is the opposite of this one.
+    // Blocks of a halved plane must have all their coefficients. IsOnePixel() (jpeg_entropy.cc)
+    // decides from which blocks the decoder takes only the first coefficient. The condition in
+    // IsOnePixel() is the opposite of this one.
     plane.halved = !luma && format.mcu_width % 2 == 0 && format.mcu_height % 2 == 0;
     plane.stride = num_mcus_ * static_cast<size_t>(plane.width);
     plane.row.resize((num_mcus_ + kMaxLanes) * static_cast<size_t>(format.mcu_width));
     if (plane.halved) {
-      // The sums beyond the last MCU stay zero, which is within all limits.
+      // The sums beyond the last MCU stay 0, so they never exceed a limit.
       for (auto& sums : plane.sums) sums.assign(num_mcus_ + kMaxLanes, {});
     } else {
       plane.means.resize(plane.stride * static_cast<size_t>(plane.height));

@@ -20,7 +20,7 @@ namespace systole {
 namespace {
 
 // With any sampling, the image has several MCUs (JPEG's units of coded blocks) across and down. The
-// last MCUs are not full.
+// last MCU of each row and column is not full.
 constexpr int kWidth = 109;
 constexpr int kHeight = 51;
 // A crop whose edges lie inside MCUs. On each of its four sides there are MCUs that the crop does
@@ -88,7 +88,7 @@ absl::StatusOr<std::vector<uint8_t>> DecodeCrop(UncheckedJpegDecoder& decoder,
   return pixels;
 }
 
-// The fault of our entropy decoder, as part of a message. Empty if it has no fault.
+// The fault of our entropy decoder on one image, as part of a message. Empty if there is no fault.
 absl::StatusOr<std::string> FaultOn(const BuiltIn& built_in, UncheckedJpegDecoder& own,
                                     UncheckedJpegDecoder& library) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::string jpeg, MakeBuiltIn(built_in));

@@ -10,9 +10,9 @@
 namespace systole {
 
 // OK if this process decodes the entropy-coded part of JPEGs by our decoder. Otherwise
-// FailedPrecondition with the reason. libjpeg then decodes that part, with the same pixels at about
-// half the speed. The first call, or the first JpegDecoder, runs CheckJpegEntropyDecoding(), which
-// takes some milliseconds.
+// FailedPrecondition with the reason. In that case libjpeg decodes that part: the pixels are the
+// same, at about half the speed. The first call, or the first JpegDecoder, runs
+// CheckJpegEntropyDecoding(), which takes some milliseconds.
 const absl::Status& OwnJpegEntropyDecoding();
 
 // Decodes built-in images of every sampling, whole and in part, by our entropy decoder and by

@@ -115,8 +115,8 @@ bool ScanState::NextMcu() {
 
 namespace {
 
-// At most this many coefficients wait to be taken. These are the coefficients of about 350,000
-// pixels. The coefficients of two decoders fit into a second-level cache of 2 MiB.
+// At most this many coefficients are decoded before Take() returns them. They belong to about
+// 350,000 pixels. The coefficients of two decoders fit into a second-level cache of 2 MiB.
 constexpr size_t kMaxAheadValues = (size_t{1} << 20) / sizeof(int16_t);
 
 template <typename Table>

@@ -1,16 +1,16 @@
 // Decodes the Huffman-coded coefficients of a JPEG that has one scan (baseline or extended
 // sequential, 8 bits: ITU-T T.81, annex F.2). This step takes three quarters of libjpeg-turbo's
-// time for a crop. Here the step is about twice as fast: the decoder takes two symbols at a time,
-// needs no branch for a value, and only counts the bits of unwanted blocks. Decoding two images
-// together is faster still.
+// time for a crop. HuffmanDecoder is about twice as fast: it takes two symbols at a time, needs no
+// branch for a value, and only counts the bits of unwanted blocks. Decoding two images together is
+// still faster.
 //
 // The decoder decodes clean scans only. It gives up at the first oddity, such as an invalid code, a
 // missing, wrong or early marker, or bytes that no block needs. The caller then decodes the image
 // anew with libjpeg, so libjpeg alone decides how a damaged image is handled.
 //
-// The decoder can decode ahead of the caller that takes the coefficients. A symbol must wait for
-// the symbol before it. So two scans together take far less time, because each scan uses the time
-// in which the other one waits.
+// DecodeAhead() decodes two scans together, before the caller takes their coefficients. In a scan,
+// each symbol must wait for the symbol before it. While a symbol of one scan waits, the processor
+// decodes the other scan. So two scans together take far less time than one after the other.
 //
 // Single-thread. Reusable: lookup tables are kept from image to image while the codes are the same.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_HUFFMAN_DECODER_H_
@@ -42,13 +42,13 @@ class HuffmanDecoder {
   void Start(const HuffmanScan& scan);
 
   // Decodes two scans together until one of them is_ahead(): it has reached its end_row, filled its
-  // memory or given up. The call changes only the time, not the result.
+  // memory or given up. The call changes only the time that Take() needs, not the result.
   static void DecodeAhead(HuffmanDecoder& a, HuffmanDecoder& b);
   bool is_ahead() const;
-  // The number of rows of MCUs that were decoded to their end.
+  // The number of rows of MCUs (JPEG's groups of blocks) that were decoded to their end.
   int decoded_rows() const;
-  // Makes is_ahead() false again if Take() has freed memory and rows before end_row are left.
-  // REQUIRES: is_ahead().
+  // Makes is_ahead() false again if Take() has freed memory and rows before end_row are not decoded
+  // yet. REQUIRES: is_ahead().
   void GoFurtherAhead();
 
   // Takes the next MCU in the scan's order. If the MCU is wanted, sets `*blocks` to its num_blocks

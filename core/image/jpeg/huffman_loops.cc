@@ -1,7 +1,7 @@
 #include "core/image/jpeg/huffman_loops.h"
 
-// Only CopyPlain uses vectors. The other functions shift by a number of bits that is in a register.
-// Such shifts are cheap on targets from AVX2 on (BMI2).
+// Only CopyPlain uses vectors. The other functions are compiled for each target because they shift
+// by numbers of bits that are in registers. Such shifts are cheap on targets from AVX2 on (BMI2).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/image/jpeg/huffman_loops.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -44,8 +44,8 @@ HWY_INLINE Progress TakeSymbols(Cursor& cursor) {
     if constexpr (kStore) {
       const size_t last = k + entry.run;
       if (last < 63 || (last & kBeyond) == 0) {
-        // The order matters: if there is no second value, a zero is stored for it, and the first
-        // value overwrites this zero.
+        // The order of the two stores matters: if there is no second value, the first store writes
+        // a zero, and the second store overwrites this zero.
         block[natural_order[last]] = entry.second_value();
         block[natural_order[first]] = entry.first_value(bits.window);
         bits.Drop(entry.bits);
@@ -55,7 +55,8 @@ HWY_INLINE Progress TakeSymbols(Cursor& cursor) {
       }
     }
     if (first <= 63) {
-      // The block may become full, and the entry's second symbol may belong to the next block.
+      // Takes only the entry's first symbol. This symbol may fill the block, so that the entry's
+      // second symbol belongs to the next block.
       if constexpr (kStore) block[natural_order[first]] = entry.first_value(bits.window);
       bits.Drop(entry.first_bits());
       if (first == 63) return Progress::kBlockEnds;
@@ -85,7 +86,8 @@ HWY_INLINE Progress TakeSymbolsAs(Cursor& cursor) {
   return cursor.stores ? TakeSymbols<true>(cursor) : TakeSymbols<false>(cursor);
 }
 
-// Returns false if the loop must end. `state` then says what comes next.
+// Returns false if this loop must end, because the next block has another mode or the scan is no
+// longer active.
 template <Mode kMode>
 HWY_INLINE bool BeginBlock(ScanState& state, Cursor& cursor) {
   state.in_block = false;
@@ -174,7 +176,8 @@ void DecodeAlone(ScanState& state) {
   }
 }
 
-// Decodes both scans if the mode of `b` is not above kMode, the mode of `a`.
+// Decodes both scans. kMode is the mode of `a`. REQUIRES: the mode of `b` is not above kMode. So
+// one loop is enough for each pair of modes.
 template <Mode kMode>
 void DecodeBeside(ScanState& a, ScanState& b) {
   switch (b.mode) {

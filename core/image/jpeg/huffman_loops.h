@@ -43,7 +43,7 @@ struct Position {
   }
 };
 
-// The work of a loop on the blocks of an MCU. Each mode has a loop of its own, and changing loops
+// What a loop does with the blocks of an MCU. Each mode has a loop of its own. Changing the loop
 // costs as much as several symbols.
 enum class Mode : uint8_t {
   kSkip,   // Only counts the bits of the blocks.
@@ -98,9 +98,9 @@ struct ScanState {
   size_t num_zeroed = 0;
   std::array<std::unique_ptr<DcTable>, HuffmanScan::kMaxTables> dc_tables;
   std::array<std::unique_ptr<AcTable>, HuffmanScan::kMaxTables> ac_tables;
-  size_t next_byte = 0;    // The index of the first of scan.bytes that is not in the buffer.
+  size_t next_byte = 0;    // The index in scan.bytes of the first byte not yet buffered.
   bool at_marker = false;  // There is a marker at next_byte.
-  bool at_end = false;     // The bytes end at next_byte, or are not understood there.
+  bool at_end = false;     // The bytes end, or this decoder gives up, at next_byte.
   // Entropy-coded bytes without stuffing, followed by zeros.
   std::vector<uint8_t> buffer = std::vector<uint8_t>(kBufferBytes + kMaxMcuBytes + kWindowBytes);
   const uint8_t* buffer_end = nullptr;  // End of the bytes in `buffer`.
@@ -108,7 +108,7 @@ struct ScanState {
   int64_t mcus_to_restart = 0;
   int next_restart = 0;
 
-  bool active = false;      // There is more to decode for now.
+  bool active = false;      // Decoding can go on: before end_row, with memory left, not failed.
   bool failed = false;      // The decoder gave up in the MCU at `decoded`.
   Position decoded;         // The MCU that is being decoded, or the next one.
   Position taken;           // The next MCU to be taken.

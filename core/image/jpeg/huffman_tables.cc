@@ -23,7 +23,7 @@ void ForCodes(const HuffmanCodes& codes, std::array<Entry, kLookupSize>& lookup,
 // The bits that were looked up with `index`.
 uint64_t WindowOf(int index) { return static_cast<uint64_t>(index) << (64 - kLookupBits); }
 
-// The number that gives `value` when it is added to the first `bits` bits of `window`.
+// Returns `value` minus the first `bits` bits of `window`, modulo 2^16.
 uint16_t LessBits(int value, uint64_t window, int bits) {
   return static_cast<uint16_t>(static_cast<uint64_t>(value) - (window >> (64 - bits)));
 }
@@ -81,7 +81,7 @@ AcTable::AcTable(const HuffmanCodes& codes) : long_codes(codes) {
   one.fill(kLongEntry);
   ForCodes(codes, one, OneSymbol);
   // The entry for the symbol after the first `used` bits of index i. kLongEntry if the index does
-  // not have the symbol's whole code.
+  // not hold the symbol's whole code.
   const auto following = [&one](int i, int used) {
     if (used >= kLookupBits) return kLongEntry;
     const AcEntry& next = one[(i << used) & (kLookupSize - 1)];

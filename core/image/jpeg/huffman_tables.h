@@ -16,23 +16,24 @@
 
 namespace systole::huffman {
 
-// More bits make larger tables, and each image that has its own codes needs new tables. With fewer
-// bits, more codes are too long for the tables.
+// The bits of a table's index. With more bits the tables are larger, and must be made anew for each
+// image that has its own codes. With fewer bits more codes are too long for the tables.
 constexpr int kLookupBits = 10;
 constexpr int kLookupSize = 1 << kLookupBits;
-// The most bits of a lookup's entry, codes and values together.
+// The codes and values of an entry together have at most this many bits.
 constexpr int kMaxEntryBits = 15;
 constexpr int kEntriesPerRefill = 3;
-// Values of `run` that are larger than any run in a block. The last coefficient so far is number k,
-// at most 62. If k + run is below 63, the block continues. If k + run is 63 or more, the bit
-// kBeyond of the sum decides. If this bit is clear, the block ends. If it is set, the entry has a
-// symbol beyond the block's end, or has no symbol.
+// Special values of `run`, which are larger than any run in a block. If k is the index of the last
+// coefficient so far (at most 62), k + run says what the entry does:
+//   below 63                       the block continues,
+//   63 or more, bit kBeyond clear  the block ends,
+//   63 or more, bit kBeyond set    the entry has a symbol beyond the block's end, or has no symbol.
 constexpr int kBeyond = 64;
 constexpr int kLong = kBeyond + 1;            // Too long for the lookup.
-constexpr int kEndOfBlock = 2 * kBeyond + 1;  // Added to the run before it.
+constexpr int kEndOfBlock = 2 * kBeyond + 1;  // Added to the runs before it.
 
-// The natural position of the i-th coefficient in zigzag order (T.81, figure 5). It is stored at i
-// and at i + kEndOfBlock.
+// Elements i and i + kEndOfBlock both have the natural position of the i-th coefficient in zigzag
+// order (T.81, figure 5).
 constexpr std::array<uint8_t, 64 + kEndOfBlock> MakeNaturalOrder() {
   std::array<uint8_t, 64 + kEndOfBlock> order = {};
   int row = 0;
@@ -59,8 +60,9 @@ inline uint64_t LoadBigEndian(const uint8_t* bytes) {
   return std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
 }
 
-// The value of the `size` bits after the first `code_bits` (T.81, F.2.2.1, EXTEND). The function
-// does not branch on the value, because a photograph's values cannot be predicted.
+// The value in the `size` bits that follow the first `code_bits` bits of `window` (T.81, F.2.2.1,
+// EXTEND). The function does not branch on the value, because a processor cannot predict the values
+// of a photograph.
 inline int ValueAt(uint64_t window, int code_bits, int size) {
   const uint64_t rest = window << code_bits;
   const int bits = static_cast<int>((rest >> 1) >> (63 - size));
@@ -69,17 +71,17 @@ inline int ValueAt(uint64_t window, int code_bits, int size) {
 }
 
 // An AC symbol is a run of zeros and the size of the value after them (T.81, F.1.2.2.1).
-inline int RunOf(int symbol) { return (symbol >> 4) + 1; }  // Zeros and the value.
+inline int RunOf(int symbol) { return (symbol >> 4) + 1; }  // Counts the zeros and the value.
 inline int SizeOf(int symbol) { return symbol & 15; }
 // Size 0 means 16 zeros if the symbol's upper half is 15, else the end of the block. T.81 has one
 // symbol for the end, but libjpeg accepts every symbol of size 0 whose upper half is not 15.
 inline bool IsEndOfBlock(int symbol) { return SizeOf(symbol) == 0 && symbol != 0xf0; }
 
-// The next bits of a scan. They begin at the top of `window`, which holds at least kLookupBits at
-// every lookup, and continue at `next`.
+// The next bits of a scan. The first of these bits are the highest bits of `window`, and the others
+// follow at `next`. At every lookup, `window` holds at least kLookupBits bits.
 struct BitReader {
   uint64_t window = 0;
-  int count = 0;  // How many bits of `window` lie before `next`. `window` may hold more bits.
+  int count = 0;  // Bits of `window` from before `next`. It may also have bits from `next` on.
   const uint8_t* next = nullptr;
 
   size_t index() const { return window >> (64 - kLookupBits); }
@@ -96,18 +98,18 @@ struct BitReader {
 };
 static_assert(kEntriesPerRefill * kMaxEntryBits + kLookupBits <= 56);
 
-// The beginning of the next kLookupBits bits. It is one of:
+// What a scan has at the position of a lookup. An entry is one of:
 //   one symbol and its value,
 //   two symbols and their values,
 //   one or two symbols with their values, and the end of the block, or
-//   the end of the block alone, which stores a zero over a zero.
+//   the end of the block alone, with a first value of 0 that is stored over a zero.
 struct AcEntry {
   uint8_t bits = 0;         // Bits of all symbols and values together.
   uint8_t first_run = 0;    // The first symbol's run, or kLong.
   uint8_t run = 0;          // The sum of all runs, plus kEndOfBlock if the block ends; or kLong.
   uint8_t first_shift = 0;  // 64 minus the bits of the first symbol and its value.
   uint16_t first = 0;       // See first_value().
-  uint8_t second = 0;       // The value of the last symbol, if there are two.
+  uint8_t second = 0;       // The second symbol's value, if there are two symbols.
   uint8_t code_bits = 0;    // Bits of the first symbol's code.
 
   int first_bits() const { return 64 - first_shift; }
@@ -120,7 +122,7 @@ struct AcEntry {
 };
 static_assert(sizeof(AcEntry) == sizeof(uint64_t));
 
-// All symbols whose codes lie within the bits of the index. `bits` is how many bits the codes and
+// All symbols whose codes lie within the bits of the index. `bits` is how many bits these codes and
 // their values take. `run` is the sum of the symbols' runs, plus kEndOfBlock if the block ends; or
 // kLong.
 struct SkipEntry {
@@ -151,7 +153,7 @@ struct DcTable {
   explicit DcTable(const HuffmanCodes& codes);
   // Takes a DC symbol and adds its difference to `*predictor`. False if there is no such code.
   bool Take(BitReader& bits, int* predictor) const;
-  // `window` begins with the code and has the first bit of the value.
+  // `window` begins with the code and has at least the first bit of the value.
   static DcEntry EntryOf(uint64_t window, int code_bits, int size);
 
   LongCodes long_codes;
@@ -181,7 +183,7 @@ HWY_INLINE LongCodes::Code LongCodes::Find(uint64_t window) const {
     n = kLookupBits + 1;
     for (int shorter = n; shorter <= 16; ++shorter) n += top >= limit[shorter] ? 1 : 0;
     if (n > 16) return {};
-  } else {  // The code is in the lookup, but its value makes it too long for an entry.
+  } else {  // The code fits into an index, but the code and its value do not fit into an entry.
     n = 1;
     for (int shorter = 1; shorter < kLookupBits; ++shorter) n += top >= limit[shorter] ? 1 : 0;
   }

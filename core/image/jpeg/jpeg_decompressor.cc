@@ -16,8 +16,8 @@ constexpr int kMarginColumns = 2;
 
 // Whether libjpeg will smooth block borders. libjpeg does so if a progressive image lacks low bits,
 // because the image is damaged or was written without these bits. Smoothing reads blocks up to two
-// places away. The decode of a part does not have these blocks, so the pixels would depend on the
-// part.
+// places away. If only a part is decoded, some of these blocks are missing, so pixels near the
+// part's edge would differ.
 bool WillSmooth(const jpeg_decompress_struct& cinfo) {
   if (cinfo.coef_bits == nullptr) return false;  // Not progressive.
   for (int component = 0; component < cinfo.num_components; ++component) {
@@ -69,7 +69,7 @@ void JpegDecompressor::CheckProgress(j_common_ptr common) {
   CheckWanted(s);
   if (s->cinfo.input_scan_number <= s->options.max_scans) return;
   std::snprintf(s->error.message, sizeof(s->error.message),
-                "more than %d scans, the limit (JpegDecoderOptions.max_scans)",
+                "more than %d scans, which is the limit (JpegDecoderOptions.max_scans)",
                 s->options.max_scans);
   s->error.code = absl::StatusCode::kResourceExhausted;
   std::longjmp(s->error.jump, 1);
@@ -99,7 +99,7 @@ void JpegDecompressor::StartStep(JpegDecompressor* s) {
     s->skip_bytes = static_cast<size_t>(s->crop.x) * cinfo->output_components;
     return;
   }
-  // jpeg_crop_scanline moves the start left to a block border and widens the crop by as much.
+  // jpeg_crop_scanline moves `x` left to a block border, and increases `width` by as much.
   const int begin = std::max(0, s->crop.x - kMarginColumns);
   const int end =
       std::min(static_cast<int>(cinfo->output_width), s->crop.x + s->crop.width + kMarginColumns);

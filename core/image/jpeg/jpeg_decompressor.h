@@ -1,7 +1,7 @@
-// One image on its way through libjpeg: libjpeg's decoder with our entropy decoder in it, the rows
-// that libjpeg makes, and the steps of a decode. Each step may jump out of libjpeg, so it runs
-// guarded (jpeg_errors.h) and has trivial locals only. Only UncheckedJpegDecoder uses this file,
-// and decides when each step runs.
+// The state and the steps of the decoding of one image: libjpeg's decoder with our entropy decoder
+// in it, and the rows that libjpeg makes. Each step may jump out of libjpeg. So each step has
+// trivial locals only, and is run by RunGuarded() (jpeg_errors.h). Only UncheckedJpegDecoder uses
+// this file, and decides when each step runs.
 //
 // Single-thread.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_DECOMPRESSOR_H_
@@ -77,9 +77,9 @@ struct JpegDecompressor {
 
   bool IsCmyk() const { return cinfo.out_color_space == JCS_CMYK; }
   // Whether jpeg_crop_scanline works. At a smaller scale libjpeg may make more pixels of a block of
-  // colour than of a block of luma, so that libjpeg has less to interpolate. jpeg_crop_scanline
-  // does not expect this. With a sampling factor of at most 2 nothing is left to interpolate, so
-  // the call is safe.
+  // colour than of a block of luma, and then interpolates less. jpeg_crop_scanline does not allow
+  // for these additional pixels. With a sampling factor of at most 2 the call is still safe,
+  // because nothing is left to interpolate.
   bool CanCropColumns() const { return scale == JpegScale::kFull || cinfo.max_h_samp_factor <= 2; }
   absl::Status Error() const;
   bool MakeRows();

@@ -31,10 +31,10 @@ class JpegEighth {
   bool started() const { return entropy_ != nullptr; }
 
   static constexpr int kMaxRows = 4;
-  // Writes the rows of the crop that the next row of MCUs makes. These are 1 to kMaxRows rows, each
-  // [width, channels] and `stride_bytes` after the row before. Returns their number. If it returns
-  // 0, JpegEntropyDecoder::gave_up() is true, and libjpeg alone must redo the image. REQUIRES:
-  // started(), and rows of the crop are left.
+  // Writes the rows of the crop that come from the next row of MCUs (JPEG's groups of blocks).
+  // These are 1 to kMaxRows rows of [width, channels], each `stride_bytes` after the row before.
+  // Returns their number. If it returns 0, JpegEntropyDecoder::gave_up() is true, and libjpeg alone
+  // must redo the image. REQUIRES: started(), and rows of the crop are left.
   int NextRows(uint8_t* out, size_t stride_bytes);
 
  private:

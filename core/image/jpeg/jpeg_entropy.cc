@@ -17,16 +17,16 @@ namespace {
 
 // Whether libjpeg makes one pixel of each of the component's blocks. For such a pixel libjpeg needs
 // only the block's first coefficient. At an eighth of the size this holds for all components except
-// colour that is subsampled both ways. From a block of such colour, libjpeg makes more than one
-// pixel, instead of interpolating.
+// colour that is subsampled across and down. From a block of such colour, libjpeg makes more than
+// one pixel, instead of interpolating.
 bool IsOnePixel(const jpeg_decompress_struct& cinfo, const jpeg_component_info& info,
                 int block_side) {
   return block_side == 1 && (cinfo.max_h_samp_factor % (2 * info.h_samp_factor) != 0 ||
                              cinfo.max_v_samp_factor % (2 * info.v_samp_factor) != 0);
 }
 
-// The scan of an image that has only one scan and is ready to be decoded. The caller must set which
-// MCUs it wants.
+// Describes the only scan of an image after jpeg_start_decompress(). The caller must add which MCUs
+// it wants.
 HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo, int block_side) {
   HuffmanScan scan;
   scan.columns = static_cast<int>(cinfo.MCUs_per_row);
@@ -116,7 +116,8 @@ void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column
   scan.first_column = static_cast<int>(first_column_);
   scan.end_column = static_cast<int>(end_column_);
   // Interpolated colour of a row depends on the rows of colour above and below it. A row of colour
-  // covers at most max_v_samp_factor rows of pixels. libjpeg transforms whole rows of MCUs. If the
+  // covers at most max_v_samp_factor rows of pixels. So libjpeg needs up to 1 row of pixels above
+  // the crop and max_v_samp_factor rows below it. libjpeg transforms whole rows of MCUs. If the
   // image has only one component, libjpeg's row of MCUs consists of v_samp_factor rows of the
   // scan's MCUs.
   block_side_ = block_side;
@@ -132,9 +133,9 @@ void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column
   cinfo->entropy = &interface_.functions;
 }
 
-// A callback under RunGuarded: trivial locals only.
-// libjpeg asks for every MCU up to the crop's last row. Above the crop's first row it passes no
-// `blocks`. It transforms the MCUs in the columns that jpeg_crop_scanline returned.
+// A callback under RunGuarded: trivial locals only. libjpeg calls this for every MCU up to the
+// crop's last row. Above the crop's first row, `blocks` is null. Of the other MCUs, libjpeg
+// transforms those in the columns that jpeg_crop_scanline returned.
 boolean JpegEntropyDecoder::DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
   JpegEntropyDecoder& self = *reinterpret_cast<Interface*>(cinfo->entropy)->self;
   const bool transformed =

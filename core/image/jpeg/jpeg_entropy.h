@@ -2,9 +2,10 @@
 // JpegDecompressor and JpegEighth use this file.
 //
 // This file relies on two facts about the inside of libjpeg: `entropy` of jpeg_decompress_struct
-// points to functions, and its `decode_mcu` decodes an MCU. The loaded libjpeg may differ from the
-// libjpeg of the headers, so everything else comes from libjpeg's public interface. entropy_check.h
-// tests that both facts hold.
+// points to a struct of functions, and the function `decode_mcu` in this struct decodes an MCU
+// (JPEG's group of blocks). The loaded libjpeg may differ from the libjpeg of the headers, so
+// everything else comes from libjpeg's public interface. entropy_check.h tests that both facts
+// hold.
 //
 // Single-thread. Reusable: HuffmanDecoder keeps its lookups from image to image. Several
 // JpegEntropyDecoders may share one HuffmanDecoder if their images do not overlap in time.
@@ -41,25 +42,25 @@ class JpegEntropyDecoder {
   // expected.
   static bool Knows(j_decompress_ptr cinfo);
 
-  // For a caller that transforms the coefficients itself, at an eighth of the size. The caller
-  // calls this in place of Replace() and does not ask libjpeg for rows. If a block becomes one
+  // Starts the decoding for a caller that transforms the coefficients itself, at an eighth of the
+  // size. Call it in place of Replace(), and do not ask libjpeg for rows. If a block becomes one
   // pixel, only its first coefficient is decoded. `mcus` are the MCUs of the scan that are wanted.
   // REQUIRES: Knows(cinfo).
   void StartAlone(j_decompress_ptr cinfo, const CropRect& mcus);
-  // Takes the next MCU, as HuffmanDecoder::Take(). Returns false if the decoder gave up: then
+  // Takes the next MCU, as HuffmanDecoder::Take() does. Returns false if the decoder gave up. Then
   // gave_up() is true. The decoder also gives up if the last MCU is not followed by the marker that
   // ends the scan.
   bool Take(const HuffmanDecoder::Block** blocks);
   // Whether the end-of-image marker follows the scan. REQUIRES: the last MCU was taken.
   bool ends_image() const;
-  // Leaves the image to libjpeg.
+  // Makes gave_up() true. The caller must then leave the image to libjpeg.
   void GiveUp() { gave_up_ = true; }
 
   // Call it after jpeg_start_decompress and jpeg_crop_scanline. From then on libjpeg calls this
   // object. The caller will ask libjpeg for the rows [first_row, end_row). `first_column` is the
   // column that jpeg_crop_scanline begins with, or 0 if jpeg_crop_scanline was not called.
-  // `block_side` is the side of a block in pixels: DCTSIZE, or fewer at a smaller scale.
-  // `cinfo->err` must be the manager of a JpegErrors. Does nothing unless Knows(cinfo).
+  // `block_side` is the side of a block in output pixels: DCTSIZE at full size, less at a smaller
+  // scale. `cinfo->err` must be the manager of a JpegErrors. Does nothing unless Knows(cinfo).
   void Replace(j_decompress_ptr cinfo, JDIMENSION first_column, int first_row, int end_row,
                int block_side);
 
@@ -81,12 +82,13 @@ class JpegEntropyDecoder {
   // Whether HuffmanDecoder has replaced libjpeg's entropy decoder for this image.
   bool in_place() const { return in_place_; }
 
-  // Whether an oddity ended a step, without a message. libjpeg alone must then redo the image.
+  // Whether a step ended at an oddity. Then there is no error message, and libjpeg alone must redo
+  // the image.
   bool gave_up() const { return gave_up_; }
 
  private:
   struct Interface {
-    jpeg_entropy_decoder functions;  // First: libjpeg hands back a pointer to it.
+    jpeg_entropy_decoder functions;  // Must be first: libjpeg passes back a pointer to it.
     JpegEntropyDecoder* self;
   };
 
@@ -100,8 +102,8 @@ class JpegEntropyDecoder {
   JDIMENSION first_column_ = 0;
   JDIMENSION end_column_ = 0;
   bool dc_only_[HuffmanScan::kMaxBlocks] = {};  // HuffmanScan::Block::dc_only.
-  // The side of a block in pixels. libjpeg's row of MCUs is `rows_in_mcu_` rows of pixels and
-  // `mcu_rows_` rows of the scan's MCUs.
+  // The side of a block in output pixels. A row of MCUs in libjpeg has `rows_in_mcu_` rows of
+  // pixels and `mcu_rows_` rows of the scan's MCUs.
   int block_side_ = DCTSIZE;
   int rows_in_mcu_ = 1;
   int mcu_rows_ = 1;

@@ -6,7 +6,7 @@
 // trivial locals. Such functions are called steps. The same rule holds for functions of these files
 // that libjpeg calls back during a step.
 //
-// Single-thread: one for each libjpeg decoder or encoder.
+// Single-thread. Each libjpeg decoder or encoder has its own JpegErrors.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_ERRORS_H_
 #define SYSTOLE_CORE_IMAGE_JPEG_JPEG_ERRORS_H_
 
@@ -20,7 +20,7 @@
 namespace systole {
 
 struct JpegErrors {
-  jpeg_error_mgr manager;  // First: libjpeg hands back a pointer to it.
+  jpeg_error_mgr manager;  // Must be first: ErrorsOf() casts its address to JpegErrors*.
   std::jmp_buf jump;
   // The error that ended a step: DataLoss, or Unavailable for lack of memory.
   char message[JMSG_LENGTH_MAX];

@@ -84,8 +84,8 @@ int VisitModule(dl_phdr_info* info, size_t, void* data) {
 const MappedLibrary& Library() {
   static const MappedLibrary& library = *new MappedLibrary([] {
     jpeg_error_mgr errors;
-    // The pointer `error_exit` leads into libjpeg itself. The address of a function that libjpeg
-    // exports may be the address of a jump in this program.
+    // `error_exit` points into libjpeg itself. By contrast, the address of a function that libjpeg
+    // exports may be that of a mere jump in this program.
     Search search = {.address = reinterpret_cast<uintptr_t>(jpeg_std_error(&errors)->error_exit),
                      .own_address = reinterpret_cast<uintptr_t>(&kKnownBuilds)};
     dl_iterate_phdr(VisitModule, &search);

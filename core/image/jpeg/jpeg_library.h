@@ -25,8 +25,8 @@ const std::string& JpegLibraryVersion();
 // into.
 bool IsJpegLibraryCode(uintptr_t address);
 
-// JpegLibraryVersion() uses the next two functions. A build id is written in hexadecimal digits. It
-// is empty if the library has none.
+// JpegLibraryVersion() uses the next two functions. In both, a build id is in hexadecimal digits,
+// and is empty if the library has none.
 std::string JpegVersionOfBuild(absl::string_view build_id);
 // The build id in a PT_NOTE segment whose notes are aligned to `alignment` bytes. Empty if there is
 // none. Damaged notes are allowed.

@@ -23,8 +23,8 @@ namespace {
 // images that are 10,000 pixels wide. Larger buffers are freed.
 constexpr size_t kMaxKeptRowBytes = 256 << 10;
 
-// Names the format of bytes that are not a JPEG, if the format is known. The text can end a
-// sentence.
+// Names the format of bytes that are not a JPEG, or says which formats it is not. The text fits at
+// the end of a sentence.
 const char* ForeignFormat(absl::string_view bytes) {
   if (absl::StartsWith(bytes, "\x89PNG")) return "a PNG image";
   if (absl::StartsWith(bytes, "GIF8")) return "a GIF image";
@@ -98,9 +98,10 @@ absl::StatusOr<UncheckedJpegDecoder> UncheckedJpegDecoder::Create(
 absl::StatusOr<ImageInfo> UncheckedJpegDecoder::ReadHeader(absl::string_view jpeg) {
   JpegDecompressor* s = state_.get();
   // Makes a new libjpeg decoder for each image, which takes 0.2 us. An old decoder would decode an
-  // image that lacks tables with the tables of an earlier image. It would also keep a freed pointer
-  // to an earlier image's colour converter if plain upsampling makes no new one.
-  // jpeg_skip_scanlines (2.1) would write through that pointer, into this image's coefficients.
+  // image that lacks tables with the tables of an earlier image. An old decoder would also keep a
+  // pointer to an earlier image's colour converter, whose memory is freed. Plain upsampling makes
+  // no new converter. jpeg_skip_scanlines (2.1) would write through the old pointer, into this
+  // image's coefficients.
   jpeg_destroy_decompress(&s->cinfo);
   s->error.manager.num_warnings = 0;
   s->phase = JpegDecompressor::Phase::kIdle;
@@ -158,10 +159,10 @@ absl::Status UncheckedJpegDecoder::StartCrop(const CropRect& crop, JpegScale sca
   s->cinfo.scale_denom = static_cast<unsigned>(scale);
   s->rows_left = crop.height;
   s->phase = JpegDecompressor::Phase::kWaiting;
-  // An image of several scans is decoded whole to coefficients, which cannot be done together with
-  // another image. If many images have begun, only the image whose rows are taken should hold
-  // coefficients. So the decoding of an image with several scans begins when its first row is
-  // taken.
+  // An image of several scans cannot be decoded together with another image, and memory holds all
+  // its coefficients while its rows are taken. So the decoding of such an image begins when its
+  // first row is taken. Otherwise all such images that have begun would hold coefficients at the
+  // same time.
   return jpeg_has_multiple_scans(&s->cinfo) ? absl::OkStatus() : BeginRows();
 }
 
@@ -204,8 +205,9 @@ void UncheckedJpegDecoder::KeepRows() {
       static_cast<size_t>(s->crop.width) * s->cinfo.output_components + kRowPaddingBytes;
   const int room = static_cast<int>(std::min(kMaxKeptBytes / s->kept_stride, size_t{1} << 16));
   int end = std::min({s->entropy.ready_row() - s->crop.y, s->crop.height, room});
-  // Asks libjpeg for as many rows in each call as NextRows would. An error loses all rows of its
-  // call, and the number of rows before an error must not depend on the second image.
+  // If a call of libjpeg fails, all rows of this call are lost. The number of rows before an error
+  // must not depend on the second image. So each call asks for as many rows as a call by NextRows
+  // would.
   if (end < s->crop.height && !s->eighth.started()) end -= end % kRowsPerCall;
   if (end <= s->kept_rows) return;
   try {
@@ -235,11 +237,12 @@ bool UncheckedJpegDecoder::is_ahead() const {
 }
 
 // Starts the crop again without our own entropy decoder. Drops the first `rows` rows, which were
-// returned before.
+// returned or kept before.
 absl::Status UncheckedJpegDecoder::DecodeByLibrary(int rows) {
   SYSTOLE_RETURN_IF_ERROR(ReadHeader(state_->jpeg).status());
   state_->own_entropy = false;
-  // The kept rows stay. They are not among the rows that are dropped here.
+  // StartCrop() forgets the rows that KeepRows() made. They are still to be returned, so they are
+  // restored below.
   const int kept_rows = state_->kept_rows;
   const int next_kept = state_->next_kept;
   SYSTOLE_RETURN_IF_ERROR(StartCrop(state_->crop, state_->scale));
@@ -268,7 +271,7 @@ absl::StatusOr<DecodedRows> UncheckedJpegDecoder::DecodeRows(int max_rows) {
   if (s->phase != JpegDecompressor::Phase::kRows || s->rows_left == 0) {
     return absl::FailedPreconditionError("no row of a crop is left to decode");
   }
-  // Allocated only now: many images may have begun, but one is decoded at a time.
+  // Allocated only now: many images may have begun, but only one is decoded at a time.
   if (s->rows.size() < s->stride * kRowsPerCall) s->rows.resize(s->stride * kRowsPerCall);
   if (s->next_ready == s->rows_ready && !s->MakeRows()) {
     s->phase = JpegDecompressor::Phase::kIdle;

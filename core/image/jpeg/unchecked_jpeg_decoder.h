@@ -1,6 +1,6 @@
 // JpegDecoder (jpeg_decoder.h) without the one-time check of the libjpeg that this process has
 // loaded (entropy_check.h). The check uses this class; all other code uses JpegDecoder. All
-// decoding by libjpeg-turbo is behind this class. Our own entropy decoder (huffman_decoder.h)
+// decoding by libjpeg-turbo goes through this class. Our own entropy decoder (huffman_decoder.h)
 // replaces libjpeg's for clean baseline images.
 //
 // Single-thread. Reusable: keeps its buffers from image to image. The pixels and errors of an image
@@ -38,7 +38,8 @@ struct DecodedRows {
 
 class UncheckedJpegDecoder {
  public:
-  // This many bytes beyond the end of a row from NextRows() can be read. They have no meaning.
+  // This many bytes beyond the end of a row from NextRows() can be read. Their values have no
+  // meaning.
   static constexpr size_t kRowPaddingBytes = 64;
 
   // DecodeAhead() makes at most this many bytes of rows for one image.
@@ -52,8 +53,8 @@ class UncheckedJpegDecoder {
 
   // Parses everything before the first scan. `jpeg` must stay as it is until the image is decoded
   // or another header is read.
-  //   DataLoss           not a JPEG, or a broken header. If the file is a PNG, GIF, .., the message
-  //                      says so.
+  //   DataLoss           not a JPEG, or a broken header. The message names the file's format if it
+  //                      is PNG, GIF, BMP or WebP.
   //   ResourceExhausted  more pixels than max_pixels.
   //   Unavailable        no memory; the image itself may be good.
   absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);
@@ -79,10 +80,10 @@ class UncheckedJpegDecoder {
   absl::StatusOr<const uint8_t*> NextRow();
 
   // Optional, between StartCrop and NextRows: entropy-decodes two crops together until is_ahead()
-  // is true for one of them. This takes less time than decoding one after the other, and gives the
-  // same pixels. At a smaller scale DecodeAhead also makes rows from the coefficients, at most
-  // kMaxKeptBytes bytes of rows. Then the memory of these coefficients can be used again. REQUIRES:
-  // is_ahead() is false for both.
+  // is true for one of them. This takes less time than decoding one crop after the other, and gives
+  // the same pixels. At a smaller scale DecodeAhead() also makes rows from the coefficients, at
+  // most kMaxKeptBytes bytes of rows. The memory of these coefficients is then used for other
+  // coefficients. REQUIRES: is_ahead() is false for both.
   static void DecodeAhead(UncheckedJpegDecoder& a, UncheckedJpegDecoder& b);
   // Whether DecodeAhead() has nothing left to do for this image.
   bool is_ahead() const;

@@ -50,7 +50,7 @@ absl::StatusOr<OpenPng> Open(absl::string_view png) {
   if (context == nullptr) return Failure(SPNG_EMEM);
   spng_set_image_limits(context, kMaxEdge, kMaxEdge);
   spng_set_chunk_limits(context, kMaxChunkBytes, kMaxKeptBytes);
-  // Damaged chunks that no pixel needs, such as comments, are left out, as libpng does.
+  // Ignores damaged chunks that no pixel needs, such as comments. libpng does the same.
   spng_set_crc_action(context, SPNG_CRC_ERROR, SPNG_CRC_DISCARD);
   int error = spng_set_png_buffer(context, png.data(), png.size());
   if (error == 0) error = spng_get_ihdr(context, &opened.header);
@@ -95,9 +95,8 @@ PngLayout LayoutOf(const OpenPng& opened) {
   return layout;
 }
 
-// Decodes to 8 bits. `channels` is 3, or 1 if the file is grey. A file that is not plain goes
-// to libspng, which decides whether it is too damaged. REQUIRES: the chunks before the pixels are
-// read.
+// Decodes to 8 bits. `channels` is 3, or 1 if the file is grey. libspng decodes files that are not
+// plain, and decides whether they are too damaged. REQUIRES: the chunks before the pixels are read.
 absl::Status DecodeSamples(const OpenPng& opened, absl::string_view png, int channels,
                            absl::Span<uint8_t> out) {
   if (DecodePlainPng(png, LayoutOf(opened), channels, out.data())) return absl::OkStatus();
@@ -159,8 +158,9 @@ absl::Status DecodePng(absl::string_view png, int channels, absl::Span<uint8_t> 
   }
   std::vector<uint8_t> rgb(pixels * 3);
   spng_iccp profile;
-  // Once libspng has decoded the pixels, it gives a profile only if the chunks after the pixels are
-  // good, too. To keep this rule for all files, libspng decodes every file that has a profile.
+  // After libspng has decoded the pixels, spng_get_iccp() gives a profile only if the chunks after
+  // the pixels are good, too. So that this rule holds for all files, libspng decodes every file
+  // that has a profile.
   const bool has_profile = spng_get_iccp(context, &profile) == 0;
   SYSTOLE_RETURN_IF_ERROR(has_profile ? DecodeAs(context, SPNG_FMT_RGB8, rgb.data(), rgb.size())
                                       : DecodeSamples(opened, png, 3, absl::MakeSpan(rgb)));

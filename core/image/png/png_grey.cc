@@ -26,7 +26,7 @@ int32_t Reciprocal(int32_t x) { return Rounded(1e10 / x); }
 bool IsRgbProfile(absl::string_view profile) {
   constexpr size_t kHeader = 132, kTag = 12;
   if (profile.size() < kHeader || BigEndian(profile, 0) != profile.size()) return false;
-  if (profile[8] > 3 && profile.size() % 4 != 0) return false;  // A rule since version 4.
+  if (profile[8] > 3 && profile.size() % 4 != 0) return false;  // A rule since ICC 4.
   const size_t tags = BigEndian(profile, 128);
   if (tags > (profile.size() - kHeader) / kTag || BigEndian(profile, 64) >= 0xffff) return false;
   const absl::string_view device = profile.substr(12, 4), space = profile.substr(20, 4);
@@ -43,8 +43,8 @@ bool IsRgbProfile(absl::string_view profile) {
 }
 
 // Whether libpng knows the profile as one of the sRGB profiles of www.color.org and
-// Hewlett-Packard. libpng compares two more checksums, but no other profile will have this length
-// and CRC-32.
+// Hewlett-Packard. libpng compares two more checksums. They are not needed here: practically no
+// other profile has the same length and CRC-32.
 bool IsKnownSrgbProfile(absl::string_view profile) {
   struct Known {
     size_t bytes;
@@ -103,8 +103,8 @@ std::vector<uint16_t> TableOf16(int32_t exponent, int shift) {
   return table;
 }
 
-// Makes a table with the index of TableOf16(). The table maps each value of 16 bits to the nearest
-// of the 256 values i * 257. `exponent` is close to 1.
+// Makes a table with the same index as in TableOf16(). The table maps each value of 16 bits to the
+// nearest of the 256 values i * 257. `exponent` is close to 1.
 std::vector<uint16_t> TableOf16To8(int32_t exponent, int shift) {
   std::vector<uint16_t> table(size_t{1} << (16 - shift), 65535);
   const auto most = static_cast<uint32_t>(table.size() - 1);
@@ -118,7 +118,8 @@ std::vector<uint16_t> TableOf16To8(int32_t exponent, int shift) {
   return table;
 }
 
-// The weights are multiples of 2^-15, rounded down. Blue has the weight that is left.
+// The weights are multiples of 2^-15, rounded down. The weight of blue is 1 minus the other two
+// weights.
 uint32_t WeightedSum(uint32_t red, uint32_t green, uint32_t blue) {
   constexpr uint32_t kRed = 9797;
   constexpr uint32_t kGreen = 19234;
@@ -181,7 +182,8 @@ PngGrey::PngGrey(const PngColours& colours, int bit_depth) {
     from_linear_ = TableOf8(Reciprocal(inverse));
     return;
   }
-  // If values of 16 bits become 8 bits, libpng uses their upper 11 bits, or fewer if sBIT says so.
+  // When libpng reduces values of 16 bits to 8 bits, it uses their upper 11 bits, or fewer (at
+  // least 8) if sBIT says that fewer are significant.
   constexpr int kLeast = 5, kMost = 8;
   const int bits = colours.significant_bits;
   shift_ = std::clamp(bits > 0 ? 16 - bits : 0, kLeast, kMost);

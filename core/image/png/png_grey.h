@@ -18,17 +18,17 @@ namespace systole {
 // What the chunks before the palette and the pixels say about a file's colours.
 struct PngColours {
   // The exponent of the file's values in units of 1/100000, from gAMA, sRGB or a profile that is
-  // known to be sRGB. 0 if the file has none of them.
+  // known to be sRGB. 0 if the file has none of these.
   int32_t gamma = 0;
   // The largest number of bits of a channel in sBIT. 0 if the file has no valid sBIT.
   int significant_bits = 0;
 };
 
 // `profile` is the inflated content of the first iCCP chunk, if it can be read. As in libpng
-// 1.6.43, chunks with wrong checksums are ignored, sRGB has priority over gAMA, and everything
-// after a value that is out of range is ignored. Unlike libpng, this function ignores two things:
-// cHRM (libpng may find it out of range) and damaged iCCP chunks. REQUIRES: `png` is a coloured PNG
-// file whose header is good.
+// 1.6.43, chunks with wrong checksums are ignored, and sRGB has priority over gAMA. All chunks
+// gAMA, sRGB and iCCP that follow a chunk whose value is out of range are ignored. Unlike libpng,
+// this function ignores two things: cHRM (which may be out of range for libpng) and damaged iCCP
+// chunks. REQUIRES: `png` is a coloured PNG file whose header is good.
 PngColours ReadPngColours(absl::string_view png, std::optional<absl::string_view> profile);
 
 class PngGrey {

@@ -30,8 +30,8 @@ inline int Paeth(int left, int above, int above_left) {
   return threshold > low ? not_high : high;
 }
 
-// Adds predict(left, above, above_left) to each byte. The bytes of a pixel do not depend on each
-// other.
+// Adds predict(left, above, above_left) to each byte. The three arguments are the bytes at the same
+// place of the neighbouring pixels.
 template <class Predict>
 inline void AddPredicted(uint8_t* row, const uint8_t* above, size_t row_bytes, size_t pixel_bytes,
                          Predict predict) {
@@ -85,8 +85,8 @@ using WidePixel = hn::FixedTag<int16_t, 4>;
 using PixelVector = hn::Vec<Pixel>;
 using WideVector = hn::Vec<WidePixel>;
 
-// Sets each pixel of 1 to 4 bytes to unfilter(filtered, above). A vector has 4 bytes. The results
-// for the bytes behind the pixel are not used.
+// Sets each pixel of 1 to 4 bytes to unfilter(filtered, above). A vector has 4 bytes. If a pixel
+// has fewer bytes, the other bytes of the result are not used.
 template <size_t kPixelBytes, class Unfilter>
 HWY_INLINE void ForEachPixel(uint8_t* row, const uint8_t* above, size_t row_bytes,
                              Unfilter unfilter) {
@@ -95,8 +95,9 @@ HWY_INLINE void ForEachPixel(uint8_t* row, const uint8_t* above, size_t row_byte
   for (size_t i = 0;; i += kPixelBytes) {
     const PixelVector pixel = unfilter(filtered, hn::LoadU(d, above + i));
     const bool is_last = i + kPixelBytes == row_bytes;
-    // For a pixel of three bytes, a store of four bytes is faster. The store overwrites a byte of
-    // the next pixel. So the next pixel is loaded before the store.
+    // For a pixel of three bytes, a store of four bytes is faster than a store of three. The store
+    // of four bytes overwrites a byte of the next pixel. So the next pixel is loaded before the
+    // store.
     if (!is_last) filtered = hn::LoadU(d, row + i + kPixelBytes);
     if (kPixelBytes >= 3 && !is_last) {
       hn::StoreU(pixel, d, row + i);
@@ -109,8 +110,8 @@ HWY_INLINE void ForEachPixel(uint8_t* row, const uint8_t* above, size_t row_byte
   }
 }
 
-// Each pixel waits for the pixel before it. So the speed depends on how many instructions have to
-// run one after the other from `left` to the next `left`.
+// Each pixel needs the pixel before it. So the speed depends on how many instructions must run one
+// after the other between two values of `left`.
 template <size_t kPixelBytes>
 HWY_INLINE void UnfilterPixels(Filter filter, uint8_t* row, const uint8_t* above,
                                size_t row_bytes) {
@@ -124,8 +125,8 @@ HWY_INLINE void UnfilterPixels(Filter filter, uint8_t* row, const uint8_t* above
                                 return left;
                               });
   } else if (filter == kAverage) {
-    // There is an instruction for an average that is rounded up. With ~x = 255 - x, the average
-    // that is rounded down is ~AverageRound(~left, ~above).
+    // The filter's average is rounded down, but the instruction (AverageRound) rounds up. With ~x =
+    // 255 - x, the average that is rounded down is ~AverageRound(~left, ~above).
     PixelVector not_left = hn::Not(hn::Zero(d));
     ForEachPixel<kPixelBytes>(
         row, above, row_bytes, [&](PixelVector filtered, PixelVector up) HWY_ATTR {

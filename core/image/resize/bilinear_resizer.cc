@@ -26,10 +26,10 @@ namespace {
 // Lanes of the widest vector that is used. Wider vectors are not faster, because loads and shuffles
 // limit the kernels.
 constexpr size_t kMaxLanes = 16;
-// Three vectors hold whole pixels of one or three channels, so the factors of the channels repeat
-// after this many values.
+// Three vectors hold whole pixels, of one or of three channels. So the factors of the channels
+// repeat after this many values.
 constexpr size_t kPattern = 3 * kMaxLanes;
-// Vectors are stored in pairs.
+// Vectors are stored in pairs, so a block has two patterns.
 constexpr size_t kBlock = 2 * kPattern;
 
 // The horizontal tables of a row; BilinearResizer's members describe them.
@@ -83,8 +83,8 @@ HWY_INLINE hn::Vec<D8> LoadWindows(D8 d8, const uint8_t* row, const int32_t* win
   }
 }
 
-// Resizes rows horizontally. The sources of every 4 values lie within the 16 bytes of their window.
-// Two byte shuffles widen the sources to 32 bits.
+// Resizes rows horizontally. The source bytes of every 4 values lie within a window of 16 bytes.
+// Two byte shuffles of the window widen the source bytes to 32 bits.
 template <bool kTwoRows>
 HWY_INLINE void WindowLines(const uint8_t* HWY_RESTRICT row, const uint8_t* HWY_RESTRICT next_row,
                             const ColumnTables& tables_in_memory, float* HWY_RESTRICT line,
@@ -94,7 +94,8 @@ HWY_INLINE void WindowLines(const uint8_t* HWY_RESTRICT row, const uint8_t* HWY_
   const hn::RebindToUnsigned<decltype(d)> du;
   const hn::Repartition<uint8_t, decltype(d)> d8;
   const size_t lanes = hn::Lanes(d);
-  // A copy, because the compiler assumes that a store to a line may change pointers in memory.
+  // The copy saves loads: the compiler must assume that a store to a line changes pointers in
+  // memory.
   const ColumnTables tables = tables_in_memory;
   for (size_t i = 0; i < tables.values; i += lanes) {
     const auto lower_shuffle = hn::BitCast(d8, hn::Load(du, tables.lower_shuffle + i));
@@ -146,7 +147,8 @@ HWY_INLINE void FinishAs(const float* HWY_RESTRICT top, const float* HWY_RESTRIC
     store(d, one(i + 2 * lanes, scale2, bias2), one(i + 3 * lanes, scale0, bias0), to + 2 * lanes);
     store(d, one(i + 4 * lanes, scale1, bias1), one(i + 5 * lanes, scale2, bias2), to + 4 * lanes);
   };
-  // Only `store` writes to this memory, and it takes any alignment.
+  // Only `store` writes through this pointer. All types of `store` but StreamFloat32 take any
+  // alignment.
   Value* to = reinterpret_cast<Value*>(out);
   size_t i = 0;
   for (; i + 6 * lanes <= values; i += 6 * lanes) block(i, to + i);
@@ -195,13 +197,14 @@ HWY_EXPORT(GatherLineKernel);
 HWY_EXPORT(WindowLinesKernel);
 HWY_EXPORT(FinishRowKernel);
 
-// An output row is fetched into the cache this many rows before it is written. A slice is larger
-// than the caches, so a store to it waits for memory, and later stores wait for this store.
+// An output row is fetched into the cache this many rows before it is written. The output is part
+// of a slice, which is larger than the caches. Without the prefetch, a store would wait for memory,
+// and all later stores would wait for this store.
 constexpr int kPrefetchedRows = 8;
 constexpr size_t kCacheLineBytes = 64;
-// Images of float32 of this size and more are written past the caches. Their batches leave the
-// caches before anything reads them. A store through the caches would first fetch its cache line,
-// which doubles the memory traffic.
+// Images of float32 of this size and more are written past the caches. Batches of such images leave
+// the caches before they are read. A store through the caches would first fetch the cache line,
+// which would double the memory traffic.
 constexpr int64_t kMinStreamedBytes = 256 << 10;
 constexpr int kMaxOutputSide = 16384;
 constexpr int kMaxInputSide = 65535;
@@ -257,7 +260,7 @@ BilinearResizer::BilinearResizer(BilinearResizerOptions options)
       scale_pattern_(Pattern(options_.scale, options_.channels)),
       bias_pattern_(Pattern(options_.bias, options_.channels)) {
   output_bytes_ = int64_t{options_.height} * values_ * PixelTypeBytes(options_.type);
-  // The padding's weights stay 0. BuildColumns() sets the other entries of the padding.
+  // In the padding, the weights stay 0, and BuildColumns() sets the other entries.
   lower_offset_.resize(padded_values_);
   upper_offset_.resize(padded_values_);
   weight_.resize(padded_values_);
@@ -279,8 +282,8 @@ void BilinearResizer::FillTaps(const SourceSide& in, int out, std::vector<Tap>* 
     if (static_cast<float>(floor) > source) --floor;
     const float weight = source - static_cast<float>(floor);
     const int ceil = weight > 0 ? floor + 1 : floor;
-    // The outer min makes sure that rounding does not move a place out of the image. It never makes
-    // a result differ from TensorFlow's.
+    // The outer std::min() keeps `lower` inside the image even if rounding makes `source` too
+    // large. This makes no result differ from TensorFlow's.
     (*taps)[i] = {std::min(std::max(floor, 0), last), std::min(ceil, last), weight};
   }
 }
@@ -320,16 +323,16 @@ void BilinearResizer::BuildColumns(const SourceSide& in_columns, bool flip) {
   windows_fit_ = widest <= 16;
 }
 
-// Makes the vertical tables. In the taps, replaces input rows by line numbers. Line n is made from
-// the n-th needed input row, counted from 0.
+// Makes the vertical tables. Their taps have line numbers in place of input rows. Line n is made
+// from the n-th needed input row, counted from 0.
 void BilinearResizer::BuildRows(const SourceSide& in_rows) {
   in_rows_ = in_rows;
   FillTaps(in_rows, options_.height, &rows_);
   line_rows_.clear();
   const auto line_of = [&](int row) {
     if (line_rows_.empty() || line_rows_.back() < row) line_rows_.push_back(row);
-    // `row` is now the input row of the last line. Only a Tap::lower may instead be the input row
-    // of the last line but one.
+    // `row` is now the input row of the last line or, if it is a Tap::lower, perhaps of the line
+    // before the last one.
     return static_cast<int>(line_rows_.size()) - (line_rows_.back() == row ? 1 : 2);
   };
   for (Tap& tap : rows_) {
@@ -390,8 +393,8 @@ void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int coun
 
 void BilinearResizer::Finish() {
   next_out_ = options_.height;
-  // The rows must be in memory before another thread reads them. If the image was given up, the
-  // rows must be in memory before another thread writes there.
+  // The written rows must be in memory before another thread reads them or, if the image was given
+  // up, overwrites them.
   if (stream_) hwy::FlushStream();
 }
 

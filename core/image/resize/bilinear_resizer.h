@@ -1,12 +1,12 @@
 // Resizes bilinearly as tf.image.resize does (v2: half-pixel centres, no antialiasing), and in the
-// same pass mirrors, normalises and casts. It takes input rows and writes finished rows to the
-// caller's memory. It holds only a few lines of floats, which stay in the cache.
+// same pass mirrors, normalises and casts. Takes input rows, and writes finished rows to the
+// caller's memory. Holds only a few lines of floats, which stay in the cache.
 //   source = (i + 0.5) * (extent / out) + (begin - 0.5)         all in f32, every operation rounded
 //   value  = lerp(lerp(top left, top right), lerp(bottom left, bottom right)); a + (b - a) * t
 //   out    = Cast(value * scale[c] + bias[c])
 // `extent` is the input's size and `begin` is 0, unless the caller gives Start() a part of the
-// image (crop.h, SourceSide). No multiply-add is fused and the order is TensorFlow's, so bytes are
-// the same on every CPU.
+// image (crop.h, SourceSide). The operations have TensorFlow's order, and no multiply-add is fused.
+// So the bytes are the same on every CPU.
 //
 // Single-thread. Reusable; tables are kept while sizes stay the same.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_BILINEAR_RESIZER_H_
@@ -31,7 +31,7 @@ struct BilinearResizerOptions {
   int width = 0;
   // The number of interleaved channels, 1 or 3, in the input and in the output.
   int channels = 3;
-  // 1 or `channels` entries each, none beyond +-1e30.
+  // `scale` and `bias` have 1 or `channels` entries each, from -1e30 to 1e30.
   std::vector<float> scale = {1.0f};
   std::vector<float> bias = {0.0f};
   // kUint8 rounds half to even. (TensorFlow's resize gives floats only.)
@@ -58,7 +58,8 @@ class BilinearResizer {
   absl::Status Start(int in_height, int in_width, bool flip, absl::Span<uint8_t> out) {
     return Start(WholeSide(in_height), WholeSide(in_width), flip, out);
   }
-  // As above, but the output shows only the part of the image that the two sides give.
+  // As above, but the output shows only the part of the image that `in_rows` and `in_columns`
+  // describe.
   absl::Status Start(const SourceSide& in_rows, const SourceSide& in_columns, bool flip,
                      absl::Span<uint8_t> out);
 
@@ -71,12 +72,12 @@ class BilinearResizer {
   // Whether the output is complete. It may be complete before the last input rows are added.
   bool done() const { return next_out_ == options_.height; }
 
-  // Gives the image up: done() becomes true without the last rows. Call it before another thread
-  // may use `out`.
+  // Gives up an image that is not complete: done() becomes true without the last rows. To give an
+  // image up, call this before another thread may use `out`. A complete image needs no call.
   void Finish();
 
  private:
-  // The two source coordinates of an output coordinate, and the weight of the upper coordinate.
+  // The two source coordinates from which an output coordinate is made, and the weight of `upper`.
   struct Tap {
     int lower;
     int upper;
@@ -106,20 +107,20 @@ class BilinearResizer {
   AlignedVector<int32_t> lower_offset_;  // Per value: where Tap::lower's byte is in the row.
   AlignedVector<int32_t> upper_offset_;  // Per value: where Tap::upper's byte is in the row.
   AlignedVector<float> weight_;
-  AlignedVector<int32_t> window_;  // The first of 16 bytes in the row, per 4 values.
-  // Byte shuffles of the window that widen one byte to 32 bits, per value.
+  AlignedVector<int32_t> window_;  // Per 4 values: where their window of 16 bytes begins.
+  // Per value: the byte shuffle of its window that widens the source byte to 32 bits.
   AlignedVector<uint32_t> lower_shuffle_;
   AlignedVector<uint32_t> upper_shuffle_;
 
   // Vertical tables; rebuilt when in_rows changes.
   SourceSide in_rows_;
   std::vector<int> line_rows_;  // The input rows that output rows need; each becomes a line.
-  std::vector<Tap> rows_;       // Per output row; its taps are line numbers.
+  std::vector<Tap> rows_;       // Per output row: a tap whose coordinates are line numbers.
 
   std::vector<float> scale_pattern_;  // Per-channel factors repeated to whole vectors.
   std::vector<float> bias_pattern_;
-  // The last lines, which are rows resized horizontally. Line n is at index n mod kLines. Two more
-  // lines can be made without overwriting a line that an output row still needs.
+  // The last lines. A line is an input row that was resized horizontally. Line n is at index n mod
+  // kLines. Two more lines can be made without overwriting a line that an output row still needs.
   static constexpr int kLines = 4;
   AlignedVector<float> lines_[kLines];
 

@@ -21,7 +21,7 @@
 namespace systole {
 namespace {
 
-// The sum of `count` pixels from `start` on, each times its weight.
+// Describes a sum: `count` pixels from `start` on, each times its weight.
 struct WeightedSpan {
   int64_t start = 0;
   int64_t count = 0;
@@ -110,7 +110,8 @@ void SumRowsOfFloats(const float* const* rows, const WeightedSpan& span, SumFrom
   SumRows<SumFrom::kFirstProduct>(rows, span.weights, span.count, values, line);
 }
 
-// Sums the pixels of a line. D has one lane for each value of a pixel that is computed at once.
+// Sums pixels of a line, each times its weight. Computes as many values of a pixel at once as D has
+// lanes.
 template <SumFrom kFrom, class D>
 HWY_INLINE hn::Vec<D> SumOfColumns(D d, const float* from, size_t channels,
                                    const WeightedSpan& span) {
@@ -127,7 +128,7 @@ HWY_INLINE hn::Vec<D> SumOfColumns(D d, const float* from, size_t channels,
   return sum;
 }
 
-// Makes a row of output pixels.
+// Makes a row of output pixels from a line.
 template <SumFrom kFrom>
 HWY_INLINE void SumColumns(const float* HWY_RESTRICT line, const WeightedSpan* columns,
                            size_t width, size_t channels, float* HWY_RESTRICT out) {
@@ -135,7 +136,8 @@ HWY_INLINE void SumColumns(const float* HWY_RESTRICT line, const WeightedSpan* c
 #if HWY_TARGET != HWY_SCALAR
   if (channels == 3) {
     const hn::FixedTag<float, 4> d;
-    // The next pixel overwrites the fourth value. The last pixel has no next one.
+    // The next pixel overwrites the fourth value. The last pixel is written by the loop below,
+    // because no pixel follows it.
     for (; x + 1 < width; ++x, out += 3) {
       const float* const from = line + columns[x].start * 3;
       hn::StoreU(SumOfColumns<kFrom>(d, from, 3, columns[x]), d, out);
@@ -239,7 +241,7 @@ void Widen(const uint8_t* row, size_t values, float* line) {
 }
 void Widen(const float* row, size_t values, float* line) { std::copy_n(row, values, line); }
 
-// The place of a result's rows: directly in an image.
+// Where a result's rows are written: directly into an image.
 struct RowsInPlace {
   const PixelView<float>& out;
 
@@ -247,7 +249,7 @@ struct RowsInPlace {
   void Finish(int /*y*/) const {}
 };
 
-// The place of a result's rows: a buffer, which passes a few rows at a time on to `take`.
+// Where a result's rows are written: into a buffer, from which a few rows at a time go to `take`.
 class RowsInTurn {
  public:
   RowsInTurn(int height, size_t row_values, TakeRows take)
@@ -272,8 +274,9 @@ class RowsInTurn {
   int first_ = 0;  // The row at the beginning of rows_.
 };
 
-// Sums rows to a line, and columns of the line to a row of the output. Spans may reach beyond the
-// image: a row or column outside counts as the nearest one at the edge.
+// For each row of the output, sums rows of the input to a line, and columns of the line to the
+// output's pixels. Spans may reach beyond the image: a row or column outside counts as the nearest
+// one at the edge.
 template <typename T, typename Rows>
 void ResampleSpans(const std::vector<WeightedSpan>& rows, const std::vector<WeightedSpan>& columns,
                    SumFrom from, const PixelView<const T>& in, Rows& out) {
@@ -324,10 +327,10 @@ int64_t UsedWeights(const WeightedSpan& span) {
   return count;
 }
 
-// Leaves weights of 0 out. If the pixels are finite, this changes no bit. A sum starts from 0, so
-// it is never -0, and adding 0 or -0 does not change it. All columns keep as many weights as the
-// longest column needs, because the CPU predicts a loop that always has the same number of rounds.
-// So a column that needs fewer weights may reach beyond the image.
+// Leaves out weights of 0 at the end of spans. If the pixels are finite, this changes no bit: a sum
+// starts from 0, so it is never -0, and adding 0 or -0 does not change it. All columns keep as many
+// weights as the longest column needs, because a CPU predicts a loop best if the number of rounds
+// is always the same. So the span of a column that needs fewer weights may reach beyond the image.
 void LeaveZerosOut(std::vector<WeightedSpan>& rows, std::vector<WeightedSpan>& columns) {
   for (WeightedSpan& row : rows) row.count = UsedWeights(row);
   int64_t longest = 0;
@@ -338,8 +341,8 @@ void LeaveZerosOut(std::vector<WeightedSpan>& rows, std::vector<WeightedSpan>& c
 std::vector<WeightedSpan> SpansOf(const std::vector<CubicTap>& taps, int in) {
   std::vector<WeightedSpan> made;
   for (const CubicTap& tap : taps) {
-    // If all four pixels lie beyond an edge, each counts as the pixel at the edge, however far away
-    // they are.
+    // If all four pixels lie beyond an edge, each counts as the pixel at the edge. So their
+    // distance from the edge does not matter, and the start may be clamped.
     const int64_t start = std::clamp<int64_t>(tap.first, -4, in);
     made.push_back({.start = start, .count = 4, .weights = tap.weights.data()});
   }
@@ -357,8 +360,8 @@ void ResampleBilinear(const std::vector<LinearTap>& rows, const std::vector<Line
   std::vector<float> lines[2];
   for (std::vector<float>& line : lines) line.resize(out_values + kLinePadding);
   int64_t rows_of_lines[2] = {-1, -1};
-  // Returns the line of `row`, and makes it if needed. Keeps the line of `other`, if it has been
-  // made.
+  // Returns the line of `row`, and makes this line if needed. Does not overwrite the line of
+  // `other`.
   const auto line_of = [&](int64_t row, int64_t other) -> const float* {
     size_t slot = rows_of_lines[1] == row ? 1 : 0;
     if (rows_of_lines[slot] != row) {

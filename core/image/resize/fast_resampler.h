@@ -1,10 +1,11 @@
 // Resample() (core/image/resize/resampler.h) several times faster, with the same bits. Each value
 // is made by the same operations in the same order, but many values at a time.
-//   antialias, lanczos, ..  the rows under the kernel are summed to a line, then the line's columns
+//   antialias, lanczos, ..  the rows under the kernel are summed to a line. Then columns of the
+//                           line are summed to an output row.
 //   bicubic                 the same, with four rows and four columns
 //   bilinear                the columns of a row are interpolated to a line. Then two lines are
 //                           interpolated to an output row. The last two lines are kept.
-// AREA is left to Resample().
+// Resample() does kArea.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_FAST_RESAMPLER_H_
@@ -32,7 +33,7 @@ using TakeRows = absl::FunctionRef<void(int first, int count, const float* rows)
 // interrupted, `take` does not get the last rows. REQUIRES: as for Resample(), and GivesRows().
 void FastResampleRows(const ResampleOptions& options, const PixelView<const uint8_t>& in,
                       int height, int width, bool mirrored, TakeRows take);
-// Whether FastResampleRows() has the method. It has all methods except kArea and kNearest.
+// Whether FastResampleRows() supports the method: true for all methods except kArea and kNearest.
 bool GivesRows(const ResampleOptions& options);
 
 }  // namespace systole

@@ -67,8 +67,8 @@ void ResampleBicubic(bool half_pixel_centres, const PixelView<const T>& in,
   }
 }
 
-// Area: the pixels [begin, end) that an output pixel covers. It may cover only a part of the first
-// pixel and of the last one.
+// For kArea: the input pixels [begin, end) that an output pixel covers. The first and the last of
+// them may be covered only in part.
 struct Cover {
   int64_t begin = 0;
   int64_t end = 0;

@@ -3,8 +3,8 @@
 // except for Lanczos and the Gaussian (core/image/resize/sampling_spans.h says why).
 //
 // BilinearResizer (core/image/resize/bilinear_resizer.h), which also normalises and casts, has only
-// the default method. This file has all of them, as scalar code with tables for each size. Its bits
-// are right by definition. core/image/resize/fast_resampler.h makes the same bits faster.
+// the default method. This file has all methods, as scalar code with tables for each size. It
+// defines which bits are right. core/image/resize/fast_resampler.h makes the same bits faster.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_RESAMPLER_H_
@@ -56,9 +56,9 @@ struct PixelView {
   T* row(int64_t y) const { return values + y * row_values; }
 };
 
-// Fills `out` from all of `in`. Both have the same number of channels. T is uint8_t or float. Takes
-// memory for tables and for one row of `in`. REQUIRES: sizes of 1 to 65535, options that fit each
-// other, and a method other than kNearest.
+// Fills `out` with the resized image `in`. `in` and `out` have the same number of channels. T is
+// uint8_t or float. Takes memory for tables and for one row of `in`. REQUIRES: sizes of 1 to 65535,
+// options that fit each other, and a method other than kNearest.
 template <typename T>
 void Resample(const ResampleOptions& options, const PixelView<const T>& in,
               const PixelView<float>& out);

@@ -7,8 +7,8 @@
 //
 // Everything is computed in f32 and in TensorFlow's order, so the weights are TensorFlow's to the
 // bit. The exceptions are Lanczos (sines) and the Gaussian (exponentials). Our sines and
-// exponentials are nearly always correctly rounded. TensorFlow takes them from libm, whose bits
-// depend on the CPU.
+// exponentials are nearly always correctly rounded. TensorFlow's come from libm, whose bits depend
+// on the CPU.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_SAMPLING_SPANS_H_
@@ -35,8 +35,8 @@ struct SamplingSpans {
   std::vector<float> weights;  // [out, span].
 };
 
-// The tables for `out` pixels from `in` pixels. REQUIRES: both are 1 to 65535. Takes O(in + out)
-// memory.
+// Makes the tables for `out` output pixels from `in` input pixels along one side. REQUIRES: both
+// are 1 to 65535. Takes O(in + out) memory.
 SamplingSpans MakeSamplingSpans(SamplingKernel kernel, int in, int out, bool antialias);
 
 }  // namespace systole

@@ -1,6 +1,6 @@
-// Chooses the part of an image that an example shows, by pure functions of the image's size and of
-// random draws. Sizes and rectangles are in pixels of the stored image. EXIF orientation is
-// ignored, as in TensorFlow.
+// Chooses the part of an image that an example shows. The functions are pure: the part depends only
+// on the image's size, the options and the random draws. Sizes and rectangles are in pixels of the
+// stored image. EXIF orientation is ignored, as in TensorFlow.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_WINDOW_CROP_H_
@@ -48,23 +48,24 @@ struct RandomResizedCropOptions {
   // The crop's width / height, drawn uniformly on a log scale. 0.001 <= min <= max <= 1000.
   float min_aspect = 3.0f / 4.0f;
   float max_aspect = 4.0f / 3.0f;
-  // The most crops that are drawn, 1 to 1000. If none of them fits the image, the fallback of
-  // RandomResizedCrop() is taken.
+  // The most crops that are drawn, 1 to 1000. If none of these crops fits the image,
+  // RandomResizedCrop() uses its fallback.
   int attempts = 10;
 };
 
 // InvalidArgument naming the field that is out of range.
 absl::Status CheckRandomResizedCrop(const RandomResizedCropOptions& options);
 
-// Each attempt draws area (UniformFloat), then aspect (UniformFloat). For the first crop that fits,
-// y and then x are drawn (UniformInt). If none fits, the fallback is the largest centred crop whose
-// aspect is within the range. REQUIRES: height, width > 0 and valid options.
+// Each attempt draws an area and then an aspect (both by UniformFloat). For the first crop that
+// fits, y and then x are drawn (UniformInt). If no crop fits, the result is the fallback: the
+// largest centred crop whose aspect is within the range. REQUIRES: height, width > 0 and valid
+// options.
 CropRect RandomResizedCrop(const RandomResizedCropOptions& options, int height, int width,
                            CounterRng& rng);
 
-// The centred square of floor(fraction * short side) pixels, at least 1. If the margin is odd, the
-// larger half lies above and left of the crop. The TPU ResNet uses this rule with the fraction
-// 224/256. REQUIRES: height, width > 0 and 0 < fraction <= 1.
+// The centred square whose side is floor(fraction * the image's shorter side) pixels, at least 1.
+// If the margin is odd, the larger half lies above and left of the crop. The TPU ResNet uses this
+// rule with the fraction 224/256. REQUIRES: height, width > 0 and 0 < fraction <= 1.
 CropRect CentreCrop(float fraction, int height, int width);
 
 inline CropRect WholeImage(int height, int width) { return {0, 0, height, width}; }

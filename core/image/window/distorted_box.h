@@ -1,6 +1,6 @@
 // The crops of TensorFlow's image networks: tf.image.sample_distorted_bounding_box, and the centre
-// crop of the reference TPU ResNet. They are computed in f32 and in TensorFlow's order, so the same
-// draws give the same boxes.
+// crop of the reference TPU ResNet. The code computes in f32, and in the same order as TensorFlow's
+// code. So if the draws are the same, the boxes are the same.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_WINDOW_DISTORTED_BOX_H_
@@ -12,7 +12,7 @@
 
 namespace systole {
 
-// Where the draws of a box come from. Single-thread.
+// Gives the random numbers for a box. Single-thread.
 class BoxDraws {
  public:
   virtual ~BoxDraws() = default;
@@ -43,22 +43,26 @@ struct DistortedBoxOptions {
                                      .min_aspect = 0.75f,
                                      .max_aspect = 1.33f,
                                      .attempts = 100};
-  // A box that covers a smaller fraction of the image's area is drawn again. 0 to 1.
+  // If a box covers a smaller fraction of the image's area, another box is drawn. 0 to 1.
   float min_object_covered = 0.1f;
 };
 
 // InvalidArgument naming the field that is out of range.
 absl::Status CheckDistortedBox(const DistortedBoxOptions& options);
 
-// Each attempt draws the aspect (Unit), then the height (Below, if there is a choice). Then it
-// draws y if the box is less high than the image, and x if the box is less wide (Below). The last
-// offset that would fit is never drawn. If no attempt gives a box, the result is the whole image.
-// REQUIRES: height and width are 1 to 65535, and the options are valid.
+// Each attempt draws in this order:
+//   the aspect  Unit()
+//   the height  Below(), if several heights are possible
+//   y           Below(), if the box is less high than the image
+//   x           Below(), if the box is less wide than the image
+// A y or x that is drawn is never the last offset that would fit. If no attempt gives a box, the
+// result is the whole image. REQUIRES: height and width are 1 to 65535, and the options are valid.
 CropRect DistortedBox(const DistortedBoxOptions& options, int height, int width, BoxDraws& draws);
 
-// The centred square that the reference TPU ResNet crops to evaluate a network for images of size x
-// size pixels. Its side is size / (size + 32) of the short side, at least 1. If the margin is odd,
-// the larger half lies above and left of the crop. REQUIRES: all arguments are > 0.
+// The centred square that the reference TPU ResNet crops when it evaluates a network whose input is
+// `size` pixels high and wide. The side of the square is size / (size + 32) of the image's short
+// side, at least 1 pixel. If the margin is odd, the larger half lies above and left of the crop.
+// REQUIRES: all arguments are > 0.
 CropRect PaddedCentreCrop(int size, int height, int width);
 
 }  // namespace systole

@@ -40,7 +40,7 @@ class CentralCrop final : public Operation {
 
  private:
   static CropRect RectOf(double fraction, int height, int width) {
-    // Computed in double, as Python does. If the fraction is nearly 0, min() still keeps a pixel.
+    // Computed in double, as Python does. If the fraction is nearly 0, min() keeps 1 or 2 pixels.
     const auto start = [fraction](int side) {
       const auto whole = static_cast<double>(side);
       return std::min(static_cast<int>((whole - whole * fraction) / 2), (side - 1) / 2);

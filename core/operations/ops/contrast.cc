@@ -1,4 +1,4 @@
-// Computes (x - mean) * factor + mean in each channel, with the bits of tf.image.adjust_contrast.
+// Computes (x - mean) * factor + mean in each channel, bit-equal to tf.image.adjust_contrast.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -18,11 +18,11 @@ namespace {
 float Unit(float value) { return value; }
 float Unit(uint8_t value) { return Uint8ToUnit(value); }
 
-// The mean of each channel, summed as TensorFlow's kernel does: the second half of the pixels is
-// added to the first, over and over, until one pixel is left.
+// The mean of each channel. The values are summed as in TensorFlow's kernel: the second half of the
+// pixels is added to the first half, and this is repeated until one pixel is left.
 template <typename T>
 std::vector<float> MeansOf(const T* values, size_t pixels, size_t channels) {
-  // If the number of pixels is odd, the pixel in the middle has no partner.
+  // If the number of pixels is odd, nothing is added to the pixel in the middle.
   size_t right = pixels / 2;
   size_t left = pixels - right;
   std::vector<float> sums(left * channels);
@@ -40,9 +40,10 @@ std::vector<float> MeansOf(const T* values, size_t pixels, size_t channels) {
   return sums;
 }
 
-// Computes the means of MeansOf() faster. A round adds the second half of the values to the first.
-// Each sum of a later round is a sum of a few values of the image. So a piece of a round can be
-// made directly from the image, and no whole round is written to memory.
+// Computes the means of MeansOf() faster. A round adds the second half of the values to the first
+// half. After n rounds, each value is the sum of at most 2^n values of the image. So a piece of the
+// result of several rounds can be made directly from the image, and the results of the large first
+// rounds are never written to memory.
 template <typename T>
 class FastMeans {
  public:
@@ -54,8 +55,8 @@ class FastMeans {
   }
 
   std::vector<float> Make() const {
-    // The first round that fits in one piece is made from the image. Later rounds are made from
-    // that round.
+    // The first result that fits in one piece is made from the image. The rounds after it work on
+    // this piece.
     size_t count = pixels_ * channels_;
     size_t round = 0;
     for (; count > kPiece; ++round) count = rounds_[round].left;
@@ -74,15 +75,15 @@ class FastMeans {
  private:
   static constexpr size_t kPiece = 1024;
 
-  // A round has left + right values. It adds the last `right` values to the first ones, so that
-  // `left` values remain.
+  // A round begins with left + right values. It adds the last `right` values to the first `right`
+  // values, so that `left` values remain.
   struct Round {
     size_t left = 0;
     size_t right = 0;
   };
 
-  // Writes the sums begin .. begin + count - 1 as they are after `rounds` rounds. REQUIRES:
-  // count <= kPiece.
+  // Writes the values begin .. begin + count - 1 of the result of the first `rounds` rounds.
+  // REQUIRES: count <= kPiece.
   void Write(size_t rounds, size_t begin, size_t count, float* out) const {
     if (rounds == 0) {
       for (size_t i = 0; i < count; ++i) out[i] = Unit(values_[begin + i]);
@@ -113,7 +114,8 @@ ChannelPattern FastMeansOf(const std::vector<T>& values, const Value& image) {
 float Adjusted(float x, float mean, float factor) { return mean + (x - mean) * factor; }
 
 void Adjust(const ChannelPattern& by_channel, float factor, absl::Span<float> values) {
-  const ChannelPattern means = by_channel;  // A copy cannot overlap `values`.
+  // The compiler sees that a local copy does not overlap `values`.
+  const ChannelPattern means = by_channel;
   ApplyByPattern([&](float x, size_t j) { return Adjusted(x, means[j], factor); }, values);
 }
 

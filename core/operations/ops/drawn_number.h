@@ -25,7 +25,7 @@ struct NumberBounds {
 class DrawnNumber {
  public:
   // InvalidArgument unless least <= min <= max <= most and max - min is finite. The message is the
-  // end of a sentence.
+  // end of a sentence that begins with a transform's name.
   static absl::StatusOr<DrawnNumber> Create(const Draws& draws, const NumberBounds& bounds);
 
   // min + u * (max - min) in float32, as tf.random.uniform computes it.

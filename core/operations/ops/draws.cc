@@ -31,7 +31,8 @@ absl::StatusOr<Draws> Draws::Create(const v1::Transform& transform, uint32_t pur
   }
   if (!transform.key().empty()) {
     return absl::InvalidArgumentError(
-        "has a key and a tf_seed, want one of them; to get other draws, change tf_seed");
+        "has a key and a tf_seed, want one of them; to draw differently from another transform, "
+        "leave out the key and use another tf_seed");
   }
   return Draws(TensorFlowSeed{transform.tf_seed(0), transform.tf_seed(1)});
 }

@@ -1,7 +1,7 @@
 // The source of an operation's random draws. The draws depend on the example, on the operation's
 // place among the operations of its kind, and on the transform's key. So adding or removing
-// operations of other kinds changes no draw. With a tf_seed, the draws are the draws of
-// TensorFlow's stateless ops, which depend only on the example and the seed.
+// operations of other kinds changes no draw. With a tf_seed, an operation draws the same numbers as
+// TensorFlow's stateless ops. These numbers depend only on the example and the seed.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_DRAWS_H_
@@ -29,16 +29,17 @@ struct ExampleKey {
 
 class Draws {
  public:
-  // `purpose` is the number of the operation's kind (OperationRow::draws), `before` is how many
-  // operations of that kind come before it, `key` is the transform's key. REQUIRES: purpose and
-  // before are below 2^16.
+  // `purpose` is the number of the operation's kind (OperationRow::draws). `before` is how many
+  // operations of this kind come before the operation. `key` is the transform's key. REQUIRES:
+  // `purpose` and `before` are below 2^16.
   Draws(uint32_t purpose, int before, absl::string_view key);
-  // Makes the draws of TensorFlow's stateless ops in place of our own (v1::Transform.tf_seed).
+  // Draws the same numbers as TensorFlow's stateless ops (v1::Transform.tf_seed).
   explicit Draws(const TensorFlowSeed& seed);
   // The draws of `transform`, by its key or its tf_seed. `takes_tf_seed` is
   // OperationRow::tensorflow_draws. `purpose` is 0 for an operation that draws nothing.
-  //   InvalidArgument  the operation takes no key or no tf_seed, or the given one is not allowed.
-  //                    The message is the end of a sentence that begins with the transform's name.
+  //   InvalidArgument  `transform` has a key or a tf_seed, but its operation takes none, or the
+  //                    value is not allowed. The message is the end of a sentence that begins with
+  //                    the transform's name.
   static absl::StatusOr<Draws> Create(const v1::Transform& transform, uint32_t purpose, int before,
                                       bool takes_tf_seed);
 

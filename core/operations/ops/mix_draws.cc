@@ -25,8 +25,8 @@ absl::Status CheckProbability(absl::string_view kind, float probability) {
       absl::StrCat("mix.", kind, ".probability is ", probability, ", want 0 to 1"));
 }
 
-// torchvision's rectangle: its sides are sqrt(1 - lambda) of the image's sides. Each half of a side
-// is rounded down to whole pixels, and the rectangle is cut at the image's edges.
+// torchvision's rectangle: its sides are sqrt(1 - lambda) of the image's sides. Half of each side
+// is rounded down to whole pixels. Parts of the rectangle outside of the image are cut off.
 CropRect BoxOf(float lambda, int height, int width, CounterRng& rng) {
   const auto y = static_cast<int>(rng.UniformInt(0, height));
   const auto x = static_cast<int>(rng.UniformInt(0, width));
@@ -60,13 +60,12 @@ void WriteMixDefaults(v1::Mix& mix) {
 
 // Student's t of 2 * alpha degrees of freedom is sqrt(2 alpha * q) with a random sign, where q =
 // (U^(-1/alpha) - 1) * cos^2(pi V) (Bailey 1994). With this t, 1/2 + 1/2 * t / sqrt(2 alpha + t^2)
-// is Beta(alpha, alpha). A quotient of two gamma draws would need several attempts, and the
-// logarithm of a number that underflows. The code computes q * w with w = U^(1/alpha), because w
-// may be 0, and q would then be infinite.
+// is Beta(alpha, alpha). The code computes q * w with w = U^(1/alpha), because w may be 0, and q
+// would then be infinite.
 float SymmetricBeta(float alpha, CounterRng& rng) {
   const float u = 1 - rng.UniformFloat();  // More than 0.
-  // The middle of one of 2^23 parts of [0, 1]. So the cosine is never 0, and neither is the divisor
-  // w + q_times_w.
+  // The middle of one of 2^23 equal parts of [0, 1]. So the cosine is never 0, and the divisor
+  // w + q_times_w is never 0.
   const float v = (static_cast<float>(rng.NextU32() >> 9) + 0.5f) * 0x1p-23f;
   const double w = Pow(u, 1 / alpha);
   const double cosine = CosPi(v);

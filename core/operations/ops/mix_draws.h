@@ -20,7 +20,7 @@ inline constexpr uint32_t kMixPurpose = 1 << 10;
 
 // The most examples of a group. One thread makes a group, so a larger group would delay other work.
 inline constexpr int64_t kMaxMixGroup = 256;
-// The largest alpha. A larger alpha would always mix about half and half.
+// The largest alpha. With a larger alpha, every share would be about one half.
 inline constexpr float kMaxMixAlpha = 1000;
 
 struct MixDraw {
@@ -50,8 +50,8 @@ class MixDraws {
   Draws draws_;
   float mixup_alpha_;
   float cutmix_alpha_;
-  float mixup_below_;   // A draw below this becomes mixup.
-  float cutmix_below_;  // Otherwise, a draw below this becomes cutmix.
+  float mixup_below_;   // A draw below this number selects mixup.
+  float cutmix_below_;  // A larger draw that is below this number selects cutmix.
   int height_;
   int width_;
 };

@@ -1,4 +1,4 @@
-// A row of the operation table: the facts that the table has about an operation.
+// A row of the operation table (operation_table.h): the facts about one operation.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_ROW_H_
@@ -18,7 +18,7 @@ namespace systole {
 
 // The arguments from which an operation is made.
 struct OperationArguments {
-  const v1::Transform& transform;  // From WithDefaults().
+  const v1::Transform& transform;  // With all defaults: from WithDefaults() (operation_table.h).
   Draws draws;
   absl::Span<const int64_t> stored_shape;  // Output.shape.
 };
@@ -31,13 +31,14 @@ struct OperationGuide {
   absl::string_view tensorflow = "";
   absl::string_view torchvision = "";
   absl::string_view dali = "";
-  // How the operation's values compare with TensorFlow's: "exact", "within NUMBER" and of
-  // what, or "different: " and why. Empty if TensorFlow has no such operation. parity_test checks
-  // each "exact" and each number.
+  // How the operation's values compare with TensorFlow's: "exact"; "within NUMBER", then the size
+  // that the number is relative to; or "different: ", then the reason. Empty if TensorFlow has no
+  // such operation. parity_test checks each "exact" and each number.
   absl::string_view parity = "";
-  // A TensorFlow function that does in one call what this operation and the transform that usually
-  // comes before it do, such as decode_and_crop_jpeg for crop. combined_parity says how the
-  // function's values compare with ours. Both texts are empty if there is no such function.
+  // A TensorFlow function that does in one call the work of two transforms: this operation, and the
+  // transform that usually comes before it. For crop, this is decode_and_crop_jpeg.
+  // combined_parity says how the function's values compare with ours. Both texts are empty if there
+  // is no such function.
   absl::string_view combined_tensorflow = "";
   absl::string_view combined_parity = "";
 };
@@ -47,15 +48,15 @@ struct OperationRow {
 
   OperationGuide guide;
 
-  // The number that keys the operation's draws. 0: it draws nothing. The bytes of feeds depend on
-  // the number, so never change it.
+  // The `purpose` in Draws(): a different number for each operation that draws random numbers. 0:
+  // the operation draws nothing. Never change the number, because the bytes of feeds depend on it.
   uint32_t draws = 0;
 
-  // Whether the operation, if `tf_seed` is set, draws as TensorFlow's stateless op does.
+  // Whether the operation takes a `tf_seed`, with which it draws as TensorFlow's stateless op does.
   bool tensorflow_draws = false;
 
   // Creates the operation. InvalidArgument if a field is out of range. The message names the
-  // field; the caller puts the operation's name before it.
+  // field; the caller puts the operation's name before the message.
   absl::StatusOr<std::unique_ptr<const Operation>> (*create)(const OperationArguments&) = nullptr;
 
   // Writes the defaults into fields that are not set. Null: no field has a default.

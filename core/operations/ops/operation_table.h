@@ -32,7 +32,7 @@ v1::Transform WithDefaults(const OperationRow& row, v1::Transform transform);
 const OperationRow* FindOperation(v1::Transform::KindCase kind);
 
 // The ways in which a feed can run the operation, fastest first. The transforms before the
-// operation decide which way is used.
+// operation decide which of these ways the feed uses.
 std::vector<v1::TransformRun> PossibleRuns(const OperationRow& row);
 
 // The name of the operation's field in v1::Transform.

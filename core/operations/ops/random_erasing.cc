@@ -55,8 +55,10 @@ absl::Status CheckOptions(const ErasingOptions& options) {
   return absl::OkStatus();
 }
 
-// Draws whether to erase (UniformFloat). Then each attempt draws area and aspect (UniformFloat).
-// For the first rectangle that fits, y and then x are drawn (UniformInt).
+// The rectangle to fill, or nullopt to leave the image as it is. Draws, in this order:
+//   UniformFloat()        whether to fill a rectangle
+//   UniformFloat() twice  area and aspect; repeated until a rectangle fits, at most kAttempts times
+//   UniformInt() twice    y and x of the rectangle that fits
 std::optional<CropRect> DrawRect(const ErasingOptions& options, int height, int width,
                                  CounterRng& rng) {
   if (!(rng.UniformFloat() < options.probability)) return std::nullopt;
@@ -70,8 +72,8 @@ std::optional<CropRect> DrawRect(const ErasingOptions& options, int height, int 
         image_area *
         (options.min_area + (static_cast<double>(options.max_area) - options.min_area) * area_draw);
     const double aspect = Exp(log_min + (log_max - log_min) * aspect_draw);
-    // Rounds half to even. Both numbers are below 2^20: an edge of the image is below 2^15, and the
-    // root of an aspect is below 2^5.
+    // std::nearbyint() rounds half to even. Both results are below 2^20, and so fit an int: the
+    // square root of the image's area is below 2^15, that of an aspect or its inverse below 2^5.
     const auto rows = static_cast<int>(std::nearbyint(std::sqrt(area * aspect)));
     const auto columns = static_cast<int>(std::nearbyint(std::sqrt(area / aspect)));
     if (rows >= height || columns >= width) continue;

@@ -26,8 +26,8 @@ absl::StatusOr<ResampleOptions> ResampleOptionsOf(const Message& message) {
 // The type of the result for values of type `input`.
 ElementType ResampledElement(const ResampleOptions& options, ElementType input);
 
-// Operation::Work of a resize from images of type `input` to `output`. It counts a value for each
-// pixel that a pass reads.
+// Operation::Work() of a resize from images of type `input` to `output`. Counts a value each time
+// that a pass reads it. BILINEAR without antialias counts each value of the result once.
 int64_t ResampleWork(const ResampleOptions& options, const ValueType& input,
                      const ValueType& output);
 

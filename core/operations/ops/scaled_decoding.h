@@ -1,6 +1,6 @@
-// decode_jpeg { scale: AUTO }, the crops after it and the resize after them, as one operation that
-// is written the obvious way. These steps share one reference, because the scale of decode_jpeg
-// depends on the crops and the resize.
+// The reference implementation of three kinds of steps together: decode_jpeg { scale: AUTO }, the
+// crops after it, and the resize after the crops. They are one operation, because the scale of
+// decode_jpeg depends on the crops and the resize.
 //
 // Thread-compatible; immutable.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_SCALED_DECODING_H_
@@ -20,9 +20,9 @@ namespace systole {
 
 class ScaledDecoding {
  public:
-  // The operation that replaces the first operations of a program. Nullopt unless they are a
-  // decode_jpeg { scale: AUTO }, then any number of crops, then a resize whose Operation::Parts()
-  // is not empty.
+  // The operation that replaces the first operations of a program. Nullopt unless `operations`
+  // begins with decode_jpeg { scale: AUTO }, any number of crops, and a resize whose
+  // Operation::Parts() is not empty.
   static std::optional<ScaledDecoding> Create(absl::Span<const Operation* const> operations);
 
   // How many operations of the program this operation replaces: 2 or more.

@@ -1,5 +1,5 @@
-// torchvision.transforms.v2's TrivialAugmentWide for tensors. The comment of TrivialAugment in
-// feed.proto lists the changes.
+// TrivialAugmentWide of torchvision.transforms.v2, for tensors. The comment of TrivialAugment in
+// feed.proto says what each of the 14 changes does.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -19,7 +19,7 @@
 namespace systole {
 namespace {
 
-// In the order of torchvision's table. The number that is drawn is a place in this order.
+// In the order of torchvision's table. The operation draws one of these numbers.
 enum class Change {
   kIdentity,
   kShearX,
@@ -39,14 +39,14 @@ enum class Change {
 constexpr int kChanges = 14;
 constexpr int kStrengths = 31;
 
-// sum + factor * x, rounded once, as in torch. A double holds all 48 bits of the product.
+// sum + factor * x, as in torch: the product is not rounded. A double holds all its 48 bits.
 float Added(float sum, float factor, float x) {
   return static_cast<float>(double{factor} * double{x} + double{sum});
 }
 
-// Value i of torch.linspace(from, to, count). Each value is computed from the nearer end with a
-// float32 step, and is rounded once. The code computes in double precision, so nothing else is
-// rounded.
+// Value i of torch.linspace(from, to, count). Like torch, this function computes the value from the
+// nearer end of the range, and rounds only the step and the value to float32. All else is computed
+// in double precision.
 float Spaced(float from, float to, int64_t count, int64_t i) {
   if (count == 1) return from;
   const double step = (to - from) / static_cast<float>(count - 1);
@@ -54,20 +54,21 @@ float Spaced(float from, float to, int64_t count, int64_t i) {
                                           : to - step * static_cast<double>(count - 1 - i));
 }
 
-// Maps a pixel to its source, with (0, 0) in the middle of the image:
+// Maps a pixel (x, y) of the result to its source: the place (x', y') of the input whose value the
+// pixel gets. (0, 0) is the middle of the image.
 // x' = xx * x + xy * y + x0, y' = yx * x + yy * y + y0.
 struct InverseMap {
   double xx = 1, xy = 0, x0 = 0;
   double yx = 0, yy = 1, y0 = 0;
 };
 
-// One coordinate of the source of every pixel, computed step by step as torchvision does: the
-// coordinate runs from -1 to 1 across the image, in float32, and each operation is rounded. So this
-// code chooses the same pixel as torchvision, even where a source lies between two pixels.
+// Computes one coordinate of each pixel's source, with the steps and roundings of torchvision: in
+// float32, as a number that runs from -1 to 1 across the image. So this code chooses the same pixel
+// as torchvision, even where a source lies halfway between two pixels.
 class SourceLine {
  public:
-  // `of_x`, `of_y` and `offset` are a row of the map. `edge` is the image's size along the
-  // coordinate.
+  // `of_x`, `of_y` and `offset` are a row of InverseMap, such as xx, xy and x0. `edge` is the
+  // image's size along the coordinate.
   SourceLine(double of_x, double of_y, double offset, int64_t edge)
       : of_x_(InHalves(of_x, edge)),
         of_y_(InHalves(of_y, edge)),
@@ -88,7 +89,8 @@ class SourceLine {
   float of_x_, of_y_, offset_, half_;
 };
 
-// Where the middle of each pixel of a row or a column lies.
+// The coordinate of each pixel's middle in a row or column of `count` pixels. 0 is the middle of
+// the image.
 std::vector<float> Middles(int64_t count) {
   const float end = (static_cast<float>(count) - 1.0f) * 0.5f;
   std::vector<float> middles;
@@ -121,10 +123,11 @@ Value Move(const Value& image, const InverseMap& map) {
   return moved;
 }
 
-// torchvision does not use the shear s of a strength directly. It uses
+// Each strength has a shear s. torchvision does not use s itself. It uses
 // tan(radians(degrees(atan(s)))) in the horizontal direction, and a similar formula in the vertical
-// direction. The tables say how much the result differs from s, for each strength, in units in the
-// last place of a double. The difference matters if s times half an edge lies between two floats.
+// direction. For each strength, the tables say how much the formula's result differs from s, in
+// units in the last place of a double. The difference matters if it changes the float to which s,
+// or a product of s, is rounded.
 constexpr int8_t kShearXUnits[kStrengths] = {0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0,  0,  0, 1,  0, -1,
                                              0, 0, -1, 2, 0, 0, 2, 0, 0, 1, -1, -1, 1, -1, 0};
 constexpr int8_t kShearYUnits[kStrengths] = {0, 0, -1, 0, 0, 0, 1, 1, 0, 1, 0,  0, 0, 1,  0, -1,
@@ -144,7 +147,7 @@ InverseMap Rotation(int strength, bool negative) {
 
 uint8_t CutOff(float value) { return static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f)); }
 
-// Mixes each value i of `image` with other(i).
+// Replaces each value i of `image` by f * value + (1 - f) * other(i), with f = 1 + part.
 template <typename Other>
 void Mix(float part, const Other& other, Value& image) {
   const double factor = 1.0 + part;
@@ -178,7 +181,8 @@ void Sharpen(float part, Value& image) {
   if (height <= 2 || width <= 2) return;
   const std::vector<uint8_t> pixels = image.uint8s;
   const size_t line = width * channels;
-  // Only for sharpness, torchvision mixes by adding a part of the difference.
+  // For sharpness alone, torchvision computes x + (1 - f) * (smooth - x) instead of
+  // f * x + (1 - f) * smooth. In exact arithmetic the two would be equal.
   const auto of_difference = static_cast<float>(1.0 - (1.0 + part));
   for (size_t row = 1; row + 1 < height && !InterruptRequested(); ++row) {
     for (size_t i = row * line + channels; i < (row + 1) * line - channels; ++i) {
@@ -186,7 +190,7 @@ void Sharpen(float part, Value& image) {
       for (const size_t middle : {i - line, i, i + line}) {
         sum += pixels[middle - channels] + pixels[middle] + pixels[middle + channels];
       }
-      const int smooth = (2 * sum + 13) / 26;  // 13 is odd, so there are no ties.
+      const int smooth = (2 * sum + 13) / 26;  // round(sum / 13); there are no ties.
       const auto difference = static_cast<float>(smooth - pixels[i]);
       image.uint8s[i] = CutOff(Added(pixels[i], of_difference, difference));
     }
@@ -196,7 +200,8 @@ void Sharpen(float part, Value& image) {
 using Frequencies = std::array<int64_t, 256>;  // How often each level occurs.
 using Table = std::array<uint8_t, 256>;
 
-// Replaces the values of each channel by a table that `table_of` makes from their frequencies.
+// Makes a table for each channel, by `table_of` from the frequencies of the channel's values. Then
+// replaces each value of the channel by the value's entry in the table.
 template <typename TableOf>
 void ReplaceByChannel(const TableOf& table_of, Value& image) {
   const auto channels = static_cast<size_t>(image.channels());
@@ -232,7 +237,7 @@ Table EqualizingTable(const Frequencies& frequencies) {
   Table table;
   std::iota(table.begin(), table.end(), uint8_t{0});
   if (step == 0) return table;
-  int64_t below = 0;  // How many pixels have lower levels.
+  int64_t below = 0;  // How many pixels have a level below `level`.
   for (size_t level = 0; level < table.size(); ++level) {
     table[level] =
         level == 0 ? 0 : static_cast<uint8_t>(std::min<int64_t>((below + step / 2) / step, 255));

@@ -17,9 +17,9 @@ namespace systole {
 
 inline float Uint8ToUnit(uint8_t value) { return static_cast<float>(value) * kUint8ToUnit; }
 
+inline constexpr float kUnitToUint8 = 255.5f;
 // Multiplies by kUnitToUint8 and cuts the fraction off. Results outside of 0 to 255 become 0 or
 // 255, and NaN becomes 0.
-inline constexpr float kUnitToUint8 = 255.5f;
 inline uint8_t UnitToUint8(float value) {
   const float scaled = value * kUnitToUint8;
   if (!(scaled > 0)) return 0;

@@ -26,11 +26,11 @@ absl::string_view ElementTypeName(ElementType type);
 // Bytes of one element; 1 for kBytes.
 int64_t ElementBytes(ElementType type);
 
-// The largest edge of an image. The limit exists because a larger edge must be a mistake, and
-// memory would be allocated for it.
+// The largest edge of an image that a spec may name, in pixels. A larger edge must be a mistake,
+// and memory would be allocated for it. A decoded image may have larger edges.
 inline constexpr int64_t kMaxImageEdge = 16384;
 
-// A dimension that differs from example to example: height and width after decode_jpeg.
+// A dimension that differs from example to example, such as height and width after decode_jpeg.
 inline constexpr int64_t kAnySize = -1;
 
 struct ValueType {
@@ -49,7 +49,7 @@ struct ValueType {
 // Whether values of this type are a float32 image of 1 or 3 channels.
 bool IsFloatImage(const ValueType& type);
 
-// Each function returns InvalidArgument unless `type` is as the comment after the function says.
+// Each function returns InvalidArgument unless `type` is what the comment after the function says.
 // The message is the end of a sentence that begins with a transform's name.
 absl::Status WantNumbers(const ValueType& type);  // kUint8 or kFloat32.
 absl::Status WantImage(const ValueType& type);    // Numbers, [height, width, 1 or 3].
@@ -61,13 +61,13 @@ absl::Status WantEdges(int64_t height, int64_t width);
 // InvalidArgument unless each offset is 0 to kMaxImageEdge - 1.
 absl::Status WantOffsets(int64_t height, int64_t width);
 
-// The most bytes of a value whose size is known only from its record.
+// The most bytes of a value whose size becomes known only when its record is read.
 inline constexpr int64_t kMaxValueBytes = int64_t{16} << 20;
 
-// The values of one example. Only one of `bytes`, `uint8s`, `floats` and `int64s` is used: the one
-// for type.element.
+// The values of one example. type.element says which of `bytes`, `uint8s`, `floats` and `int64s`
+// holds them.
 struct Value {
-  ValueType type;           // has_size(), except for kBytes.
+  ValueType type;           // has_size() is true, unless the element is kBytes.
   absl::string_view bytes;  // Borrowed.
   std::vector<uint8_t> uint8s;
   std::vector<float> floats;
@@ -85,7 +85,7 @@ struct Value {
   static Value Create(ElementType element, std::vector<int64_t> shape);
 };
 
-// Call this before Create() for an image whose size is known only from its record.
+// Call this before Create() for an image whose size became known only when its record was read.
 //   ResourceExhausted  the image would take more than kMaxValueBytes.
 absl::Status CheckValueBytes(ElementType element, int64_t height, int64_t width, int64_t channels);
 

@@ -31,7 +31,7 @@ class ArraySource final : public RecordSource {
   absl::string_view path() const override { return "arrays"; }
   // Empty: arrays have no folder, so no index is kept beside them.
   std::string indexed_path() const override { return ""; }
-  // The size of a TFRecord shard with these records.
+  // The size that a TFRecord shard of these rows would have.
   uint64_t file_bytes() const override { return table_->shard_bytes(); }
   uint64_t size_bytes() const override { return table_->shard_bytes(); }
   const std::string& note() const override { return note_; }

@@ -1,9 +1,11 @@
-// Arrays in the memory of this process, as a table: row i of every array belongs to record i. A row
-// holds the features that `systole.write` would write for it:
-//   uint8      bytes, one value: the row's bytes. If the array has one dimension: one int64
-//   float32    float, the row's values
-//   int64      int64, the row's values
-// So records, their sizes and their content hash are those of a shard with these examples.
+// Arrays in the memory of this process, as a table: row i of every array belongs to record i. Each
+// array is a feature, as `systole.write` would write it:
+//   uint8, one dimension      an int64 feature with one value
+//   uint8, more dimensions    a bytes feature with one value, the row's bytes
+//   float32                   a float feature with the row's values
+//   int64                     an int64 feature with the row's values
+// So the records, their sizes and their content hash are those of a TFRecord shard with these
+// examples.
 //
 // Thread-compatible: immutable. The arrays must not change while the table lives.
 #ifndef SYSTOLE_CORE_RECORD_ARRAYS_ARRAY_TABLE_H_
@@ -30,7 +32,7 @@ namespace systole {
 struct ArrayColumn {
   std::string name;
   DType dtype = DType::kUint8;  // kUint8, kFloat32 or kInt64.
-  // Dimensions after the first. Empty: a row is one value.
+  // The array's dimensions without the first. Empty: a row is one value.
   std::vector<int64_t> row_shape = {};
   const char* data = nullptr;  // Row 0. The values of a row lie one after the other.
   // The distance from one row to the next. May be negative, or 0.
@@ -39,10 +41,10 @@ struct ArrayColumn {
 
 class ArrayTable {
  public:
-  // Reads all rows once, on `threads` threads, for the content hash. `owner` keeps the arrays alive
-  // as long as the table.
-  //   InvalidArgument  there is no column, two columns have one name, a dtype is none of the three,
-  //                    or a row is too large.
+  // Makes a table of `rows` rows. Reads all rows once, on `threads` threads, for the content hash.
+  // `owner` owns the arrays. The table holds `owner` as long as it lives.
+  //   InvalidArgument  there is no column, two columns have the same name, a dtype is not uint8,
+  //                    float32 or int64, or a row is too large.
   //   Cancelled        InterruptRequested().
   static absl::StatusOr<std::shared_ptr<const ArrayTable>> Create(std::vector<ArrayColumn> columns,
                                                                   int64_t rows,
@@ -50,9 +52,9 @@ class ArrayTable {
                                                                   int threads);
 
   int64_t num_rows() const { return rows_; }
-  // The bytes of a TFRecord shard with these records, framing included.
+  // The size in bytes of a TFRecord shard with these records, framing included.
   uint64_t shard_bytes() const { return shard_bytes_; }
-  // The sizes of the smallest and of the largest record.
+  // The sizes in bytes of the smallest and of the largest record, without framing.
   PayloadRange payload_bytes() const { return payload_bytes_; }
   // The content hash of a TFRecord shard with these records.
   uint64_t content_hash() const { return content_hash_; }
@@ -73,7 +75,7 @@ class ArrayTable {
     FeatureKind kind = FeatureKind::kBytes;
     uint64_t row_bytes = 0;
   };
-  // A record, cut at the value of the largest column.
+  // A record in two parts: the value of column `largest_`, and the bytes around it.
   struct CutRecord {
     RecordAround around;
     absl::string_view value;
@@ -89,14 +91,15 @@ class ArrayTable {
   }
   FeatureView ViewOf(const Column& column, int64_t row) const;
   CutRecord Cut(int64_t row) const;
-  // Sets the sizes and the content hash, which depend on the values.
+  // Sets the sizes and the content hash.
   absl::Status Hash(int threads);
 
   const std::vector<Column> columns_;  // Sorted by name.
   const int64_t rows_;
   const std::shared_ptr<const void> owner_;
-  // The column whose values RecordOf() and Hash() copy only once. columns_.size() if there is no
-  // column whose values have the same bytes in a record as in memory.
+  // Among the columns whose values have the same bytes in a record as in memory, the one with the
+  // largest rows. RecordOf() copies its values only once, and Hash() reads them in place.
+  // columns_.size() if there is no such column.
   size_t largest_;
   uint64_t shard_bytes_ = 0;
   PayloadRange payload_bytes_ = {};

@@ -14,11 +14,11 @@ class BytesInFlight {
  public:
   explicit BytesInFlight(uint64_t most) : most_(most) {}
 
-  // Holds `bytes` while it lives.
+  // Holds `bytes` until it is destroyed.
   class Hold {
    public:
-    // Waits until `bytes` fit beside those of the other holds. A hold of more than `most` fits only
-    // if there is no other hold.
+    // Waits until `bytes` and the bytes of all other holds together are at most `most`. A hold of
+    // more than `most` bytes waits until there is no other hold.
     Hold(BytesInFlight& all, uint64_t bytes) : all_(all), bytes_(bytes) {
       MutexLock lock(all_.mu_);
       while (!all_.Fits(bytes_)) all_.freed_.Wait(all_.mu_);

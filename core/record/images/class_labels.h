@@ -1,6 +1,6 @@
-// labels.txt (kLabelsFileName): the class of label 0, 1, .., one on each line. `systole pack`
-// writes the file beside shards. If the file lies beside class folders of images, it decides the
-// labels of the folders.
+// labels.txt (kLabelsFileName): the names of the classes, in the order of their labels from 0 on,
+// one name on each line. `systole pack` writes the file beside shards. If the file lies beside
+// class folders of images, it decides the labels of the folders.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_IMAGES_CLASS_LABELS_H_
@@ -22,12 +22,12 @@ inline constexpr size_t kMaxClassBytes = 1024;
 // The most lines. A class takes some 150 bytes of memory, however short its name is.
 inline constexpr size_t kMaxClasses = 1'000'000;
 
-// InvalidArgument if ParseLabels() would not read the same classes: a name is empty, is too long,
-// has a line break or occurs twice; or there are too many names.
+// The text of a labels.txt with these classes. InvalidArgument if ParseLabels() would not read the
+// same classes from the text: a name is empty, is too long, has a line break or occurs twice; or
+// there are too many names.
 absl::StatusOr<std::string> LabelsText(absl::Span<const std::string> classes);
 
-// The classes, by label. The last line may lack its line break, and line breaks may be those of
-// Windows.
+// The classes, by label. The last line may lack its line break. Lines may end in \r\n.
 //   InvalidArgument  a line is empty or too long, two lines are equal, or there are too many lines.
 absl::StatusOr<std::vector<std::string>> ParseLabels(absl::string_view text);
 

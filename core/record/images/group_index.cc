@@ -17,7 +17,7 @@
 namespace systole {
 namespace {
 
-// A usual line of an index has fewer bytes than this, without its name.
+// A line of an index usually has fewer bytes than this, not counting the file's name.
 constexpr uint64_t kUsualLineBytes = 128;
 // The first line of an index has fewer bytes than this.
 constexpr uint64_t kMostHeadBytes = 64;

@@ -1,4 +1,5 @@
-// The index file of a group of images. Reads the line of each image, and writes the file anew.
+// The index file of a group of images (image_index.h has its text). Reads the file and finds the
+// line of each image, or writes the file anew.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_RECORD_IMAGES_GROUP_INDEX_H_
@@ -19,11 +20,11 @@
 
 namespace systole {
 
-// An index on a server may always have this many bytes, however small the group is. It leaves room
-// for lines of other files of the folder.
+// An index on a server may always have this many bytes, however small the group is. These bytes
+// leave room for the lines of other files in the folder.
 inline constexpr uint64_t kMostFarIndexBytes = uint64_t{16} << 20;
 
-// See GroupIndex::Write().
+// A limit of lines for files outside the group: see GroupIndex::Write().
 inline constexpr size_t kMostOtherFarLines = 100'000;
 
 class GroupIndex {
@@ -31,25 +32,29 @@ class GroupIndex {
   // An index at `path` that has no lines yet.
   GroupIndex(const ImageGroup& group, std::string path);
 
-  // Reads the file and finds the lines of the group's images. Keeps the text, and 8 bytes for each
-  // image. A server decides how large its file is. So a file on a server is not read if it is
-  // larger than a bound. The bound is the sum of kMostFarIndexBytes and four times the usual bytes
-  // of the group's lines.
+  // Reads the file and finds the lines of the group's images. Keeps the text in memory, and 8 bytes
+  // for each image. A file on a server is not read if it is larger than kMostFarIndexBytes plus
+  // four times the usual bytes of the group's lines. Without this bound, the server would decide
+  // how much memory is taken.
   //   InvalidArgument    the file is not an index. The message says what is wrong.
   //   ResourceExhausted  the file is too large.
   // Also the errors of the store. After an error the index has no lines.
   absl::Status Read();
 
-  // The file's line for image `i` of the group. A view, valid while the index exists.
+  // The file's line for image `i` of the group; nullopt if there is none. A view, valid while the
+  // index exists.
   std::optional<ImageIndexLine> Line(size_t i) const;
 
-  // Writes the file anew. Image `i` has the line `lines[i]`, as text. If `lines[i]` is empty, the
+  // Writes the file anew. Image `i` gets the line `lines[i]`, as text. If `lines[i]` is empty, the
   // image keeps the line that was read, if there is one. Lines of files that are not in the group
-  // stay, because another glob over the same folder uses them. But in a local folder, the line of a
-  // file that no longer exists is dropped. In other stores, Write() does not check whether the
-  // files exist. Instead, it drops all lines of files outside the group if they are more than
-  // kMostOtherFarLines, and more than twice as many as the files in the group.
-  //   ResourceExhausted  the file would have more than kMaxImageIndexBytes. Nothing is written.
+  // stay, because another glob over the same folder may use them. There are three exceptions. In a
+  // local folder, Write() drops the line of a file that no longer exists. In other stores, Write()
+  // does not check whether files exist. It drops all lines of files outside the group if there are
+  // more than kMostOtherFarLines of these lines, and more than two for each file in the group. In
+  // any store, it drops them all if the index would otherwise have more than kMaxImageIndexBytes
+  // bytes or kMaxGroupFiles lines.
+  //   ResourceExhausted  the group's own lines have more than kMaxImageIndexBytes bytes. Nothing is
+  //                      written.
   // Also the errors of the store.
   absl::Status Write(absl::Span<const std::string> lines) const;
 
@@ -60,12 +65,13 @@ class GroupIndex {
   static constexpr uint64_t kNoLine = ~uint64_t{0};
 
   std::string NameOf(size_t i) const;
-  // The line of the file that begins at `place`, as text.
+  // The line that begins at `place` of text_.
   absl::string_view TextAt(uint64_t place) const;
   // Calls `see` for each line that was read, with the image's number in the group. For the line of
   // a file outside the group, `see` gets the count of images in the group.
   void ForEachLine(LineCallback see) const;
-  // The places of the lines of files that are not in the group and that stay.
+  // Where the lines of files outside the group begin in text_. Has only the lines that Write()
+  // keeps.
   std::vector<uint64_t> OtherLines() const;
   uint64_t MostBytes() const;
 

@@ -29,8 +29,8 @@ namespace systole {
 namespace {
 
 // The classes of the group with their labels. If the common folder has a labels.txt, a label is the
-// number of the class's line there. Otherwise it is the place of the class in the sorted list; if
-// there is only one class, `note` says so.
+// number of the class's line in this file. Otherwise a label is the index of the class in the
+// sorted list, and if there is only one class, `note` says so.
 absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group,
                                                         std::string& note) {
   constexpr absl::string_view kCannot = "labels.txt beside the class folders cannot be read";
@@ -38,8 +38,8 @@ absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group,
   const absl::StatusOr<std::string> text = GetStored(path, kMaxLabelsBytes);
   std::vector<ImageClass> classes;
   if (!text.ok()) {
-    // If the file may not be read (PermissionDenied), it does not count as absent: without the
-    // labels of this file, records would have other labels, and so other bytes.
+    // A file that may not be read (PermissionDenied) does not count as absent. Otherwise the
+    // records would get other labels than those of the file, and so other bytes.
     if (absl::IsPermissionDenied(text.status())) {
       return WithLogAsReason(
           absl::PermissionDeniedError(absl::StrCat(
@@ -109,7 +109,7 @@ ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, Read
       note_(std::move(read.note)),
       max_record_bytes_(max_record_bytes) {
   std::vector<uint64_t> class_hashes;
-  ImageClass longest;  // Its label is the largest one.
+  ImageClass longest;  // Has the longest name and the largest label of all classes.
   for (const ImageClass& each : classes_) {
     class_hashes.push_back(Xxh3(absl::StrCat(each.label, " ", each.name)));
     if (each.name.size() > longest.name.size()) longest.name = each.name;
@@ -151,11 +151,11 @@ ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, Read
   content_hash_ = content.Digest64();
   if (files_.empty()) return;
   if (is_on_server) far_bytes_ = MakeFarBytes();
-  // A file larger than max_record_bytes_ is not read, and a store may claim any size, so larger
-  // sizes do not count.
+  // A size above max_record_bytes_ counts as max_record_bytes_, because a file above this limit is
+  // not read, and a store may claim any size.
   least = std::min(least, static_cast<uint64_t>(max_record_bytes_));
   most = std::min(most, static_cast<uint64_t>(max_record_bytes_));
-  // The record around an image is made only when the image is read, so these sizes are bounds.
+  // The bytes around an image are made only when the image is read, so this is an upper bound.
   constexpr int kMostEdge = std::numeric_limits<int>::max();
   most += ImageRecordAround(longest, {.height = kMostEdge, .width = kMostEdge}, most).size();
   payload_bytes_ = {.least = static_cast<int64_t>(least), .most = static_cast<int64_t>(most)};
@@ -241,8 +241,8 @@ absl::Status ImageFolder::CannotOpen(int64_t record, const absl::Status& error) 
           ? absl::StrReplaceAll(error.message(),
                                 {{name, BaseName(name)}, {ForeignText(name), BaseName(name)}})
           : absl::StrCat("its store answers ", absl::StatusCodeToString(error.code()));
-  // PermissionDenied would look like the client's fault. The file was readable when the group was
-  // opened.
+  // PermissionDenied would look like the client's fault, but it is this process that may not read
+  // the file.
   const bool is_forbidden = absl::IsPermissionDenied(error) && SchemeOf(name).empty();
   return ReadFailure(absl::Status(is_forbidden ? absl::StatusCode::kNotFound : error.code(),
                                   absl::StrCat(Place(record), " cannot be opened: ", cause)));
@@ -254,16 +254,17 @@ RecordAround ImageFolder::Around(int64_t record) const {
 }
 
 bool ImageFolder::IsTooLarge(int64_t record) const {
-  // The sum must not overflow, because a store may claim any size.
+  // Subtracts instead of adding: the sum could overflow, because a store may claim any size.
   const auto most = static_cast<uint64_t>(max_record_bytes_);
   const uint64_t bytes = file(record).facts.bytes;
   return bytes > most || Around(record).size() > most - bytes;
 }
 
 absl::Status ImageFolder::TooLarge(int64_t record) const {
-  return absl::ResourceExhaustedError(absl::StrCat(
-      Place(record), " has ", file(record).facts.bytes, " bytes of image and ",
-      Around(record).size(), " around it, the limit is ", max_record_bytes_, "; make it smaller"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat(Place(record), " has ", file(record).facts.bytes, " bytes of image and ",
+                   Around(record).size(), " bytes around the image; the limit is ",
+                   max_record_bytes_, " for both together; make the image smaller"));
 }
 
 absl::Status ImageFolder::CheckDamagedFile(int64_t record) const {
@@ -308,7 +309,7 @@ absl::Status ImageFolder::CheckBytes(int64_t record, absl::string_view image) co
 absl::StatusOr<absl::Span<char>> ImageFolder::RoomFor(int64_t record, const RecordAround& around,
                                                       AlignedBuffer& scratch) const {
   const uint64_t bytes = file(record).facts.bytes;
-  // The image begins at a cache line: see kCopyAlignment.
+  // The image begins on a cache line: see kCopyAlignment.
   const size_t begin = static_cast<size_t>(AlignUp(static_cast<int64_t>(around.before.size())));
   SYSTOLE_RETURN_IF_ERROR(GrowScratch(begin + bytes + around.after.size(), scratch));
   return absl::MakeSpan(reinterpret_cast<char*>(scratch.data()) + begin, bytes);
@@ -335,7 +336,7 @@ absl::StatusOr<absl::string_view> ImageFolder::ReadFile(int64_t record, AlignedB
   }
   if (absl::Status whole = CheckBytes(record, absl::string_view(image.data(), *read));
       !whole.ok()) {
-    // If bytes differ because the file was changed, that is not damage.
+    // If the bytes differ because the file was changed, the record does not count as damaged.
     absl::Status status = ReadFailure((*source)->CheckUnchanged());
     outage = IsOutage(status);
     return status.ok() ? whole : status;

@@ -27,11 +27,11 @@
 
 namespace systole {
 
-// The row of images in the table of formats.
+// The row for images in the table of formats (core/record/shard_formats.h).
 const ShardFormat& ImageFormat();
 
-// Every read opens the file, compares its identity and size with the state at the time when the
-// group was opened, and compares the CRC-32C of all its bytes.
+// Every read of a record opens the record's file. The read compares the file's size, its identity
+// and the CRC-32C of all its bytes with the values from the time when the group was opened.
 class ImageFolder final : public RecordSource {
  public:
   absl::string_view path() const override { return path_; }
@@ -48,15 +48,16 @@ class ImageFolder final : public RecordSource {
   int64_t num_damaged() const override { return num_damaged_; }
   const std::vector<DamagedRecord>& damaged() const override { return damaged_; }
 
-  // An error names the file "rose/1.jpg" in place of a byte offset.
+  // Messages of errors name the file, such as "rose/1.jpg", in place of a byte offset.
   absl::StatusOr<absl::string_view> ReadRecord(int64_t record,
                                                AlignedBuffer& scratch) const override;
   // Reads one file after the other, into `scratch`.
   absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
                            int64_t max_read_bytes, AlignedBuffer& scratch,
                            RecordCallback callback) const override;
-  // Null if the files are on this machine. A read of these bytes reads one file after the other,
-  // with the checks of ReadRecord() except the CRC.
+  // The bytes of all files as one source, in which the files follow each other. Null if the files
+  // are on this machine. A read reads one file after the other, and makes the checks of
+  // ReadRecord(), except that of the CRC.
   const ByteSource* far_bytes() const override { return far_bytes_.get(); }
   bool ReadsEachRecord() const override { return true; }
   bool IsTooLarge(int64_t record) const override;
@@ -64,7 +65,8 @@ class ImageFolder final : public RecordSource {
                            AlignedBuffer& scratch, RecordCallback callback) const override;
   void PrefetchSpan(int64_t record) const override;
   void Prefetch(int64_t /*record*/) const override {}
-  // Returns OK. Every read checks its file, and checking a million files here would take too long.
+  // Returns OK without a check: a check of a million files would take too long, and every read of a
+  // record checks the record's file.
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
   absl::Status CheckHoldsRecords() const override;
 
@@ -73,7 +75,7 @@ class ImageFolder final : public RecordSource {
 
   struct File {
     std::string name;            // The name as it was given.
-    uint64_t identity_hash = 0;  // XXH3-64 of its identity.
+    uint64_t identity_hash = 0;  // XXH3-64 of the file's identity.
     uint32_t class_index = 0;    // Index into classes_.
     ImageFacts facts;
   };
@@ -89,27 +91,29 @@ class ImageFolder final : public RecordSource {
   std::string Place(int64_t record) const;
   // Why the file is damaged.
   std::string CauseOf(int64_t record) const;
-  // FailedPrecondition if the file's state has changed since the group was opened.
+  // `bytes` and `identity` are the state of the file now. FailedPrecondition if the state has
+  // changed since the group was opened.
   absl::Status CheckState(int64_t record, uint64_t bytes, absl::string_view identity) const;
   absl::Status Changed(int64_t record, absl::string_view how) const;
   // The error for a file that cannot be opened.
   absl::Status CannotOpen(int64_t record, const absl::Status& error) const;
-  // The bytes of all files as one source, in which the files follow each other.
-  class FarBytes;
+  class FarBytes;  // The class of far_bytes().
   std::unique_ptr<const ByteSource> MakeFarBytes() const;
 
   RecordAround Around(int64_t record) const;
-  // For a record whose file is damaged: OK if the file is the same as when the group was opened.
+  // For a record whose file is damaged: OK if the file's state has not changed since the group was
+  // opened.
   absl::Status CheckDamagedFile(int64_t record) const;
   absl::Status Damaged(int64_t record) const;
   absl::Status TooLarge(int64_t record) const;
-  // Opens the file and compares its state with the state at the time when the group was opened.
-  // Makes no request for an object whose reads show whether the object has changed.
+  // Opens the file and compares its state with the state at the time when the group was opened. For
+  // an object on a server, sends no request if each read of the object shows whether the object has
+  // changed.
   absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(int64_t record) const;
   // OK if `image` has the CRC-32C that the file had when the group was opened, else DataLoss.
   absl::Status CheckBytes(int64_t record, absl::string_view image) const;
-  // RoomFor() makes memory in `scratch` for the record's image, with room for `around`. PutAround()
-  // writes `around` there, and returns the record.
+  // RoomFor() returns memory in `scratch` for the record's image. Before and after this memory is
+  // room for `around`. PutAround() writes `around` into this room, and returns the record.
   absl::StatusOr<absl::Span<char>> RoomFor(int64_t record, const RecordAround& around,
                                            AlignedBuffer& scratch) const;
   static absl::string_view PutAround(const RecordAround& around, absl::Span<char> image);

@@ -45,7 +45,7 @@ class ImageFolder::FarBytes final : public ByteSource {
   absl::StatusOr<uint64_t> Size() const override { return folder_.file_bytes(); }
   // The identity of all files together. Empty if any file has no identity.
   std::string identity() const override { return identity_; }
-  // OK, because every read checks its files.
+  // OK, because every read checks the files that it reads.
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
   absl::string_view name() const override { return folder_.path(); }
 

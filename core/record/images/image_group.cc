@@ -40,7 +40,7 @@ absl::Status InNoClass(absl::string_view name) {
                    "for its class"));
 }
 
-// Whether the base name of `name` is encoded, and so differs from the file's name in other stores.
+// Whether the base name of `name` is percent-encoded.
 bool HasEncodedBaseName(absl::string_view name) {
   return IsWebAddress(name) && absl::StrContains(BaseName(name), '%');
 }
@@ -49,7 +49,7 @@ std::string DecodedBaseName(absl::string_view name) {
   return HasEncodedBaseName(name) ? PercentDecoded(BaseName(name)) : std::string(BaseName(name));
 }
 
-// `decoded` is the name of a folder or file.
+// `decoded` is the decoded name of a folder or file.
 absl::Status CheckDecoded(absl::string_view decoded) {
   if (decoded.find_first_of(absl::string_view("/\0", 2)) == absl::string_view::npos) {
     return absl::OkStatus();
@@ -57,7 +57,7 @@ absl::Status CheckDecoded(absl::string_view decoded) {
   return absl::InvalidArgumentError(absl::StrCat(
       "the name \"", ForeignName(decoded),
       "\" of an image or its class folder has a percent-encoded '/' or zero byte, which "
-      "no name of a file has; rename it"));
+      "a file's name cannot have; rename it"));
 }
 
 // Compares the decoded base names of `a` and `b`. The result is less than, equal to or greater than
@@ -76,7 +76,7 @@ bool ImageIsBefore(const GroupedImage& a, const GroupedImage& b) {
 }
 
 // If a local file has several names ("a/1.jpg" and "./a/1.jpg"), keeps one of them. In other stores
-// such names may mean several objects, and are refused.
+// two such names may mean two objects, so they are refused. REQUIRES: the images are sorted.
 absl::Status LeaveEachOnce(ImageGroup& group) {
   const auto is_same = [](const GroupedImage& a, const GroupedImage& b) {
     return a.class_index == b.class_index && CompareBaseNames(a.name, b.name) == 0;
@@ -93,8 +93,8 @@ absl::Status LeaveEachOnce(ImageGroup& group) {
   return absl::OkStatus();
 }
 
-// The query of an address, with its '?'. Empty for other names, because there a '?' is an ordinary
-// character.
+// The query of an address, with its '?'. Empty for a name that is no address, because in such a
+// name a '?' is an ordinary character.
 absl::string_view QueryOf(absl::string_view name) {
   return IsWebAddress(name) ? name.substr(std::min(name.size(), name.find('?'))) : "";
 }
@@ -110,7 +110,7 @@ std::string CommonQuery(const std::vector<GroupedImage>& images) {
 
 absl::StatusOr<ClassFolder> ClassFolderOf(const std::string& name) {
   SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(name));
-  // The full name has the folders that a relative path leaves out, and no "..".
+  // The full name of a local file is absolute and has no "..".
   const absl::string_view given = FolderOf(name);
   std::string full =
       store->FullName(given.empty() ? (name[0] == '/' ? "/" : ".") : std::string(given));
@@ -151,8 +151,8 @@ absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names) {
                                                      ": pack them into shards"));
   }
   ImageGroup group;
-  // The ClassFolder of each folder that was seen. The files lie in few folders, so a ClassFolder is
-  // seldom computed.
+  // The ClassFolder of each folder that was seen. So a ClassFolder is computed once for each
+  // folder, and not once for each file.
   std::map<std::string, ClassFolder, std::less<>> folders;
   std::vector<const ClassFolder*> folder_of;
   folder_of.reserve(names.size());

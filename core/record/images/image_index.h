@@ -1,13 +1,14 @@
-// The text of an index of images, images.idx. It has the facts that were found when each file was
-// read.
+// The text of an index of images, images.idx. An index keeps the facts that were found when each
+// file was read. Its first line is
 //   systole-images-1 <files> <XXH3-64 of all that follows, 16 hex>\n
-// and for each file, sorted by class and then by base name, a line
+// Then comes a line for each file, sorted by class and then by base name:
 //   <bytes> <CRC-32C, 8 hex> <height> <width> <channels> <sizes of the three texts> <texts>\n
-// The texts follow each other: the file's identity (StoredState), its name "rose/1.jpg", and the
-// cause if no image can be read from the file. A file with a cause has 0 channels. Any other file
-// has 1 or 3 channels.
+// The three texts follow each other: the file's identity (StoredState), the file's name, such as
+// "rose/1.jpg", and the cause if no image can be read from the file. A file with a cause has 0
+// channels. Any other file has 1 or 3 channels.
 //
-// Lines are read and written one by one, so that an index takes little more memory than its text.
+// Lines are read and written one by one, so that reading or writing an index takes little more
+// memory than its text.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_IMAGES_IMAGE_INDEX_H_
@@ -26,12 +27,13 @@
 
 namespace systole {
 
-// The most bytes of an index file. kMaxGroupFiles files with names of usual lengths fit.
+// The most bytes of an index file. They are enough for kMaxGroupFiles files with names of usual
+// lengths.
 inline constexpr uint64_t kMaxImageIndexBytes = uint64_t{4} << 30;
 // The most bytes of a cause.
 inline constexpr size_t kMaxImageCauseBytes = 256;
 
-// The known facts about a file's content.
+// The facts about a file's content that an index keeps.
 struct ImageFacts {
   uint64_t bytes = 0;
   uint32_t crc = 0;  // CRC-32C of all bytes.
@@ -40,7 +42,7 @@ struct ImageFacts {
   bool is_damaged() const { return size.channels == 0; }
 };
 
-// A line of an index. Views of the caller's text.
+// A line of an index. The strings are views of a text that the caller keeps.
 struct ImageIndexLine {
   absl::string_view name;      // "rose/1.jpg".
   absl::string_view identity;  // Not empty.
@@ -64,7 +66,7 @@ ImageIndexLine TakeImageIndexLine(absl::string_view& lines);
 // Calls `take` for each line of an index, as text, in order.
 using EachImageIndexLine = absl::FunctionRef<void(absl::FunctionRef<void(absl::string_view)> take)>;
 
-// Appends an index to `sink`. `each` is called twice and must give the same lines.
+// Appends an index to `sink`. Calls `each` twice. Both calls must give the same lines.
 absl::Status WriteImageIndex(EachImageIndexLine each, ByteSink& sink);
 
 }  // namespace systole

@@ -23,7 +23,7 @@ struct ImageClass {
   int64_t label = 0;
 };
 
-// The record around an image of `image_bytes` bytes.
+// The record without the image, which has `image_bytes` bytes.
 RecordAround ImageRecordAround(const ImageClass& its_class, const ImageSize& size,
                                uint64_t image_bytes);
 

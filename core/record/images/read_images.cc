@@ -30,8 +30,8 @@
 namespace systole {
 namespace {
 
-// The most bytes of files that are in memory at a time. Without this limit, each of 16 threads
-// could hold a file of max_record_bytes.
+// The most bytes of files that are in memory at a time, except for a single file that is larger.
+// Without this limit, each of 16 threads could hold a file of max_record_bytes.
 constexpr uint64_t kMostBytesInFlight = uint64_t{256} << 20;
 
 constexpr ImageSize kNoImage = {.height = 0, .width = 0, .channels = 0};
@@ -48,7 +48,8 @@ ImageFacts FactsOfLargeFile(uint64_t bytes) {
   return {.bytes = bytes, .crc = 0, .size = {.height = 0, .width = 0, .channels = 3}};
 }
 
-// Looks at the content of a file.
+// Reads the file `opened` and finds the facts about it. A file of more than `max_bytes` is not
+// read. If `opened` is an error, returns this error.
 absl::StatusOr<Found> ReadSource(absl::StatusOr<std::unique_ptr<ByteSource>> opened,
                                  uint64_t max_bytes, BytesInFlight& in_flight) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, std::move(opened));
@@ -72,14 +73,15 @@ absl::StatusOr<Found> ReadSource(absl::StatusOr<std::unique_ptr<ByteSource>> ope
   return found;
 }
 
-// ReadSource() for the file `path`. `listed` is the file's state in a list, or null. If `listed` is
-// set, no request for the state is needed before the read.
+// ReadSource() for the file `path`. `listed` is the file's state in the store's list of files, or
+// null. If `listed` is set, no request for the state is needed before the read.
 absl::StatusOr<Found> ReadFile(const std::string& path, const StoredState* listed,
                                uint64_t max_bytes, BytesInFlight& in_flight) {
   if (listed != nullptr) {
     absl::StatusOr<Found> found =
         ReadSource(OpenStoredInState(path, *listed), max_bytes, in_flight);
-    // Since the list was made, the file may have been replaced or removed.
+    // These two errors may mean that the file was replaced or removed after the list was made. Then
+    // the file is opened without the list.
     if (!absl::IsFailedPrecondition(found.status()) && !absl::IsNotFound(found.status())) {
       return found;
     }
@@ -91,8 +93,8 @@ bool IsIn(const StoredState& state, const ImageIndexLine& line) {
   return state.identity == line.identity && state.size_bytes == line.facts.bytes;
 }
 
-// Compares a file that was read with its line in a valid index. A file of the same identity must
-// have the same bytes.
+// Compares a file that was read with its line in a valid index. If the identity is the same, but
+// the bytes differ, notes in `now` that the file is damaged.
 void Compare(const ImageIndexLine& before, Found& now) {
   if (now.identity.empty() || now.identity != before.identity || now.facts.is_damaged() ||
       now.facts.bytes != before.facts.bytes || now.facts.crc == before.facts.crc) {
@@ -119,22 +121,22 @@ class GroupLook {
     const std::string& file = group_.images[i].name;
     const auto max_bytes = static_cast<uint64_t>(options_.max_record_bytes);
     const std::optional<ImageIndexLine> known = index_.Line(i);
-    // A damaged file is read again: another release of a decoder may accept it.
     const StoredState* listed =
         options_.listed_state == nullptr ? nullptr : options_.listed_state(file);
+    // A damaged file is read again: another release of a decoder may accept it.
     if (known.has_value() && TrustsIndex(options_.index_use) && !known->facts.is_damaged()) {
       bool is_known = listed != nullptr && IsIn(*listed, *known);
       if (!is_known) {
-        // A list may write identities in another form than a read, so a different identity in the
-        // list does not prove that the file has changed.
+        // In a list, an identity may have another form than in the answer to a read. So a different
+        // identity in the list does not prove that the file has changed.
         SYSTOLE_ASSIGN_OR_RETURN(const StoredState state, StatStored(file));
         is_known = IsIn(state, *known);
         listed = nullptr;
       }
       if (is_known) {
-        // A file above the limit gets the facts that ReadFile() would return for it. The index may
-        // have been written with a larger limit, and so may have other facts about the file. With
-        // those, content_hash() would not be the same with and without an index.
+        // A file above the limit gets the facts that ReadFile() would return for the file. An index
+        // that was written with a larger limit has other facts about the file. If these were used,
+        // content_hash() would depend on whether there is an index.
         const uint64_t bytes = known->facts.bytes;
         Keep(i, bytes > max_bytes ? FactsOfLargeFile(bytes) : known->facts, known->identity,
              /*cause=*/"");
@@ -163,7 +165,7 @@ class GroupLook {
     return ImageNameInGroup(group_.classes[image.class_index], image.name);
   }
 
-  // Whether the index lacks the line of a file that was read.
+  // Whether the index lacks the line of a file that was read, or has another line for this file.
   bool has_new_line() const { return has_new_line_.load(); }
 
   // Whether any file that was looked at is an image.
@@ -216,7 +218,8 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
     return absl::InvalidArgumentError(absl::StrCat(
         "ShardOptions.only_record is ", only, ", the group has ", group.images.size(), " images"));
   }
-  // In index_dir the name does not depend on a query, which may be signed anew each day.
+  // The name of an index in index_dir does not depend on the query of the images' addresses,
+  // because the query may have a signature that is new each day.
   const std::string path =
       options.index_dir.empty()
           ? IndexPath(group.Beside(kImageIndexBase), "")
@@ -245,9 +248,11 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
             status, absl::StrCat("the image \"", ForeignName(look.NameOf(i)), "\" cannot be read"));
       });
   // The index is also written after an error or an interruption, so that the next try reads only
-  // files that were not read yet. But with kRebuild, a partial index does not replace the old one.
-  // If no file is an image, no index is written beside the files.
-  // Without this flag, a store that sends requests would stop because of the interruption.
+  // files that were not read yet. There are two exceptions. With kRebuild, a partial index does not
+  // replace the old index. If no file is an image, no index is written.
+  //
+  // While the index is written, `never` replaces the thread's own interrupt flag. If the thread was
+  // interrupted, its own flag would make a store stop the requests that write the index.
   const InterruptFlag never;
   const InterruptScope writing(never);
   const bool is_rebuilt = options.index_use == IndexUse::kRebuild && looked.ok();

@@ -1,5 +1,5 @@
-// Finds the facts about all files of a group. If a file has not changed, its facts come from the
-// index. All other files are read.
+// Finds the facts about all files of a group. If the index has a line for a file, and the file has
+// not changed, the facts come from the index. All other files are read.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_IMAGES_READ_IMAGES_H_
@@ -30,21 +30,23 @@ struct SeenImage {
 
 struct ReadImages {
   std::vector<SeenImage> images;  // In the order of ImageGroup::images.
-  // Why no image can be read from a file. Has the first kMaxDamagedListed damaged files, by number.
+  // Says why no image can be read from a damaged file. The key is the file's index in `images`. Has
+  // only the first kMaxDamagedListed damaged files.
   std::map<size_t, std::string> causes;
   std::string note;  // For a person: why the index was not used or is not kept.
 };
 
-// Uses and writes the index as ShardOptions::index_use says. With IndexUse::kUse the index is
-// written after an error, too, with all files that were read by then. A file larger than
-// max_record_bytes is not read: it counts as good, with a CRC and a size of 0, and is not in the
-// index. If only_record is set, all other images are treated as empty files.
+// Uses and writes the index as ShardOptions::index_use says. With kUse and kKeep, the index is
+// written after an error, too, with the lines of all files that were read by then. A file above
+// max_record_bytes is not read. It counts as good, with a CRC, a height and a width of 0, and no
+// line is made for it in the index. If only_record is set, all other images are treated as empty
+// files.
 //   InvalidArgument     only_record is out of range.
-//   PermissionDenied    with IndexUse::kRebuild: the index cannot be written.
+//   PermissionDenied    MustKeepIndex(), and the index cannot be written.
 //   FailedPrecondition  a file changed while it was read.
 //   Cancelled           InterruptRequested().
-// Other errors are those of opening and reading files. They name the file as it was given. Their
-// reason for clients (core/record/source/client_reason.h) calls the file "rose/1.jpg".
+// Other errors are those of opening and reading files. Their messages name the file as it was
+// given. The text for clients (core/record/source/client_reason.h) calls the file "rose/1.jpg".
 absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOptions& options);
 
 }  // namespace systole

@@ -13,9 +13,9 @@
 
 namespace systole {
 
-// Takes a number and the character `end` off the front of `text`. ConsumeNumber() is strict, so
-// that a number has only one text: no sign, no capitals, no leading zero except in hex. False:
-// there is no such number, and `text` is unchanged.
+// Reads a number and the character `end` at the front of `text`, and removes them from `text`.
+// Accepts no sign, no capitals, and a leading zero only in hex. False: `text` does not begin with
+// such a number and `end`, and is unchanged.
 template <typename Int>
 bool ConsumeNumber(absl::string_view& text, char end, Int& value, int base = 10) {
   const char* const begin = text.data();

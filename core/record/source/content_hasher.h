@@ -1,4 +1,4 @@
-// Makes RecordSource::content_hash() of records that follow each other in a file. The hash is
+// Computes RecordSource::content_hash() for records that follow each other in a file. The hash is
 // XXH3-64 over two numbers for each record, in order: the record's size in the file (u64le) and a
 // checksum of the record (u32le).
 //

@@ -10,7 +10,8 @@
 namespace systole {
 namespace {
 
-// A source that reads from a source of another owner. It is for code that must own its source.
+// Reads from a source that another object owns. Used where a function takes ownership of its
+// source.
 class LentSource final : public ByteSource {
  public:
   explicit LentSource(const ByteSource& source) : source_(source) {}
@@ -32,8 +33,8 @@ class LentSource final : public ByteSource {
 
 }  // namespace
 
-// The source that RecordSource::unread_index() returns. It has no bytes. A read of it opens the
-// shard.
+// The source that DeferredShard::unread_index() returns. It has no bytes: its ReadAt() only opens
+// the shard.
 class DeferredShard::Index final : public ByteSource {
  public:
   explicit Index(const DeferredShard& shard) : shard_(shard) {}

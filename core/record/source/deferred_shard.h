@@ -1,12 +1,13 @@
-// A shard of which only the facts are known. It is opened when its records are first read.
-// If all shards were opened at the start, the start of a set of 100,000 shards on a server would
-// take some requests for each shard.
+// A shard that is opened only when its records are first read. Before that, only its ShardFacts
+// are known. Opening a shard on a server takes some requests, so opening all of 100,000 shards at
+// the start would take long.
 //
 //   facts + the file in its state --> DeferredShard --first read--> ShardFormat::open() --> records
 //
-// If the shard is read ahead, the threads that read blocks (core/fetch) read unread_index() before
-// the shard's first records. Any other first read waits for the storage. If opening fails, the next
-// read tries again. The opened shard stays in memory while this object exists.
+// If the shard is read ahead, the threads that read blocks (core/fetch) open it: they read
+// unread_index() before the shard's first records. Otherwise the first read of a record opens the
+// shard, and waits for the storage. If opening fails, the next read tries again. The opened shard
+// stays in memory while this object exists.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_DEFERRED_SHARD_H_
 #define SYSTOLE_CORE_RECORD_SOURCE_DEFERRED_SHARD_H_
 
@@ -38,11 +39,11 @@ namespace systole {
 class DeferredShard final : public RecordSource {
  public:
   // Opens the shard of the given file. Called without a lock, perhaps by several threads at a time.
-  // The first result counts.
+  // Only the first opened shard is kept.
   using Open = std::function<absl::StatusOr<std::unique_ptr<RecordSource>>(
       std::unique_ptr<ByteSource> file)>;
 
-  // REQUIRES: `file` is in the state of `facts`, and may_wait().
+  // REQUIRES: `file` is in the state of `facts`, and file->may_wait().
   DeferredShard(std::unique_ptr<ByteSource> file, ShardFacts facts, const ExampleFormat& examples,
                 Open open);
   ~DeferredShard() override;
@@ -80,7 +81,7 @@ class DeferredShard final : public RecordSource {
 
   // Null before the shard was opened.
   const RecordSource* opened() const { return opened_.load(std::memory_order_acquire); }
-  // Opens the shard if it is not open. FailedPrecondition if the shard is not as `facts_` say.
+  // Opens the shard if it is not open. FailedPrecondition if the shard differs from `facts_`.
   // Other errors are those of ShardFormat::open, with the codes of ReadFailure().
   absl::StatusOr<const RecordSource*> Opened() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -92,7 +93,7 @@ class DeferredShard final : public RecordSource {
   const std::vector<DamagedRecord> no_damage_;
   mutable Mutex mu_;
   mutable std::unique_ptr<const RecordSource> owned_ ABSL_GUARDED_BY(mu_);  // Set once.
-  mutable std::atomic<const RecordSource*> opened_ = nullptr;               // owned_.
+  mutable std::atomic<const RecordSource*> opened_ = nullptr;               // owned_.get().
 };
 
 }  // namespace systole

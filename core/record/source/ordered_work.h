@@ -19,7 +19,8 @@ using ForEachCall = absl::FunctionRef<void(int64_t count, absl::FunctionRef<void
 // Calls work(i) for each i in [0, count), by means of `for_each`. After an error no call for a
 // later i begins, but the calls for all earlier i are still made. So the returned error is always
 // the error of the lowest i that has one. If InterruptRequested(), makes no more calls and returns
-// Cancelled. All threads heed the flag of the calling thread.
+// Cancelled. On every thread, InterruptRequested() reads the flag of the thread that called
+// WorkInOrder().
 absl::Status WorkInOrder(int64_t count, ForEachCall for_each,
                          absl::FunctionRef<absl::Status(int64_t i)> work);
 

@@ -11,13 +11,14 @@
 
 namespace systole {
 
-// The status of a read that failed. DataLoss and ResourceExhausted must only mean that the record
-// is bad. But the storage returns ResourceExhausted also for a temporary errno such as ENOMEM. So
-// both codes become Unavailable here.
+// The status of a read that failed. Readers of records take DataLoss and ResourceExhausted to mean
+// that the record is bad. But storage may return these codes although the record is good, such as
+// ResourceExhausted for ENOMEM. So ReadFailure() turns both codes into Unavailable.
 absl::Status ReadFailure(const absl::Status& status);
 
-// Makes `scratch` at least `bytes` large. It grows by at least half, so that in a series of ever
-// larger records only some need a new buffer. Its old content is lost.
+// Makes `scratch` at least `bytes` large. A buffer that is too small is replaced by a buffer of at
+// least 1.5 times its size, so that a series of slowly growing records needs few new buffers. The
+// old content is then lost.
 //   Unavailable  no memory.
 //   Cancelled    NeedScratch() returned false: the thread must not take more memory now.
 absl::Status GrowScratch(uint64_t bytes, AlignedBuffer& scratch);

@@ -47,7 +47,7 @@ absl::StatusOr<const char*> ReadWindow::Peek(uint64_t offset, uint64_t bytes) {
 }
 
 bool ReadWindow::IsJump(uint64_t offset) const {
-  // This is true for a jump backwards, too: the difference is unsigned.
+  // If `offset` is before begin_, the unsigned difference is huge, so this is a jump, too.
   return offset - begin_ > end_ - begin_ + (is_far_ ? kFarJumpBytes : kJumpBytes);
 }
 
@@ -60,7 +60,7 @@ absl::StatusOr<const char*> ReadWindow::AtWithReadOf(uint64_t offset, uint64_t b
     ahead_bytes_ =
         IsJump(offset) ? first_read_bytes_ : std::min(2 * ahead_bytes_, most_read_bytes_);
     const uint64_t size = std::min(read_bytes, source_bytes_ - offset);
-    begin_ = end_ = 0;  // Holds nothing if the read fails.
+    begin_ = end_ = 0;  // The window is empty if the read fails.
     SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(
         *source_, offset,
         absl::MakeSpan(reinterpret_cast<char*>(buffer_.data()) + offset % kCopyAlignment, size)));

@@ -1,8 +1,9 @@
-// A moving window over a ByteSource for code that walks forward and looks at a few bytes here and
-// there. Looks that are close share one read. The bytes between looks that are far apart are not
-// read. Looks are close if at most 8 KiB lie between them. If the source is not local, the limit is
-// 1 MiB, because each read may be a request to a server. The window over such a source also grows
-// while the walk goes on, up to 8 MiB.
+// A moving window over a ByteSource, for code that walks forward and looks at a few bytes here and
+// there. Looks that are close to each other share one read. If looks are far apart (Peek()), the
+// bytes between them are not read. Two looks are close if at most 8 KiB lie between them or, in a
+// source that is not local, at most 1 MiB, because each read of such a source may be a request to a
+// server. In such a source each read also asks for twice as many bytes as the read before it, up to
+// 8 MiB. After a jump, the reads are small again.
 //
 // Thread-compatible. Borrows the source, which must outlive the window.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_READ_WINDOW_H_
@@ -19,20 +20,21 @@ namespace systole {
 
 class ReadWindow {
  public:
-  // `source_bytes` is the source's size. A read asks for `read_bytes` (or for all bytes that are
-  // left), and for more if the source is not local. Reading is Cancelled if InterruptRequested().
+  // `source_bytes` is the source's size. A read asks for `read_bytes`, or for more if the source is
+  // not local. Near the end of the source, a read asks for all bytes that are left. All functions
+  // that read return Cancelled if InterruptRequested().
   static absl::StatusOr<ReadWindow> Create(const ByteSource& source, uint64_t source_bytes,
                                            int64_t read_bytes);
 
   uint64_t source_bytes() const { return source_bytes_; }
 
-  // The next stretch of bytes at `offset`: at least one byte, at most `max_bytes`. Valid until the
-  // next call. DataLoss if the source has fewer than source_bytes() bytes. REQUIRES: offset <
-  // source_bytes(), max_bytes > 0.
+  // The bytes from `offset` on, as many as the window has, but at least 1 and at most `max_bytes`.
+  // Valid until the next call. DataLoss if the source has fewer than source_bytes() bytes.
+  // REQUIRES: offset < source_bytes(), max_bytes > 0.
   absl::StatusOr<absl::string_view> Piece(uint64_t offset, uint64_t max_bytes);
 
-  // The bytes from `offset` on that are in memory already. Reads nothing. May be empty, or more
-  // than any call asked for. Valid until the next call that reads.
+  // The bytes from `offset` on that are in memory already. Reads nothing. The result may be empty,
+  // and it may have more bytes than any call asked for. Valid until the next call that reads.
   absl::string_view Held(uint64_t offset) const {
     if (offset < begin_ || offset >= end_) return {};
     return absl::string_view(data() + (offset - begin_), end_ - offset);
@@ -44,8 +46,8 @@ class ReadWindow {
     return AtWithReadOf(offset, bytes, ahead_bytes_);
   }
 
-  // Like At(), for looks that may be far apart. After a jump, Peek() reads only these `bytes`
-  // bytes.
+  // Like At(), for looks that may be far apart. If `offset` is far from the window, Peek() reads
+  // only the `bytes` bytes at `offset`. Otherwise, in a local source, it reads at most 64 KiB.
   absl::StatusOr<const char*> Peek(uint64_t offset, uint64_t bytes);
 
  private:
@@ -59,11 +61,11 @@ class ReadWindow {
         ahead_bytes_(first_read_bytes),
         buffer_(std::move(buffer)) {}
 
-  // Whether `offset` is so far from the bytes in the window that the bytes in between should not be
-  // read.
+  // Whether `offset` is far from the window: before it, or too far behind it.
   bool IsJump(uint64_t offset) const;
   absl::StatusOr<const char*> AtWithReadOf(uint64_t offset, uint64_t bytes, uint64_t read_bytes);
-  // The address of the byte at `begin_`: see kCopyAlignment.
+  // The source's byte `begin_` in memory. It may lie behind the start of buffer_, because its place
+  // is chosen for fast copies (kCopyAlignment).
   const char* data() const {
     return reinterpret_cast<const char*>(buffer_.data()) + begin_ % kCopyAlignment;
   }

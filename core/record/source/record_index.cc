@@ -10,8 +10,8 @@ namespace systole {
 absl::Status TooManyRecords(absl::string_view name, uint64_t max_records) {
   return absl::ResourceExhaustedError(
       absl::StrCat("shard \"", ForeignName(BaseName(name)), "\" has more than ", max_records,
-                   " records, the most of a shard that is not on this machine; write smaller "
-                   "shards, or copy it here"));
+                   " records, the most for a shard that is not on this machine; write smaller "
+                   "shards, or copy the shard here"));
 }
 
 RecordIndex::RecordIndex(std::vector<uint64_t> ends, std::vector<DamagedRecord> damaged,

@@ -1,6 +1,6 @@
 // The places of all records of one file. The records follow each other from the file's beginning
-// without gap or overlap, so the index stores one offset for each record. An offset takes 8 bytes,
-// or up to 9 bytes after a scan.
+// without gap or overlap, so the index stores one offset for each record. An offset takes 8 bytes
+// of memory, or up to 9 bytes if the index was made by a scan.
 //
 // Thread-compatible: an immutable value.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_RECORD_INDEX_H_
@@ -17,25 +17,25 @@
 
 namespace systole {
 
-// The most damaged records of a file that are listed. The others are only counted, because a badly
-// damaged file must not fill the memory.
+// The most damaged records of a file that are listed. All others are only counted. Otherwise the
+// list for a badly damaged file could fill the memory.
 inline constexpr size_t kMaxDamagedListed = 100;
 
-// The most records of a file whose index is read from another file. Their places take 4 GiB of
-// memory. A file of more records is scanned each time.
+// The most records of an index that is read from an index file. The places of so many records take
+// 4 GiB of memory. A file of more records is scanned each time.
 inline constexpr uint64_t kMaxIndexedRecords = uint64_t{1} << 29;
 
-// The most records of a file that is not on this machine. Their places take 256 MiB of memory. A
-// scan of such a file also ends at this limit, because a server could claim, and send, records
-// without end.
+// The most records of a file that is not on this machine, because a server could claim or send
+// records without end. The places of so many records take 256 MiB of memory. A scan of such a file
+// also ends at this limit.
 inline constexpr uint64_t kMaxFarRecords = uint64_t{1} << 25;
 
 // The error ResourceExhausted: the file `name` has more than `max_records` records. The message has
 // the base name of the file.
 absl::Status TooManyRecords(absl::string_view name, uint64_t max_records);
 
-// The stretch of a file that one record takes, framing included, or a stretch in which no record
-// can be read.
+// The stretch of a file that one record takes, framing included. A stretch in which no record can
+// be read counts as one record, too.
 struct RecordSpan {
   uint64_t offset = 0;  // From the file's beginning.
   uint64_t size = 0;
@@ -47,7 +47,7 @@ struct RecordSpan {
 struct DamagedRecord {
   int64_t record = 0;
   RecordSpan span;
-  std::string cause;  // What was found and what was expected, without file, offset and record.
+  std::string cause;  // What was found and what was expected. Names no file, offset or record.
 };
 
 class RecordIndex {
@@ -75,16 +75,15 @@ class RecordIndex {
   // A hint: the processor loads the memory of span() into its cache. REQUIRES: as for span().
   void PrefetchSpan(int64_t record) const { __builtin_prefetch(&ends_[record]); }
 
-  // Records known to be unreadable.
+  // The number of records that are known to be unreadable.
   int64_t num_damaged() const { return num_damaged_; }
-  // The first of the damaged records, by number, at most kMaxDamagedListed.
+  // The damaged records with the lowest numbers, in order, at most kMaxDamagedListed.
   const std::vector<DamagedRecord>& damaged() const { return damaged_; }
-  // Whether there are records and all of them are known to be unreadable. Such a file is probably
-  // not a shard, but a file of another kind.
+  // Whether there are records and all of them are known to be unreadable. If so, the file is
+  // probably not a shard, but a file of another kind.
   bool all_damaged() const { return num_damaged_ > 0 && num_damaged_ == num_records(); }
 
-  // This index with damage that was found after the index was made. REQUIRES: as for the
-  // constructor.
+  // The same index with this damage in place of the old damage. REQUIRES: as for the constructor.
   RecordIndex WithDamage(std::vector<DamagedRecord> damaged, int64_t num_damaged) &&;
 
  private:
@@ -93,7 +92,7 @@ class RecordIndex {
   int64_t num_damaged_ = 0;
 };
 
-// The damaged records that a scan finds. Lists the first of them, and counts all.
+// The damaged records that a scan finds. Lists the first kMaxDamagedListed, and counts all.
 class DamageList {
  public:
   // REQUIRES: `record` is larger than in all earlier calls.

@@ -1,5 +1,5 @@
 // The facts that a dataset must know of a shard before it reads a record. They are enough to put
-// the shard's records in order. The places of the records are not among them.
+// the shard's records in order, but do not say where in the file each record is.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_SHARD_FACTS_H_

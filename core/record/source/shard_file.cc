@@ -21,12 +21,13 @@ absl::StatusOr<Compression> Detect(const ByteSource& file, absl::string_view sto
   // A plain TFRecord shard may begin like gzip, if its first record has 0x8b1f bytes.
   if (begins(stored)) return Compression::kNone;
   const Compression guess = CompressionOf(stored);
-  // Two bytes are weak evidence: a damaged plain shard may begin like zlib.
+  // A zlib header has only two bytes, so a damaged plain shard may begin like zlib. That is why the
+  // decompressed bytes must begin like a shard, too.
   if (guess != Compression::kZlib) return guess;
   std::array<char, kFormatMagicBytes> begin;
   SYSTOLE_ASSIGN_OR_RETURN(const size_t inflated,
                            InflateAt(file, guess, {}, "", absl::MakeSpan(begin)));
-  // A compressed shard without records has no bytes to look at.
+  // A compressed shard without records has no decompressed bytes.
   return inflated == 0 || begins(absl::string_view(begin.data(), inflated)) ? guess
                                                                             : Compression::kNone;
 }

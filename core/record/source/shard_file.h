@@ -45,8 +45,8 @@ struct ShardFile {
   // The first kFormatMagicBytes of `bytes`, or all bytes if there are fewer. Set if they were read
   // already, because to read them again may cost a request.
   std::optional<std::string> begin = {};
-  // The most records of the file whose places are kept. Not set: any number, because the file is on
-  // this machine.
+  // The most records that the file may have. Not set: any number, because the file is on this
+  // machine.
   std::optional<uint64_t> max_records = {};
   std::string note;  // For a person to read; not an error. May be empty.
 };

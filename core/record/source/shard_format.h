@@ -28,14 +28,14 @@ namespace systole {
 
 struct ShardFormat;
 
-// How the index files of a shard are used.
+// How the index files of a shard are used. To keep a file means to write it for later starts.
 enum class IndexUse {
-  kUse,      // Valid files are used, others are made anew. If a file cannot be kept, a note says
-             // so.
-  kKeep,     // As kUse, but PermissionDenied if a file cannot be kept.
-  kRebuild,  // All files are made anew. PermissionDenied if a file cannot be kept.
-  // No file is trusted or written, and the shard is scanned. A format without checksums of its own
-  // compares the result of the scan with a valid index.
+  kUse,      // Valid files are used, and the other files are made anew. If a file cannot be kept,
+             // RecordSource::note() says so.
+  kKeep,     // As kUse, but a file that cannot be kept is an error (PermissionDenied).
+  kRebuild,  // All files are made anew. A file that cannot be kept is an error (PermissionDenied).
+  // No file is trusted or written, and the shard is scanned. If the format has no checksums of its
+  // own, and there is a valid index, the result of the scan is compared with this index.
   kIgnore,
 };
 
@@ -51,8 +51,9 @@ struct ShardOptions {
   // Folder for index files. It must exist. Empty: beside each shard.
   std::string index_dir = {};
   IndexUse index_use = IndexUse::kUse;
-  // Whether index files may be written into buckets (CheckMayKeep()). If not, a note says what to
-  // do. OpenShard() sets write_index if MustKeepIndex().
+  // Whether index files may be written into buckets (CheckMayKeep()). If not, RecordSource::note()
+  // says how to allow it. If MustKeepIndex(index_use), OpenShard() acts as if write_index were
+  // true.
   bool write_index = false;
   // Largest payload accepted, in bytes. Stops a hostile record from taking all memory.
   int64_t max_record_bytes = kDefaultMaxRecordBytes;
@@ -63,23 +64,23 @@ struct ShardOptions {
   // The formats that shards may have. Empty: those of ShardFormats(). For tests.
   absl::Span<const ShardFormat* const> formats = {};
 
-  // For a group of files. When the group is opened, each file is read. This function calls work(i)
-  // for each i in [0, count), in any order and perhaps on several threads, and returns when all
-  // calls have ended. Each call may hold one file in memory. Null: the calls are made one after the
-  // other.
+  // Runs the work on the files of a group when the group is opened. The function calls work(i) for
+  // each i in [0, count), in any order and perhaps on several threads, and returns when all calls
+  // have ended. Each call works on one file, and may hold the whole file in memory. Null: the calls
+  // are made one after the other.
   std::function<void(int64_t count, absl::FunctionRef<void(int64_t i)> work)> for_each = {};
   // Called after each file of a group was read, from any thread, with the size of the file. May be
   // null.
   std::function<void(uint64_t bytes)> file_done = {};
-  // Returns the state of the file `name` in a list of its store. The list may be a moment old. The
-  // result is null if no list shows the state. If this function is not set, a request for the state
-  // is sent for each file.
+  // Returns the state that a list of the store's files shows for the file `name`. The list may be a
+  // moment old. Null: no list shows the state. If this function is not set, the state of each file
+  // is requested.
   //   A file of a group: if the index of the group has the file in this state, no request is sent.
   //   A shard that is one file: it is opened in this state (Store::OpenInState()).
   std::function<const StoredState*(absl::string_view name)> listed_state = {};
-  // For code that needs only one record of a group: the number of this record. No index is read or
-  // written. Other records count as empty files, so they cannot be read, and sizes and
-  // content_hash() have no meaning. Nullopt: all files are read.
+  // For code that needs only one record of a group: the number of this record. Then no index is
+  // read or written. All other records count as empty files: they cannot be read, and the sizes and
+  // the content_hash() of the shard have no meaning. Nullopt: all files are read.
   std::optional<int64_t> only_record = std::nullopt;
 };
 
@@ -93,20 +94,21 @@ struct FileGroup {
 struct ShardFormat {
   // For messages: "TFRecord".
   absl::string_view name;
-  // Whether a file that begins with `begin`, decompressed, is surely a shard of this format.
+  // Whether a file whose decompressed bytes begin with `begin` is surely a shard of this format.
   // `begin` is kFormatMagicBytes long, or the whole file. Null: bytes do not show the format.
   bool (*begins)(absl::string_view begin);
-  // The ending of its files' names, before ".gz" and the like: ".tar". The ending decides if the
-  // first bytes fit no format, so that a shard with a damaged beginning is still recognised. Empty:
-  // names do not show the format.
+  // The ending of the names of this format's files, before ".gz" and the like: ".tar". If a file's
+  // first bytes fit no format, the ending decides its format. So a shard with a damaged beginning
+  // is still recognised. Empty: names do not show the format.
   absl::string_view ending;
-  // The shard in `file`. Errors are those of reading it and its index. A shard whose records are
-  // damaged is opened; see RecordSource::CheckHoldsRecords(). Null if records are whole files.
+  // The shard in `file`. Errors are those of reading the file and its index. Damaged records are no
+  // error here; see RecordSource::CheckHoldsRecords(). Null if records are whole files.
   absl::StatusOr<std::unique_ptr<RecordSource>> (*open)(ShardFile file,
                                                         const ShardOptions& options);
 
-  // How the records of all its shards hold features (RecordSource::examples()). Null: shards may
-  // differ, so each shard is opened at the start (DeferShard()).
+  // How the records of all shards of this format hold features (RecordSource::examples()). Null:
+  // shards may differ. Then each shard is opened when the dataset is opened, not at its first read
+  // (DeferShard()).
   const ExampleFormat& (*examples)() = nullptr;
 
   // The fields from here on are for a format whose records are whole files. All files of a dataset

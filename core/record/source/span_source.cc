@@ -18,11 +18,11 @@ namespace {
 // bytes by itself.
 constexpr uint64_t kPrefetchBytes = 2 << 10;
 
-// Neighbouring records of up to this many bytes in all are made from pieces together. So small
-// records share one look into the cache of chunks.
+// If records are made from far_pieces(), neighbouring records of up to this many bytes in all are
+// made together. So small records share one look into the cache of decompressed chunks.
 constexpr int64_t kMadeBytes = 256 << 10;
 
-// The least and the most bytes that a record or damaged stretch has as payload.
+// The payload sizes of the smallest and of the largest record. Damaged stretches count as records.
 PayloadRange RangeOf(const RecordIndex& index, uint64_t framing_bytes) {
   if (index.num_records() == 0) return {};
   uint64_t least = std::numeric_limits<uint64_t>::max();
@@ -32,7 +32,7 @@ PayloadRange RangeOf(const RecordIndex& index, uint64_t framing_bytes) {
     least = std::min(least, size);
     most = std::max(most, size);
   }
-  // A damaged stretch may be shorter than a record can be.
+  // A damaged stretch may have fewer than framing_bytes bytes.
   const auto payload = [framing_bytes](uint64_t size) {
     return static_cast<int64_t>(size - std::min(size, framing_bytes));
   };
@@ -55,8 +55,8 @@ std::optional<ShardFacts> SpanSource::facts() const {
                       .records = num_records(),
                       .payload = payload_bytes_,
                       .content_hash = file_.content_hash};
-  // A DeferredShard has no far_pieces(), so a compressed file must be opened at the start, and its
-  // facts are not kept.
+  // The next start makes a DeferredShard from the facts. A DeferredShard has no far_pieces(), so
+  // the facts of a compressed file are not kept.
   const bool may_be_kept = far_bytes() != nullptr && far_pieces() == nullptr &&
                            file_.index_is_kept && num_damaged() == 0 && !facts.identity.empty();
   if (!may_be_kept) return std::nullopt;
@@ -86,10 +86,11 @@ absl::Status SpanSource::CheckHoldsRecords() const {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", ForeignName(base_name()), "\" is not a ", format_, " shard: ", kind));
   }
-  return absl::DataLossError(absl::StrCat(
-      "shard \"", ForeignName(base_name()), "\" holds no record that can be read (the first: ",
-      file_.index.damaged().front().cause, "); want a whole ", format_,
-      " shard; if other files lie beside the shards, name the shards by a glob"));
+  return absl::DataLossError(
+      absl::StrCat("shard \"", ForeignName(base_name()),
+                   "\" holds no record that can be read (its first record: ",
+                   file_.index.damaged().front().cause, "); want a whole ", format_,
+                   " shard; if other files lie beside the shards, name the shards by a glob"));
 }
 
 absl::Status SpanSource::CheckUnchanged() const {
@@ -125,8 +126,9 @@ absl::StatusOr<absl::string_view> SpanSource::ReadSpans(int64_t first, int64_t l
     outage = IsOutage(status);
     return status;
   }
-  // The storage's own status code decides whether the error is an outage. ReadFailure() returns
-  // Unavailable also for errors that may concern this read alone, such as ENOMEM.
+  // The storage's own status code decides whether the error is an outage. The code from
+  // ReadFailure() cannot decide this: it is Unavailable also for an error of this read alone, such
+  // as ENOMEM.
   outage = IsOutage(status);
   if (!status.ok()) return ReadFailure(status);
   return absl::string_view(out.data(), bytes);
@@ -184,8 +186,8 @@ absl::Status SpanSource::ReadInPlace(absl::Span<const int64_t> records, const Ma
           Check(record, mapped.bytes().substr(at.offset, at.size));
       if (payload.ok() && !mapped.failed()) {
         const absl::Status wants_more = callback(place, payload);
-        // If the mapping has failed meanwhile, the callback's result for this record is not used,
-        // even if the result is an error that would end ReadRecords().
+        // If the mapping failed during the callback, the callback may have read wrong bytes. So its
+        // result is not used, even if the result is an error that would end ReadRecords().
         if (!mapped.failed()) {
           SYSTOLE_RETURN_IF_ERROR(wants_more);
           continue;
@@ -212,7 +214,7 @@ absl::Status SpanSource::ReadRecords(absl::Span<const int64_t> records, RecordBy
   for (const int64_t record : records) SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
   if (bytes == RecordBytes::kInPlace) {
     const MappedRead mapped(file_.bytes->mapping());
-    // Every record of an index lies within its file.
+    // The index has no record beyond size_bytes, so each record lies in the mapping.
     if (mapped.bytes().size() == file_.size_bytes && !mapped.bytes().empty()) {
       return ReadInPlace(records, mapped, scratch, callback);
     }
@@ -226,7 +228,7 @@ absl::Status SpanSource::ReadRecords(absl::Span<const int64_t> records, RecordBy
 absl::Status SpanSource::ReadRuns(absl::Span<const int64_t> records, int64_t max_read_bytes,
                                   const SpanReader& reader, RecordCallback callback) const {
   for (size_t begin = 0; begin < records.size();) {
-    // [begin, end) is one run of neighbours.
+    // records[begin, end) are neighbours in the file, and are read together.
     size_t end = begin + 1;
     const uint64_t offset = span(records[begin]).offset;
     while (end < records.size() && records[end] == records[end - 1] + 1 &&
@@ -245,8 +247,8 @@ absl::Status SpanSource::ReadRuns(absl::Span<const int64_t> records, int64_t max
         payload = CheckAndAsk(records[place], frames->substr(at.offset - offset, at.size),
                               reader.asks, outage);
       } else if (!outage) {
-        // If a shared read failed, records are read one by one, because perhaps only one of them
-        // fails.
+        // If a shared read failed, its records are read one by one, because perhaps only one of
+        // them cannot be read.
         payload = ReadOne(records[place], reader, outage);
       }
       SYSTOLE_RETURN_IF_ERROR(callback(place, payload));

@@ -28,7 +28,7 @@ namespace systole {
 // A file of records, opened and indexed.
 struct IndexedFile {
   std::unique_ptr<ByteSource> bytes;  // Decompressed.
-  uint64_t size_bytes = 0;            // Size of these bytes.
+  uint64_t size_bytes = 0;            // Size of `bytes`.
   uint64_t file_bytes = 0;            // Size of the file as it is stored.
   RecordIndex index;
   uint64_t content_hash = 0;
@@ -52,7 +52,7 @@ class SpanSource : public RecordSource {
   const std::vector<DamagedRecord>& damaged() const final { return file_.index.damaged(); }
   const RecordIndex& index() const { return file_.index; }
 
-  // Each record is one positioned read.
+  // Takes one positioned read.
   absl::StatusOr<absl::string_view> ReadRecord(int64_t record, AlignedBuffer& scratch) const final;
   absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
                            int64_t max_read_bytes, AlignedBuffer& scratch,
@@ -71,7 +71,7 @@ class SpanSource : public RecordSource {
   absl::Status CheckHoldsRecords() const final;
 
  protected:
-  // `framing_bytes` of each stretch are not payload. `format` is the format's name.
+  // In each record, `framing_bytes` bytes are not payload. `format` is the format's name.
   SpanSource(IndexedFile file, uint64_t framing_bytes, absl::string_view format);
 
   // The check of the format. `bytes` are all bytes of the record, and may change during the call.
@@ -93,30 +93,33 @@ class SpanSource : public RecordSource {
   // damage.
   absl::Status UnlessChanged(absl::Status error) const;
   absl::Status CheckNumber(int64_t record) const;
-  // The bytes of records [first, last] in one read. `outage` says whether an error is an outage
-  // (IsOutage).
+  // The bytes of records [first, last] in one read. `outage` becomes true if the read fails because
+  // of an outage (IsOutage()).
   absl::StatusOr<absl::string_view> ReadSpans(int64_t first, int64_t last, AlignedBuffer& scratch,
                                               bool& outage) const;
-  // The bytes that ReadSpans() gives, made of pieces that were read before. Reads nothing.
+  // The bytes that ReadSpans() gives, made of far_pieces(). `fetched` returns these pieces, which
+  // were read before, so nothing is read here.
   absl::StatusOr<absl::string_view> MakeSpans(int64_t first, int64_t last, FetchedBytes fetched,
                                               AlignedBuffer& scratch, bool& outage) const;
-  // `read` is ReadSpans(), MakeSpans() or a look into fetched bytes. If `asks`, and bytes fail
-  // their check, a request to the storage finds out whether the file was replaced.
+  // How records are read: `read` calls ReadSpans() or MakeSpans(), or takes fetched bytes. If a
+  // record fails its check and `asks` is true, CheckUnchanged() finds out whether the file was
+  // replaced.
   struct SpanReader {
     absl::FunctionRef<absl::StatusOr<absl::string_view>(int64_t first, int64_t last, bool& outage)>
         read;
     bool asks = true;
   };
-  // ReadRecords() that copies the records.
+  // ReadRecords() without a mapping. Each run of neighbouring records takes one reader.read().
   absl::Status ReadRuns(absl::Span<const int64_t> records, int64_t max_read_bytes,
                         const SpanReader& reader, RecordCallback callback) const;
-  // ReadRecord() of a record that exists. `outage` says whether an error is an outage.
+  // ReadRecord() of a record that exists. `outage` is as for ReadSpans().
   absl::StatusOr<absl::string_view> ReadOne(int64_t record, const SpanReader& reader,
                                             bool& outage) const;
   // ReadOne() with ReadSpans() as the reader.
   absl::StatusOr<absl::string_view> ReadOne(int64_t record, AlignedBuffer& scratch,
                                             bool& outage) const;
-  // Check(). If the check fails and `asks` is set, also checks whether the file was replaced.
+  // Check(). If the check fails and `asks` is true, CheckUnchanged() finds out whether the file was
+  // replaced.
   absl::StatusOr<absl::string_view> CheckAndAsk(int64_t record, absl::string_view bytes, bool asks,
                                                 bool& outage) const;
   // The error for a record that is too large to be read.

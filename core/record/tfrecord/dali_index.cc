@@ -12,8 +12,8 @@
 namespace systole {
 
 uint64_t MaxDaliIndexBytes(uint64_t shard_bytes, uint64_t max_records) {
-  // A scan gives at most one damaged stretch (of one byte or more) for each frame (of 16 bytes or
-  // more).
+  // Each frame has 16 bytes or more. A scan gives at most one damaged stretch before each frame,
+  // and one after the last frame.
   const uint64_t lines = std::min(2 * (shard_bytes / kRecordFramingBytes) + 1, max_records);
   // A line has two numbers, a space and a newline. Each number is at most the shard's size.
   return lines * (2 * absl::StrCat(shard_bytes).size() + 2);

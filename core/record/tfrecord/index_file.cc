@@ -142,8 +142,8 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
         WriteHashFile(index_path, identity, options.write_index, loaded);
         return loaded;
       }
-      // Only our own scan decides where damage begins and ends. Otherwise two servers might find
-      // different records.
+      // A damaged shard is divided into records only by our own scan. Another program's index may
+      // divide it in another way, and then two servers might serve different records.
       AddNote(loaded.note, absl::StrCat("index \"", ShownName(index_path),
                                         "\" not used: ", looked_at.index.num_damaged(),
                                         " of its records have damaged framing"));

@@ -25,7 +25,7 @@ struct IndexFileOptions {
   // Whether to scan even if there are valid index files.
   bool rebuild = false;
   bool write_index = false;  // ShardOptions::write_index.
-  // See ShardFile.
+  // ShardFile::max_records.
   std::optional<uint64_t> max_records = {};
 };
 
@@ -34,8 +34,8 @@ struct LoadedIndex {
   uint64_t content_hash = 0;  // See ScannedShard.
   bool scanned = false;       // Whether the shard had to be scanned.
   bool kept = true;           // False: a file of the index could not be kept, and `note` says why.
-  // A note for a person: why the file on disk was not used, or could not be written. It is not an
-  // error. Empty: there is none.
+  // A note for a person: why a file of the index was not used, or could not be written. It is not
+  // an error. Empty: there is none.
   std::string note;
 };
 
@@ -48,19 +48,21 @@ std::string HashFileText(absl::string_view identity, const RecordIndex& index,
 // The most bytes of a hash file's text.
 inline constexpr uint64_t kMaxHashFileBytes = 32 << 10;
 
-// Parses the text of a hash file, for a shard whose index has been read.
+// Returns `index`, the shard's index that was read before, with the content hash and the damage
+// from `text`.
 //   FailedPrecondition  the text was made for another state of the shard.
 //   InvalidArgument     `text` is not the text of a hash file. The message says what is wrong.
 absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, absl::string_view identity,
                                            RecordIndex index);
 
-// Reads the index of `shard` from its files. If the files cannot be used, scans the shard, and
-// writes the files if at least one record can be read. `identity` is the identity of the shard's
-// file (StoredState). The file may be compressed, but the index counts decompressed bytes. The
-// files are used only if the index covers exactly the shard's bytes and the hash file names
-// `identity`. If there is no hash file, or `identity` is empty, the framing of the records is
-// checked instead. Files that cannot be read or written give a note, not an error. Errors are those
-// of reading the shard, and FailedPrecondition if the shard changed during the scan.
+// Reads the index of `shard` from its files. The files are used only if the index covers exactly
+// the bytes of `shard` and the hash file names `identity`. If there is no hash file, or `identity`
+// is empty, the framing of the records is checked instead. If the files cannot be used, this
+// function scans the shard, and writes the files if at least one record can be read. Files that
+// cannot be read or written give LoadedIndex::note, not an error. Errors are those of reading the
+// shard, and FailedPrecondition if the shard changed during the scan.
+//   `shard`     has decompressed bytes. The index counts these.
+//   `identity`  is the identity of the stored file (StoredState), which may be compressed.
 absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view identity,
                                       const IndexFileOptions& options);
 

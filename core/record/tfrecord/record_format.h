@@ -29,15 +29,14 @@ inline std::optional<uint64_t> DecodeRecordHeader(const char* header) {
   return length;
 }
 
-// Why a record cannot be read, with the same words for reader, scan and random access. The texts do
-// not name the shard, record or offset.
+// These functions return the text that says why a record cannot be read. RecordReader, scan and
+// random access use the same texts. A text does not name the shard, record or offset.
 std::string HeaderCrcCause(const char* header);
 std::string PayloadCrcCause(uint32_t computed_footer, uint32_t stored_footer);
-// The cause if the header is whole and good, but the `left` bytes after it cannot hold payload and
-// footer. Bytes after the shard's end are not known, so the text says how many bytes are lost at
-// least.
+// For a good header, if payload and footer do not fit into the `left` bytes after the header. What
+// lay behind the end of a cut shard is not known, so the text gives the least number of lost bytes.
 std::string TooLongCause(uint64_t length, uint64_t left);
-// The cause if only `left` bytes are left, fewer than a header has.
+// If only `left` bytes are left, fewer than a header has.
 std::string NoHeaderCause(uint64_t left);
 
 // The fault in the framing of a record that has `frame_bytes` bytes according to an index. `header`

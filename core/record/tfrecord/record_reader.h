@@ -20,12 +20,12 @@
 namespace systole {
 
 struct RecordReaderOptions {
-  // How many bytes a read asks of the storage. A larger number makes fewer calls, but each open
-  // shard takes this many bytes of memory.
+  // Bytes of one read from the storage. A larger number makes fewer reads, but each reader takes at
+  // least this many bytes of memory.
   int64_t read_bytes = 256 << 10;
-  // Largest payload accepted, in bytes. A damaged or hostile length field could ask for 2^64.
+  // Largest payload accepted, in bytes. A damaged or hostile length field may announce 2^64 bytes.
   int64_t max_record_bytes = kDefaultMaxRecordBytes;
-  // The word for the source in messages.
+  // What messages call the source.
   absl::string_view noun = "shard";
 };
 
@@ -63,7 +63,7 @@ class RecordReader {
   AlignedBuffer buffer_;
   uint64_t begin_ = 0;  // buffer_[begin_, end_) was read, but is not consumed yet.
   uint64_t end_ = 0;
-  uint64_t offset_ = 0;  // Place of buffer_[begin_] in the source: the next record.
+  uint64_t offset_ = 0;  // Where the next record, buffer_[begin_], begins in the source.
   int64_t num_read_ = 0;
   absl::Status status_;  // The first error.
 };

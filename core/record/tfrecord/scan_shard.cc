@@ -66,14 +66,14 @@ class Scanner {
     std::string cause;               // Why there is no length.
   };
 
-  // Makes room for as many records as the shard has if its other bytes are like its first
-  // `seen_bytes`. Growing step by step would copy ends_ again and again, into pages that are new to
-  // the process.
+  // Makes room for the likely number of records: the number if the rest of the shard is like its
+  // first `seen_bytes` bytes. Growing step by step would copy ends_ again and again, into pages
+  // that are new to the process.
   void Reserve(uint64_t seen_bytes) {
     ends_.reserve(std::min<uint64_t>(ends_.size() * (size_ / seen_bytes + 1), kMostReserved));
   }
 
-  // Looks at `bytes` bytes at `offset`, where framing is expected.
+  // Returns the `bytes` bytes at `offset`, where framing is expected.
   absl::StatusOr<const char*> Look(uint64_t offset, uint64_t bytes) {
     return verify_payloads_ ? window_.At(offset, bytes) : window_.Peek(offset, bytes);
   }
@@ -90,8 +90,8 @@ class Scanner {
     return Header{.length = length, .cause = {}};
   }
 
-  // Adds to the index the records from `offset` on that have a good header and are completely in
-  // memory. Stops before the first other record, and returns the offset of this record. Nearly all
+  // Adds records to the index, from `offset` on, as long as they have a good header and are
+  // completely in memory. Returns the offset of the first record that was not added. Nearly all
   // small records are added here, at a fraction of the cost of TakeRecord().
   uint64_t TakeHeldRecords(uint64_t offset) {
     absl::string_view held = window_.Held(offset);
@@ -178,10 +178,11 @@ class Scanner {
     return size_;
   }
 
-  // Whether the payload after the header at `offset` has the CRC that follows it. If so, the record
-  // is good although damage follows. All these checks together read at most as many bytes as the
-  // shard has. After that many bytes the result is always false. Without this limit, the time for a
-  // shard full of false headers would grow with the square of the shard's size.
+  // Whether the payload after the header at `offset` has the CRC that is stored after the payload.
+  // If so, the record is good although damage follows. All these checks together read at most as
+  // many bytes as the shard has. A payload that would exceed this limit is not read, and the result
+  // is false. Without this limit, the time for a shard full of false headers would grow with the
+  // square of the shard's size.
   absl::StatusOr<bool> PayloadHolds(uint64_t offset, uint64_t length) {
     if (length > unproven_bytes_) return false;
     unproven_bytes_ -= length;
@@ -237,7 +238,7 @@ absl::StatusOr<ScannedShard> ScanIndexed(const ByteSource& source, RecordIndex i
   SYSTOLE_ASSIGN_OR_RETURN(ReadWindow window, ReadWindow::Create(source, size, 64 << 10));
   ContentHasher hasher;
   DamageList damage;
-  // The header of the next record. It is read together with the footer before it.
+  // The header of the next record. It is read together with the footer of the record before.
   std::array<char, kRecordHeaderBytes> header;
   const auto keep_header = [&header](const char* bytes, uint64_t count) {
     std::copy(bytes, bytes + std::min(count, kRecordHeaderBytes), header.begin());

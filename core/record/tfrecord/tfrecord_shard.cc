@@ -102,8 +102,8 @@ absl::StatusOr<absl::string_view> TfRecordShard::Check(int64_t record,
 }
 
 absl::StatusOr<std::string> TfRecordShard::CauseIfTooLarge(int64_t record) const {
-  // A damaged stretch may have any length. So this stretch is a large record only if its header is
-  // valid.
+  // A stretch that is too large may be damaged bytes instead of a record. The stretch is a record
+  // only if its header is valid.
   char header[kRecordHeaderBytes];
   SYSTOLE_ASSIGN_OR_RETURN(const size_t read, ReadAt(span(record).offset, absl::MakeSpan(header)));
   if (read < kRecordHeaderBytes) return NoHeaderCause(read);

@@ -63,7 +63,7 @@ class Parser {
     SkipBlanks();
     return at_ == text_.size();
   }
-  // Takes `c` and the blanks before it.
+  // Skips blanks. If `c` follows, takes it and returns true.
   bool Take(char c) {
     SkipBlanks();
     if (at_ == text_.size() || text_[at_] != c) return false;
@@ -76,8 +76,8 @@ class Parser {
     return true;
   }
 
-  // Reads a value that is inside `depth` lists and objects. If it is a member of the outermost
-  // object, `name` is the member's name. Otherwise `name` is null.
+  // Reads a value that is inside `depth` lists and objects. If the value is itself the value of a
+  // member of the outermost object, `name` is the member's name. Otherwise `name` is null.
   bool Value(int depth, const std::string* name) {
     SkipBlanks();
     if (at_ == text_.size()) return Fail("the text ends where a value should be");

@@ -15,8 +15,8 @@
 
 namespace systole {
 
-// The most lists and objects inside one another. Stops a text of brackets from taking the whole
-// stack.
+// The most lists and objects inside one another. Without this limit, a text of opening brackets
+// could use up the stack.
 inline constexpr int kMaxJsonDepth = 64;
 // The most scalars of one object.
 inline constexpr int kMaxJsonScalars = 1000;
@@ -27,8 +27,8 @@ using JsonScalar = std::variant<std::string, int64_t, float>;
 // Checks all of `text`, and calls `visit` with each member of the object that is a string, a number
 // or a boolean. Skips null, lists and objects, and all that is inside them. If a name comes twice,
 // the later member counts. A text that is not an object has no members. DataLoss, with the cause
-// and the byte: the text is not JSON in UTF-8, has a number that is not a float, has half a
-// surrogate pair, or is above a limit. NaN and Infinity are numbers here, as Python writes them.
+// and the byte: the text is not JSON in UTF-8, has a number too large for a float, has half
+// a surrogate pair, or is above a limit. NaN and Infinity are numbers here, as Python writes them.
 absl::Status VisitJsonScalars(
     absl::string_view text,
     absl::FunctionRef<void(absl::string_view name, JsonScalar value)> visit);

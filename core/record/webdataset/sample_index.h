@@ -1,5 +1,6 @@
 // The index of a WebDataset archive. It is kept in a file for two reasons. Making the index takes a
-// read of the whole archive, and the archive has no checksums of the content of its files.
+// read of the whole archive. And later damage is found only by the checksums in the index, because
+// an archive has no checksums of the content of its files.
 //   systole-samples-1 <archive bytes> <samples> <damaged> <XXH3-64 of all that follows, 16 hex>\n
 //   <identity>\n                            of the file, which may be compressed (StoredState)
 //   <size> <CRC-32C, 8 hex> <good|damaged>\n  for each sample

@@ -16,7 +16,7 @@
 namespace systole {
 namespace {
 
-// This many bytes are read from storage at a time. A pax header must fit in them.
+// This many bytes are read from storage at a time. A pax header must fit in this size.
 constexpr int64_t kReadBytes = 256 << 10;
 static_assert(kReadBytes >= kMaxTarMetaBytes);
 
@@ -155,7 +155,7 @@ class Scanner {
   const uint64_t max_samples_;
   std::optional<Open> open_;
   std::string doubt_;  // Why a file may have been lost after the last file. Empty: none was lost.
-  uint64_t end_ = 0;   // The end of the last sample that was entered.
+  uint64_t end_ = 0;   // The end of the last sample in the index.
   std::vector<uint64_t> ends_;
   std::vector<Sample> samples_;
   DamageList damage_;

@@ -16,10 +16,11 @@
 
 namespace systole {
 
-// A sample: the stretch from the end of the previous sample to the end of this sample's last file.
+// A sample. Its bytes begin at the end of the previous sample, and end with this sample's last
+// file.
 struct Sample {
-  uint32_t crc = 0;      // CRC-32C of all of its bytes.
-  bool damaged = false;  // One of its files may be missing.
+  uint32_t crc = 0;      // CRC-32C of all these bytes.
+  bool damaged = false;  // A file of the sample may be missing.
 };
 
 struct ScannedArchive {
@@ -28,13 +29,13 @@ struct ScannedArchive {
 };
 
 // Reads all of `archive`. A tar header is trusted only if its checksum matches and its file ends
-// within the archive. Otherwise the scan searches for the next block that is a header. A file of
-// the sample before or of the sample after may have been lost in the skipped bytes, so both samples
-// are marked as damaged. (The file before and the file after may also belong to one sample. Then
-// this sample is damaged.) An entry without a readable name also damages both samples, and so does
-// a block of zeros with data after it. An archive that ends without a block of zeros was cut: its
-// last sample is damaged. If an archive is damaged and no file is found in it, the whole archive is
-// one damaged sample. Each sample takes 16 bytes of memory.
+// within the archive. Otherwise the scan goes on at the next block that is a header. The skipped
+// bytes may have held a file of the sample before or of the sample after, so both samples are
+// marked as damaged. If the files before and after the skipped bytes are of one sample, only this
+// sample is damaged. An entry without a readable name also damages the samples before and after it,
+// and so does a block of zeros with data after it. An archive that ends without a block of zeros
+// was cut: its last sample is damaged. If an archive is damaged and no file is found in it, the
+// whole archive is one damaged sample. Each sample takes 16 bytes of memory.
 //   ResourceExhausted  there are more than `max_samples` (not set: any number). The message names
 //                      the archive.
 //   Otherwise only errors of `archive`.

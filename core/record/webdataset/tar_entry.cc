@@ -21,7 +21,7 @@ constexpr size_t kChecksumAt = 148;
 constexpr size_t kTypeAt = 156;
 constexpr size_t kMagicAt = 257;
 constexpr size_t kPrefixAt = 345;
-constexpr size_t kNumberBytes = 12;  // The bytes of a size.
+constexpr size_t kNumberBytes = 12;  // The bytes of the size field.
 constexpr size_t kChecksumBytes = 8;
 constexpr size_t kPrefixBytes = 155;
 
@@ -33,9 +33,9 @@ absl::string_view Text(const char* field, size_t bytes) {
   return text.substr(0, text.find('\0'));
 }
 
-// The number in a field. The field has octal digits with blanks around them. If its first bit is
-// set, it has a number in base 256 instead (GNU). Nullopt: the field has no number, or the number
-// does not fit.
+// The number in a field. A field has octal digits, perhaps with blanks around them. If its first
+// byte is 0x80, a number in base 256 follows instead (GNU). Nullopt: the field has no number, or
+// the number does not fit in 64 bits.
 std::optional<uint64_t> Number(const char* field, size_t bytes) {
   if (static_cast<uint8_t>(field[0]) == 0x80) {
     uint64_t number = 0;
@@ -51,7 +51,7 @@ std::optional<uint64_t> Number(const char* field, size_t bytes) {
   uint64_t number = 0;
   for (const char c : digits) {
     if (c < '0' || c > '7') return std::nullopt;
-    number = number << 3 | static_cast<uint64_t>(c - '0');  // 12 digits fit.
+    number = number << 3 | static_cast<uint64_t>(c - '0');  // Up to 12 digits fit.
   }
   return number;
 }
@@ -64,7 +64,7 @@ uint32_t SumOf(const char* block) {
   return sum + kChecksumBytes * ' ';
 }
 
-// The sum of signed bytes, as old writers made it.
+// The same sum over signed bytes, as old programs computed it.
 int64_t SignedSumOf(const char* block) {
   int64_t sum = 0;
   for (size_t i = 0; i < kTarBlockBytes; ++i) sum += static_cast<int8_t>(block[i]);
@@ -93,16 +93,16 @@ uint64_t Padded(uint64_t bytes) {
   return (bytes + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;
 }
 
-// The facts about a file that come from the headers before it.
+// What the pax headers and long names before a file say about the file.
 struct Meta {
-  std::string name;  // Empty if those headers give no name.
+  std::string name;  // Empty if they give no name.
   std::optional<uint64_t> size;
   bool sparse = false;
 };
 
 // Reads the records `<length> <key>=<value>\n` of a pax header. Returns what is wrong, or "".
 std::string TakePax(absl::string_view records, Meta& meta) {
-  while (!records.empty() && records.front() != '\0') {  // Python's tarfile stops there, too.
+  while (!records.empty() && records.front() != '\0') {  // Python's tarfile stops at a zero, too.
     const char* const begin = records.data();
     uint64_t length = 0;
     const auto [stop, error] = std::from_chars(begin, begin + records.size(), length);
@@ -201,7 +201,7 @@ absl::StatusOr<TarEntry> ReadTarEntry(uint64_t offset, uint64_t archive_bytes, T
                                " bytes, ", archive_bytes - content, " are left"),
                   content);
     }
-    // A last block without padding is accepted, as in tarfile.
+    // The archive may end before the padding of a file's last block: tarfile accepts this, too.
     const uint64_t end =
         has_content ? content + std::min(Padded(size), archive_bytes - content) : content;
     if (is_meta) {
@@ -234,7 +234,8 @@ absl::StatusOr<TarEntry> ReadTarEntry(uint64_t offset, uint64_t archive_bytes, T
       continue;
     }
     if (meta.sparse || type == 'S') {
-      // More headers may follow a header of type S.
+      // After a header of type S, further headers may come before the content, so `end` is
+      // uncertain.
       TarEntry entry = Damaged("a sparse file; make the archive again without sparse files", end);
       entry.is_lost = type == 'S';
       return entry;

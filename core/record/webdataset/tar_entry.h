@@ -23,10 +23,11 @@ inline constexpr uint64_t kTarBlockBytes = 512;
 // The longest name of a file, in bytes. Linux allows paths of at most this length. The limit stops
 // a name from filling the memory.
 inline constexpr size_t kMaxTarNameBytes = 4096;
-// The largest content of a pax header or a long name, in bytes. tarfile writes some hundred bytes.
+// The largest content of a pax header or a long name, in bytes. Those that tarfile writes have some
+// hundred bytes.
 inline constexpr uint64_t kMaxTarMetaBytes = 64 << 10;
-// The most headers for pax or a long name before one file. Without this limit, an archive of only
-// such headers would be one entry.
+// The most pax headers and long names before one file. Without this limit, an archive of only such
+// headers would be read as one huge entry.
 inline constexpr int kMaxTarMetaHeaders = 16;
 
 struct TarEntry {
@@ -47,11 +48,12 @@ struct TarEntry {
   std::string cause;  // Why the entry is damaged, without file and offset.
 };
 
-// The `bytes` bytes at `offset`, at most kMaxTarMetaBytes of them. Valid until the next call.
+// Returns the `bytes` bytes at `offset`. `bytes` is at most kMaxTarMetaBytes. The result is valid
+// until the next call.
 using TarLook = absl::FunctionRef<absl::StatusOr<const char*>(uint64_t offset, uint64_t bytes)>;
 
-// The entry at `offset` of an archive of `archive_bytes`. Damage is reported in the entry; errors
-// are those of `look`. REQUIRES: offset < archive_bytes.
+// The entry at `offset` of an archive of `archive_bytes`. Damage is reported in the entry. An error
+// of `look` is returned as it is. REQUIRES: offset < archive_bytes.
 absl::StatusOr<TarEntry> ReadTarEntry(uint64_t offset, uint64_t archive_bytes, TarLook look);
 
 // Whether the kTarBlockBytes bytes at `block` are a header: they contain "ustar", and the checksum

@@ -1,11 +1,12 @@
-// A sample of a WebDataset archive as a format of records. The record is the stretch of the archive
-// that has the sample's files, headers included. Its features:
+// The format of the records of a WebDataset archive. A record is a sample: the stretch of the
+// archive that has the sample's files, headers included. Its features:
 //   __key__      bytes: the key
 //   EXTENSION    bytes: the content of the file KEY.EXTENSION, for every file ("jpg", "seg.png").
-//                int64 if the last part of the extension is "cls": from a whole number as text
-//   EXTENSION/MEMBER, if the last part of the extension is "json": the members of the JSON object
-//                that are strings (bytes), whole numbers and booleans (int64), or other numbers
-//                (float)
+//                If the last part of the extension is "cls", the content is a whole number as
+//                text, and the feature is an int64
+//   EXTENSION/MEMBER   for each member of the outermost JSON object, if the last part of the
+//                extension is "json": bytes for a string, int64 for a boolean or for a whole number
+//                that fits, float for any other number. Members with other values are left out
 // Extensions are in lower case. Other entries of the stretch are skipped.
 //
 // Thread-safe: no state.
@@ -21,8 +22,8 @@ namespace systole {
 // The most files of a sample. The limit exists because each extension is compared with all others.
 inline constexpr int kMaxSampleFiles = 1000;
 // The most bytes of a sample's JSON files together. Names and strings of their members are copied
-// while an example is made. The copies take at most twice as many bytes, plus 100 bytes for each
-// copy.
+// while an example is made. The copies take at most twice as many bytes as the files, plus 100
+// bytes for each copy.
 inline constexpr size_t kMaxSampleJsonBytes = size_t{1} << 20;
 
 // Decode() returns DataLoss if a record is not the stretch of exactly one sample, if two files of

@@ -39,7 +39,7 @@ std::string CrcCause(uint32_t computed, uint32_t stored) {
                          stored);
 }
 
-// Marks samples whose bytes have changed since the index was made.
+// Marks the samples of `archive` whose bytes have changed since the index `before` was made.
 void Compare(const ScannedArchive& before, ScannedArchive& archive) {
   const int64_t samples = archive.index.num_records();
   if (samples != before.index.num_records()) return;

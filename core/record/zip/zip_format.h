@@ -1,6 +1,6 @@
 // A record that is joined from one record of each member:
 //   record := size:u64le, once for each member; then the members' payloads, one after the other
-// How many members there are is not part of the record. Each payload has the member's own format.
+// The record does not hold the number of members. Each payload has the member's own format.
 //
 // Thread-safe: immutable.
 #ifndef SYSTOLE_CORE_RECORD_ZIP_ZIP_FORMAT_H_

@@ -2,8 +2,7 @@
 // of a zip. The joined name of a feature is its member's prefix, followed by its name in the
 // member's record.
 //
-// Thread-compatible: immutable. Names that are not known in advance are kept in the caller's
-// MadeText.
+// Thread-compatible: immutable. The caller's MadeText keeps the names that are made for one record.
 #ifndef SYSTOLE_CORE_RECORD_ZIP_ZIP_NAMES_H_
 #define SYSTOLE_CORE_RECORD_ZIP_ZIP_NAMES_H_
 
@@ -22,20 +21,20 @@ namespace systole {
 struct ZipNamesOfMember {
   std::string dataset;  // For messages.
   std::string prefix;
-  // Names in the member's records, as far as they are known. Their joined names are made in advance
-  // and kept, up to ZipNames::kMaxKnownNames for all members together. The other joined names are
-  // made for each record.
+  // The names of features that are known to be in the member's records. For these, joined names are
+  // made in advance and kept, up to ZipNames::kMaxKnownNames for all members together. All other
+  // joined names are made anew for each record.
   std::vector<std::string> features = {};
 };
 
 class ZipNames {
  public:
   // The most bytes of joined names that are made for one record. Names that were made in advance do
-  // not count.
-  // Without this limit, a record of a million tiny features would take a hundred times its size.
+  // not count. Without this limit, a record of a million tiny features would take a hundred times
+  // its size.
   static constexpr size_t kMaxMadeBytes = size_t{4} << 20;
 
-  // The most names that are made once and kept. Others are made for each record.
+  // The most joined names that are made in advance and kept.
   static constexpr size_t kMaxKnownNames = 10'000;
 
   explicit ZipNames(std::vector<ZipNamesOfMember> members);
@@ -45,8 +44,8 @@ class ZipNames {
   const std::string& prefix(size_t member) const { return members_[member].prefix; }
 
   // The joined name of the feature `name` of a member. The view is valid while `name`, `made` and
-  // this object exist. `left` is how much of kMaxMadeBytes remains. Nullopt: `left` is too small
-  // for the name.
+  // this object exist. `left` is how much of kMaxMadeBytes remains for the record, and becomes
+  // smaller if a name is made. Nullopt: `left` is too small for the name.
   std::optional<absl::string_view> NameOf(size_t member, absl::string_view name, MadeText& made,
                                           size_t& left) const;
 

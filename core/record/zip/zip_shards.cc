@@ -23,7 +23,7 @@ absl::Status TooManySources(size_t most) {
       "kind come one after the other"));
 }
 
-// The records of a member that come next, up to a shard of another format.
+// The next records of a member, up to the member's next shard of another format.
 class Run {
  public:
   explicit Run(const ZipMember& member) : member_(member) { Extend(); }

@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// The most sources that the records of a zip lie in. Each takes less than 1 KB.
+// The most sources into which the records of a zip are split. Each source takes less than 1 KB.
 inline constexpr size_t kMaxZipSources = 1000;
 
 // The joined records of all members. They lie in one source (ZipSource), or in several if shards of

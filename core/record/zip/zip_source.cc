@@ -18,11 +18,12 @@
 namespace systole {
 namespace {
 
-// A payload may be this much longer than its span: a row of arrays has no span, and an image's
-// record has a label and a name beside the file.
+// Added to the size of a part's span to estimate the size of its payload. A row of arrays has an
+// empty span. An image's payload has a label and a name beside the file, which the span does not
+// count.
 constexpr int64_t kBesideSpanBytes = 512;
 
-// Most zips have few parts. Lists of them need no allocation.
+// A list of this many parts needs no allocation. Most zips do not have more parts.
 constexpr size_t kFewParts = 4;
 
 // The part of `all` bytes that belongs to `some` of the `records` records.
@@ -46,7 +47,8 @@ class ZipSource::Joining {
         parts_(zip.num_parts()),
         unchecked_(zip.num_parts()) {}
 
-  // The joined record. It lies in `joined` until the next call. `outage`: the storage failed.
+  // The joined record, which lies in `joined` until the next call. Sets `outage` if the storage
+  // failed.
   absl::StatusOr<absl::string_view> Join(int64_t record, bool& outage) {
     size_ = 0;
     for (size_t i = 0; i < parts_.size(); ++i) parts_[i] = zip_.PartOf(record, i);
@@ -58,9 +60,9 @@ class ZipSource::Joining {
     return absl::string_view(data(), size_);
   }
 
-  // Checks the files that were read since the last call. Returns the error of the first that has
-  // changed since it was opened. Does not check the files of fetched bytes, because the reader of
-  // these bytes has checked them.
+  // Checks the files that were read since the last call. Returns the error of the first file that
+  // has changed since it was opened. Does not check the files of fetched bytes, because the reader
+  // of these bytes has checked them.
   absl::Status CheckRead() {
     for (size_t i = 0; i < unchecked_.size(); ++i) CheckRead(i);
     return std::exchange(changed_, absl::OkStatus());
@@ -78,7 +80,8 @@ class ZipSource::Joining {
     return static_cast<int64_t>(part.source->span(part.record).size) + kBesideSpanBytes;
   }
 
-  // Makes room for the record, as far as its size is known, and for the sizes of its parts.
+  // Makes room for the header, which holds the sizes of the parts, and for the likely bytes of the
+  // parts.
   absl::Status Begin() {
     const size_t header = ZipHeaderBytes(parts_.size());
     int64_t bytes = static_cast<int64_t>(header);
@@ -96,7 +99,7 @@ class ZipSource::Joining {
     if (bytes <= joined_.size()) return absl::OkStatus();
     if (size_ == 0) return GrowScratch(static_cast<uint64_t>(bytes), joined_);
     const int64_t wanted = std::max(bytes, joined_.size() + joined_.size() / 2);
-    // Three buffers exist at once.
+    // The old joined_, the new one and read_ exist at once.
     if (!NeedScratch(ScratchUse::kReads, joined_.size() + wanted + read_.size())) {
       return InterruptedError();
     }
@@ -137,7 +140,8 @@ class ZipSource::Joining {
       unchecked_[i] = part.source;
     }
     const ReadsPart reads(i);
-    // The read of the part counts only read_ (NeedScratch()), so joined_ is counted here.
+    // While a part is read, its source calls NeedScratch() for read_ alone. So joined_ and read_
+    // are counted together before the read.
     const int64_t read_bytes = std::max(LikelyBytes(part), read_.size() + read_.size() / 2);
     if (!NeedScratch(ScratchUse::kReads, joined_.size() + read_bytes)) return InterruptedError();
     absl::Status got = absl::InternalError("a part of a joined record was not read");
@@ -162,8 +166,8 @@ class ZipSource::Joining {
   Parts parts_;         // The parts of the record.
   size_t size_ = 0;     // Bytes of the record in joined_ so far.
   AlignedBuffer read_;  // For a part that cannot be read in place.
-  // For each part, the source that was read and not checked since. Records mostly come in order, so
-  // a file is checked about once for all of its records.
+  // For each part, the source whose file was read, but has not been checked since. Null: none.
+  // Records mostly come in order, so a file is checked about once for all of its records.
   absl::InlinedVector<const RecordSource*, kFewParts> unchecked_;
   absl::Status changed_;  // The first error of a check.
 };

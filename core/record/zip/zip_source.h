@@ -1,6 +1,6 @@
-// Records that are joined from records of several members: record i is made from record `first + i`
-// of each member. The parts are copied once, one after the other. While a part is read, PartInRead
-// notes which part it is.
+// The records of a zip, or a range of them: record i of a ZipSource is made from record `first + i`
+// of each member. The payloads of these parts are copied one after the other into the joined
+// payload. While a part is read, PartInRead notes which part it is.
 //
 // Thread-compatible: immutable, so any number of threads may read. Reading takes memory for the
 // joined record and, if a part cannot be read in place, for this part. Both are counted
@@ -40,13 +40,13 @@ struct ZipMemberSums {
   bool is_far = false;  // Whether any shard is_far().
   uint64_t file_bytes = 0;
   uint64_t size_bytes = 0;
-  uint64_t hash = 0;  // Hash of the number of records of each shard, and of their content.
+  uint64_t hash = 0;  // Hash of num_records() and content_hash() of all shards.
 };
 // O(shards).
 ZipMemberSums SumsOf(const ZipMember& member);
 
 // The most bytes of a joined record. This is also the default limit of a record that is not joined.
-// The limit is needed because a peer may zip any datasets. A member's record must also keep to the
+// The limit is needed because a peer may zip any datasets. Besides, each part must keep to the
 // limit of its own dataset.
 inline constexpr int64_t kMaxZipRecordBytes = kDefaultMaxRecordBytes;
 
@@ -61,8 +61,8 @@ class ZipSource final : public RecordSource {
   absl::string_view path() const override { return "zip"; }
   // Empty: only the parts have indexes.
   std::string indexed_path() const override { return ""; }
-  // The sum of the members' bytes. If this source joins only some of the records, only their share
-  // of the bytes counts, as if all records of a member had the same size.
+  // The sum of the members' bytes. If this source joins only some of the records, it counts only
+  // the share of these records, as if all records of a member had the same size.
   uint64_t file_bytes() const override { return file_bytes_; }
   uint64_t size_bytes() const override { return size_bytes_; }
   const std::string& note() const override;
@@ -107,7 +107,7 @@ class ZipSource final : public RecordSource {
   class Joining;
 
   absl::Status CheckNumber(int64_t record) const;
-  // `fetched`: null if nothing was read ahead.
+  // `fetched` is null if nothing was read ahead.
   absl::Status ReadAll(absl::Span<const int64_t> records, int64_t max_read_bytes,
                        const FetchedBytes* fetched, AlignedBuffer& scratch,
                        RecordCallback callback) const;

@@ -110,7 +110,7 @@ absl::StatusOr<std::string> ParseUploadId(absl::string_view body) {
 absl::StatusOr<std::optional<BucketRefusal>> ParseUploadEnd(absl::string_view body) {
   bool is_end = false;
   bool is_error = false;
-  // A server may send blanks before the XML, while it joins the parts.
+  // While a server joins the parts, it may send blanks before the XML.
   SYSTOLE_RETURN_IF_ERROR(ReadXml(absl::StripLeadingAsciiWhitespace(body),
                                   [&](absl::string_view path, absl::string_view) {
                                     is_end = is_end || path == "CompleteMultipartUploadResult";
@@ -125,7 +125,7 @@ absl::StatusOr<std::optional<BucketRefusal>> ParseUploadEnd(absl::string_view bo
 
 BucketRefusal ParseRefusal(absl::string_view body) {
   BucketRefusal refusal;
-  // If the text is cut or is not XML, the values before the fault count.
+  // If the text is cut or is not XML, the values before the fault are still used.
   ReadXml(body, [&](absl::string_view path, absl::string_view text) {
     if (path == "Error/Code" && !text.empty() && text.size() <= kMaxCodeBytes &&
         std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isalnum(c); })) {

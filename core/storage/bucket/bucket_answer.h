@@ -16,27 +16,27 @@
 
 namespace systole {
 
-// How many bytes of a refusal's body are kept, to find its code there.
+// The most bytes of a refusal's body that are kept. ParseRefusal() reads the code from these bytes.
 inline constexpr size_t kRefusalBytes = 4096;
 
-// The state of an object as a list shows it. The texts are as the server writes them, and may have
-// any form.
+// The state of an object as a list shows it. `etag` and `generation` are the server's text,
+// unchecked.
 struct ListedObject {
   std::optional<uint64_t> size_bytes = {};  // Nullopt: the list does not show the size.
   std::string etag;
-  std::string generation;  // Only in Cloud Storage.
+  std::string generation;  // Only Cloud Storage has generations.
 };
 
 // A page of ListObjectsV2. Its form is the same in S3 and in Cloud Storage.
 struct ListPage {
   std::vector<std::string> keys;      // Decoded. Each has 1 to kMaxKeyBytes bytes.
-  std::vector<ListedObject> objects;  // One for each of `keys`.
-  std::vector<std::string> folders;   // Decoded. Prefixes of keys that end with '/'.
+  std::vector<ListedObject> objects;  // objects[i] has the key keys[i].
+  std::vector<std::string> folders;   // Decoded beginnings of keys, up to a '/'.
   std::string next_token;             // Empty: this is the last page.
 };
 
-// Errors are those of ReadXml(). Also DataLoss if the body is not a page of ListObjectsV2, or if
-// the page contradicts itself.
+// Returns the errors of ReadXml(). DataLoss if the body is not a page of ListObjectsV2, if a key or
+// a folder is invalid, or if more pages follow but next_token is missing.
 absl::StatusOr<ListPage> ParseListPage(absl::string_view body);
 
 struct BucketRefusal {
@@ -51,17 +51,19 @@ BucketRefusal ParseRefusal(absl::string_view body);
 // The most bytes of an upload's ID. The IDs of known servers have up to 400 bytes.
 inline constexpr size_t kMaxUploadIdBytes = 1024;
 
-// The ID of an upload in parts, from the answer that begins it: printable ASCII. DataLoss or
-// ResourceExhausted if the body is not an InitiateMultipartUploadResult.
+// Reads the ID of an upload in parts from the answer to the request that begins the upload. The ID
+// is printable ASCII. DataLoss or ResourceExhausted if the body is not an
+// InitiateMultipartUploadResult with such an ID.
 absl::StatusOr<std::string> ParseUploadId(absl::string_view body);
 
-// Reads the body of an answer 200 to a request that ends an upload. Nullopt: the object exists. A
-// refusal: the server could not make the object. A refusal after 200 is possible, because the
-// server sends 200 before it knows whether the object can be made. DataLoss or ResourceExhausted if
-// the body is neither a result nor a refusal.
+// Reads the body of an answer 200 to a request that ends an upload. The server may send 200 before
+// it knows whether it can make the object. So there are two results:
+//   nullopt     the object exists.
+//   a refusal   the server could not make the object.
+// DataLoss or ResourceExhausted if the body is neither a result nor a refusal.
 absl::StatusOr<std::optional<BucketRefusal>> ParseUploadEnd(absl::string_view body);
 
-// Whether `text` can be the name of a region, which becomes a part of a host's name.
+// Whether `text` can be the name of a region. Only such a text may become a part of a host's name.
 bool IsRegion(absl::string_view text);
 
 }  // namespace systole

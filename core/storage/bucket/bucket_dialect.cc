@@ -15,16 +15,16 @@
 namespace systole {
 namespace {
 
-// The codes of refusals after which a request with new credentials may succeed.
+// If a refusal has one of these codes, a request with new credentials may succeed.
 constexpr absl::string_view kCredentialCodes[] = {
     "ExpiredToken",          "ExpiredTokenException", "InvalidToken",
     "TokenRefreshRequired",  "InvalidSecurity",       "InvalidAccessKeyId",
-    "SignatureDoesNotMatch", "XAdminUserNotFound"};  // versitygw sends the last code, with 404.
+    "SignatureDoesNotMatch", "XAdminUserNotFound"};  // From the server versitygw, with status 404.
 
-// The status of a proxy that wants a password.
+// The status of an answer in which a proxy requires a password.
 constexpr int kProxyRefuses = 407;
 
-// The path of a server without its last '/'.
+// The path in the server's address, without a '/' at its end.
 absl::string_view PathOf(const HttpUrl& server) { return absl::StripSuffix(server.target, "/"); }
 
 }  // namespace
@@ -77,7 +77,7 @@ absl::StatusOr<HttpUrl> ParseEndpoint(absl::string_view variable, absl::string_v
 
 void SetBucketRules(HttpRequest& request) {
   request.refusal_bytes = kRefusalBytes;
-  request.keeps_dots = true;               // Dots are parts of keys.
+  request.keeps_dots = true;               // "." and ".." may be parts of keys.
   request.redirects = Redirects::kReturn;  // No other server may get the authorization.
 }
 
@@ -111,8 +111,9 @@ absl::Status BucketDialect::RefusalOf(Action action, absl::string_view called,
   const bool may_be_for_that =
       response.status >= 400 && response.status < 500 && response.status != kProxyRefuses;
   if (has_credentials() || !looks_for_credentials() || !may_be_for_that) return error;
-  // Servers use many statuses and codes to refuse a request without a signature. So each such
-  // refusal gets this text.
+  // Servers use many statuses and codes to refuse a request because it has no signature. So this
+  // text is added to every refusal 4xx of a request without credentials, except 407, which comes
+  // from a proxy.
   return absl::Status(error.code(),
                       absl::StrCat(error.message(),
                                    "; the request had no credentials, because none were found, or ",
@@ -127,7 +128,7 @@ absl::Status BucketDialect::Forbidden(Action action, absl::string_view what) con
   }
   return absl::PermissionDeniedError(
       absl::StrCat(what, "these credentials may not ",
-                   reads ? "read it, or there is no such object and they may not list the bucket"
+                   reads ? "read it, or it does not exist and they may not list the bucket"
                          : "write or remove it",
                    "; the permissions are ", reads ? words_.permissions : words_.write_permissions,
                    words_.forbidden_too.empty() ? "" : "; ", words_.forbidden_too));
@@ -200,7 +201,7 @@ absl::Status BucketDialect::Explained(Action action, absl::string_view called,
   }
   if (MayBeTriedAgain(response)) {
     return absl::UnavailableError(
-        absl::StrCat(what, "it is overloaded or fails; try again later, or with fewer ",
+        absl::StrCat(what, "the server is overloaded or fails; try again later, or with fewer ",
                      action == Action::kRead ? "readers" : "writers"));
   }
   if (response.status == kProxyRefuses) return systole::RefusalOf(called, response);

@@ -1,9 +1,10 @@
 // The rules that S3 and Cloud Storage have in common.
 //
-// A request's url is the name of an object. If the request is about the bucket itself, the url is
-// "s3://bucket?QUERY". If the request is about an object but does not ask for its bytes, the url is
-// "s3://bucket?QUERY/key". These forms cannot be mistaken for the name of an object, which has a
-// '/' right after the bucket, not a '?'.
+// HttpRequest::url has one of these forms until WebDialect::Prepare() replaces it by an address:
+//   s3://bucket/key         an object, in a request without a query
+//   s3://bucket?QUERY/key   an object, in a request with a query, such as for an upload's part
+//   s3://bucket?QUERY       the bucket itself, in a request with a query, such as for a list
+// Only the first form is the name of an object: in a name, a '/' comes right after the bucket.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_
 #define SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_
 
@@ -19,19 +20,20 @@
 
 namespace systole {
 
-// The words of messages about refusals, for one kind of bucket.
+// The words for one kind of bucket in messages about refusals.
 struct BucketWords {
   absl::string_view service;            // "S3".
   absl::string_view permissions;        // The permissions that a reader needs.
   absl::string_view write_permissions;  // The permissions that a writer needs.
-  absl::string_view credentials;        // The settings with which credentials are found.
+  absl::string_view credentials;        // Where credentials are looked for.
   absl::string_view endpoint;           // The setting that names the server.
-  // The name of a variable. If it is set, no credentials are looked for, and requests are unsigned.
+  // The name of an environment variable. If its value is 1, no credentials are looked for, and
+  // requests are unsigned.
   absl::string_view unsigned_variable;
-  // Another possible reason why a request with credentials is forbidden, and what to do. Empty:
-  // there is none.
+  // Another possible reason why a request with credentials is forbidden, and what to do about it.
+  // Empty: no such reason is known.
   absl::string_view forbidden_too = {};
-  absl::string_view payer = {};  // The setting that names the project that pays, in Cloud Storage.
+  absl::string_view payer = {};  // The setting for the project that pays. Only in Cloud Storage.
 };
 
 // Thread-safe, as WebDialect says.
@@ -45,16 +47,17 @@ class BucketDialect : public WebDialect {
   // The beginning of the names of the headers that hold an object's metadata: "x-amz-meta-".
   virtual absl::string_view metadata_prefix() const = 0;
 
-  // Ends the thread that renews credentials, for a store that is never destroyed.
+  // Ends the thread that renews credentials. Needed because the stores of the process are never
+  // destroyed.
   virtual void End() = 0;
 
  protected:
   explicit BucketDialect(const BucketWords& words) : words_(words) {}
 
-  // Whether requests are signed, or have a token.
+  // Whether requests have credentials: a signature or a token.
   virtual bool has_credentials() const = 0;
-  // Whether the dialect looks for credentials. False for an emulator, whose requests never have
-  // any.
+  // Whether the dialect looks for credentials. False for an emulator: its requests never have
+  // credentials.
   virtual bool looks_for_credentials() const { return true; }
 
  private:
@@ -62,7 +65,7 @@ class BucketDialect : public WebDialect {
 
   absl::Status RefusalOf(Action action, absl::string_view called,
                          const HttpResponse& response) const;
-  // RefusalOf(), but without the text that it adds for requests without credentials.
+  // Like RefusalOf(), but does not add the text about requests without credentials.
   absl::Status Explained(Action action, absl::string_view called,
                          const HttpResponse& response) const;
   absl::Status Forbidden(Action action, absl::string_view what) const;
@@ -73,7 +76,7 @@ class BucketDialect : public WebDialect {
 // What a request is about: a bucket, or an object in it.
 struct BucketTarget {
   BucketName name;
-  std::string query;  // With its '?', as EncodedQuery() makes it. Empty: the object is requested.
+  std::string query;  // As EncodedQuery() makes it, with its '?'. Empty: there is none.
 
   // The HttpRequest::url of a request for this target.
   std::string Url() const;
@@ -83,13 +86,13 @@ struct BucketTarget {
 // ParseBucketName().
 absl::StatusOr<BucketTarget> ParseBucketTarget(absl::string_view url);
 
-// The address of a target at a server. The bucket is either in the host's name or in the path. The
-// path of `server` comes first in the address's path.
+// The address of a target at a server. AddressAtHost() puts the bucket into the host's name,
+// AddressInPath() into the path. The path of each address begins with the path of `server`.
 std::string AddressAtHost(const HttpUrl& server, const BucketTarget& target);
 std::string AddressInPath(const HttpUrl& server, const BucketTarget& target);
 
-// Parses the address of a server that `variable` names. InvalidArgument if the text is not an
-// address or has a query. The message names the variable.
+// Parses `text`, the address of a server from the environment variable `variable`. InvalidArgument
+// if `text` is not an address or has a query. The message names the variable.
 absl::StatusOr<HttpUrl> ParseEndpoint(absl::string_view variable, absl::string_view text);
 
 // Sets the fields that are the same in all requests to buckets.
@@ -99,9 +102,9 @@ void SetBucketRules(HttpRequest& request);
 // have expired. Renewed credentials may help.
 bool RefusesCredentials(const HttpResponse& response);
 
-// Like RefusesCredentials(), for a request that may have had no credentials. `had_any` says whether
-// the request had credentials. If it had none, each 400 or 403 counts: the server may refuse all
-// requests without credentials, and this process may have found credentials since.
+// Like RefusesCredentials(). But if the request had no credentials (`had_any` is false), also true
+// for every 400 and 403: the server may require credentials, and this process may have found some
+// since.
 bool MayNeedOtherCredentials(const HttpResponse& response, bool had_any);
 
 }  // namespace systole

@@ -11,12 +11,13 @@
 namespace systole {
 
 // Lists the bucket. If the list has more than one page, it is read in ranges of keys, several at a
-// time (ranged_list.h). If the server cannot list ranges, it is read page by page. The bucket may
-// change while it is listed, but no name comes twice.
-//   NotFound, PermissionDenied, ..  WebDialect::RefusalOf(), of this dialect's server.
-//   ResourceExhausted               more than `options` allow.
+// time (ranged_list.h). If the server cannot list ranges, the list is read page by page. The bucket
+// may change during the call, but no name comes twice.
+//   NotFound, PermissionDenied, ..  the server refuses; the error of WebDialect::RefusalOf().
+//   ResourceExhausted               more names, bytes or pages than `options` allow.
 //   DeadlineExceeded                longer than `options` allow.
-//   DataLoss                        ParseListPage(); keys outside the prefix; pages that repeat.
+//   DataLoss                        an error of ParseListPage(), a key outside the prefix, or
+//                                   pages that repeat without end.
 //   Cancelled                       InterruptRequested().
 absl::StatusOr<BucketContents> ListBucket(WebConnection& connection, const WebDialect& dialect,
                                           const BucketListing& listing,

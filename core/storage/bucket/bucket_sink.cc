@@ -33,7 +33,7 @@ uint64_t BucketSink::PartBytes() const {
 
 void BucketSink::GiveUp() {
   unwanted_.Raise();
-  threads_.reset();  // Waits for them.
+  threads_.reset();  // Waits for the threads.
   if (upload_.has_begun()) upload_.Abort();
   buffer_ = std::string();
 }

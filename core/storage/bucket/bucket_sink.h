@@ -22,27 +22,29 @@
 
 namespace systole {
 
-// An object may have kMaxUploadParts parts, and its size is not known before its end. So the size
-// of a part doubles after each `parts_of_a_size` parts. With these defaults an object has at most
-// 484 GiB. The sink keeps in memory the parts that are being sent, and the part that is being
-// filled. These parts take 40 MiB for an object of up to 15 GiB, and never more than 256 MiB.
+// An object has at most kMaxUploadParts parts, and its size is not known before its end. So the
+// size of a part doubles after each `parts_of_a_size` parts. With the defaults an object has at
+// most 484 GiB. The sink keeps in memory the parts that are being sent, and the part that is being
+// filled. With the defaults these parts take at most 40 MiB for an object of up to 15 GiB, and at
+// most 256 MiB for any object.
 struct BucketSinkOptions {
   // The size of the first parts, and the largest object that is sent in one request. Servers
   // require at least 5 MiB.
   uint64_t first_part_bytes = uint64_t{8} << 20;
   int parts_of_a_size = 2000;
   int max_parts = kMaxUploadParts;
-  // How many parts and bytes may be sent at a time. A single part is always sent, however large it
-  // is. Larger numbers are faster over long distances, and take more memory and connections.
+  // The most parts, and the most bytes of parts, that are sent at a time. A part that is sent alone
+  // may have more bytes. Larger numbers are faster over long distances, and take more memory and
+  // connections.
   int parts_in_flight = 4;
   uint64_t bytes_in_flight = uint64_t{64} << 20;
 };
 
 // Thread-compatible. Borrows connection and dialect. Errors are those of ObjectUpload, and:
-//   ResourceExhausted  the object would have too many parts, or the system gives no thread.
+//   ResourceExhausted  the object would have too many parts, or no thread can be started.
 //   Cancelled          InterruptRequested(), or the process ends.
-// The sink asks the server to forget the parts (ObjectUpload::Abort()) after an error, and if it is
-// destroyed before Close(). Nothing is visible under the name before Close().
+// After an error, or if it is destroyed before Close(), the sink makes the server forget the parts
+// (ObjectUpload::Abort()). The new object is not visible before Close().
 class BucketSink final : public ByteSink {
  public:
   BucketSink(WebConnection& connection, const BucketDialect& dialect, const BucketName& name,
@@ -50,22 +52,23 @@ class BucketSink final : public ByteSink {
   ~BucketSink() override;
 
   absl::Status Append(absl::string_view bytes) override;
-  // Waits until all bytes are sent. Even after an error the object may exist, but only as a whole.
+  // Sends all remaining bytes, and waits until the object exists. Even after an error the object
+  // may exist. If it exists, it is complete.
   absl::Status Close() override;
   absl::string_view name() const override { return name_; }
 
  private:
   // The size of the part that is being filled.
   uint64_t PartBytes() const;
-  // Hands the full part to a thread, as soon as another part may be sent.
+  // Waits until another part may be sent, and then hands `buffer_` to a thread as a part.
   absl::Status SendPart();
   bool HasRoomFor(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // If `until_none`, sleeps until no part is being sent. Otherwise sleeps until `bytes` more may be
-  // sent.
+  // If `until_none`, sleeps until no part is being sent. Otherwise sleeps until a part of `bytes`
+  // may be sent. If a part fails, returns its error at once.
   absl::Status WaitForParts(bool until_none, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void PutPart(int number, const HttpBody& bytes) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Finish() ABSL_LOCKS_EXCLUDED(mu_);
-  // Keeps `status`, which every later call returns, and ends the upload.
+  // Ends the upload. Every later call returns `status`.
   absl::Status Fail(absl::Status status);
   void GiveUp();
 
@@ -79,11 +82,11 @@ class BucketSink final : public ByteSink {
   InterruptFlag unwanted_;
 
   Mutex mu_;
-  std::vector<std::string> etags_ ABSL_GUARDED_BY(mu_);  // By part.
+  std::vector<std::string> etags_ ABSL_GUARDED_BY(mu_);  // etags_[i] is the ETag of part i + 1.
   int in_flight_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t bytes_in_flight_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Status failed_ ABSL_GUARDED_BY(mu_);  // The first error of a part.
-  std::unique_ptr<WorkerPool> threads_;       // Last, because the threads use the members above.
+  std::unique_ptr<WorkerPool> threads_;       // Last: it ends before the members that it uses.
 };
 
 }  // namespace systole

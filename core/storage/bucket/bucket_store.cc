@@ -31,7 +31,8 @@ bool IsGlob(absl::string_view key) {
   return key.find_first_of(kWildcards) != absl::string_view::npos;
 }
 
-// `name` as the name of a folder. The bucket itself is a folder.
+// `name` as the name of a folder, with a '/' at the end of its key. An empty key stays empty: it
+// means the bucket itself.
 BucketName FolderOf(BucketName name) {
   if (!name.key.empty() && name.key.back() != '/') name.key += '/';
   return name;
@@ -92,7 +93,8 @@ absl::StatusOr<BucketStore::Parts*> BucketStore::Use() const {
     SYSTOLE_ASSIGN_OR_RETURN(
         parts->connection, WebConnection::Create(parts->service.web, parts->service.dialect.get()));
     parts_ = std::move(parts);
-    // Sources may outlive main(), so the stores of the process are not destroyed.
+    // Sources may outlive main(), so the stores of the process are not destroyed. End() ends their
+    // threads.
     if (this == &S3OfProcess()) std::atexit([] { S3OfProcess().End(); });
     if (this == &GcsOfProcess()) std::atexit([] { GcsOfProcess().End(); });
   }
@@ -155,8 +157,8 @@ absl::StatusOr<std::unique_ptr<ByteSource>> BucketStore::OpenInState(
   std::optional<WebObject> object = ObjectOfIdentity(state.size_bytes, state.identity);
   if (!object.has_value()) return Store::OpenInState(name, state);
   SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
-  // `state` may be old, so it does not count as a check. CheckUnchanged() asks the server unless a
-  // read or a check of this source has just shown that the object is unchanged.
+  // `state` may be old, so it does not count as a check. With this `asked`, a time long ago,
+  // CheckUnchanged() trusts only later reads and checks of this source.
   return std::make_unique<WebSource>(
       *parts->connection, name,
       SeenObject{.object = *std::move(object), .asked = -absl::InfiniteDuration()});
@@ -182,13 +184,14 @@ absl::StatusOr<std::vector<std::string>> BucketStore::ListFolderOf(const BucketN
                                                                    NameFilter wanted) const {
   const BucketName folder = FolderOf(name);
   SYSTOLE_ASSIGN_OR_RETURN(ObjectNames names, Names({.prefix = folder}));
-  if (folder.key.empty()) names.insert(folder.Text());  // A bucket exists even if it is empty.
+  if (folder.key.empty()) names.insert(folder.Text());  // An empty bucket is a folder, too.
   return ListObjects(names, folder.Text(), wanted);
 }
 
 absl::StatusOr<std::vector<std::string>> BucketStore::ListName(const BucketName& name,
                                                                NameFilter wanted) const {
-  // An Open() a moment later costs no further request.
+  // If the object is found, the connection remembers the answer, and an Open() right after this
+  // call sends no request.
   const absl::StatusOr<SeenObject> object = Look(name.Text());
   if (absl::IsNotFound(object.status())) return ListFolderOf(name, wanted);
   if (!object.ok() && !absl::IsPermissionDenied(object.status())) return object.status();
@@ -200,7 +203,7 @@ absl::StatusOr<std::vector<ListedFile>> BucketStore::ListGlob(const BucketName& 
                                                               NameFilter wanted,
                                                               bool with_states) const {
   const BucketName folder = FolderOf(pattern);
-  // A pattern that ends with '/' matches nothing as a glob. But it may be the name of a folder.
+  // A glob that ends with '/' matches nothing. But such a pattern may be the name of a folder.
   if (pattern.key.back() == '/') {
     SYSTOLE_ASSIGN_OR_RETURN(std::vector<std::string> inside, ListFolderOf(folder, wanted));
     RememberName(folder.Text());
@@ -208,7 +211,7 @@ absl::StatusOr<std::vector<ListedFile>> BucketStore::ListGlob(const BucketName& 
   }
   BucketListing listing = {.prefix = pattern, .with_states = with_states};
   listing.prefix.key.resize(pattern.key.find_first_of(kWildcards));
-  // If the pattern has a '/' after the prefix, it matches names in deeper folders. Otherwise each
+  // If the pattern has a '/' after the prefix, names in deeper folders may match. Otherwise each
   // name is listed only up to its first '/' after the prefix.
   listing.into_folders = absl::StrContains(pattern.key.substr(listing.prefix.key.size()), '/');
   SYSTOLE_ASSIGN_OR_RETURN(const BucketContents contents, Contents(listing));
@@ -253,15 +256,15 @@ absl::StatusOr<PatternList> BucketStore::ListStates(const std::string& pattern,
     return PatternList{.files = *std::move(files)};
   };
   if (is_glob) {
-    folder.key.resize(parsed.key.rfind('/') + 1);  // Without a '/': empty.
+    folder.key.resize(parsed.key.rfind('/') + 1);  // Empty if the key has no '/'.
     if (IsGlob(folder.key) || folder.key == parsed.key) return list_glob();
   } else if (!parsed.key.empty() && parsed.key.back() != '/') {
     if (!absl::IsNotFound(Look(pattern).status())) return Store::ListStates(pattern, wanted);
     folder = FolderOf(parsed);
   }
   absl::StatusOr<BucketContents> contents = Contents({.prefix = folder, .with_states = true});
-  // The whole folder may be forbidden or too long. A list of only the names that begin like the
-  // pattern may be allowed and short enough.
+  // The list of the whole folder is forbidden or too long. A list of only the names that begin like
+  // the pattern may still be allowed and short enough.
   if (is_glob && (absl::IsPermissionDenied(contents.status()) ||
                   absl::IsResourceExhausted(contents.status()))) {
     return list_glob();
@@ -275,7 +278,7 @@ absl::StatusOr<PatternList> BucketStore::ListStates(const std::string& pattern,
     }
     if (is_object) RememberName(pattern);
   } else if (folder.key.empty()) {
-    names.insert(folder.Text());  // A bucket exists even if it is empty.
+    names.insert(folder.Text());  // An empty bucket is a folder, too.
   }
   absl::StatusOr<std::vector<std::string>> named =
       ListObjects(names, is_glob ? pattern : folder.Text(), wanted);

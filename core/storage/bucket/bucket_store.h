@@ -24,7 +24,7 @@
 
 namespace systole {
 
-// The parts that a store of buckets needs.
+// The dialect and the options of a store of buckets.
 struct BucketService {
   std::unique_ptr<BucketDialect> dialect;
   WebStoreOptions web = {};
@@ -32,8 +32,9 @@ struct BucketService {
   BucketSinkOptions sink = {};
 };
 
-// Thread-safe. Before the first use of a name, the store reads no variable, opens no connection and
-// starts no thread. Errors are also those of HttpClient::Fetch() and of WebDialect.
+// Thread-safe. Until a name is used for the first time, the store reads no environment variable,
+// opens no connection and starts no thread. Besides Store's errors, functions return those of
+// HttpClient::Fetch() and of WebDialect.
 class BucketStore final : public Store {
  public:
   // The stores of this process, set up from its environment at the first use. Their threads end
@@ -41,21 +42,21 @@ class BucketStore final : public Store {
   static const BucketStore& S3OfProcess();
   static const BucketStore& GcsOfProcess();
 
-  // `make` is called at the first use, and again after it has failed.
+  // `make` is called at the first use. If it fails, the next use calls it again.
   explicit BucketStore(std::function<absl::StatusOr<BucketService>()> make)
       : make_(std::move(make)) {}
 
-  // Sends at least one request for each pattern. Besides Store's errors: NotFound if there is no
-  // such bucket. If the server forbids reading a pattern without wildcards, the pattern is taken as
-  // the name of an object. Open() then finds out whether this object exists.
+  // Sends requests. NotFound also if there is no such bucket. If the pattern has no wildcards, and
+  // the server forbids reading an object of this name, List() returns the name. Open() then finds
+  // out whether the object exists.
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                 NameFilter wanted) const override;
   // For a folder, and for a glob whose folder has no wildcards, lists the whole folder. So a single
-  // list has the files of the pattern and the files beside them. For a glob, does what List() does
-  // if the list of the whole folder is forbidden or too long.
+  // list has the files of the pattern and the files beside them. If the list of the whole folder is
+  // forbidden or too long, a glob is listed as in List().
   absl::StatusOr<PatternList> ListStates(const std::string& pattern,
                                          NameFilter wanted) const override;
-  // Sends no request. Uses what List() found out about the pattern.
+  // Sends no request. Uses only what List() and ListStates() found out about the pattern.
   bool Takes(const std::string& pattern, const std::string& name) const override
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const override;
@@ -85,8 +86,7 @@ class BucketStore final : public Store {
                                                     NameFilter wanted) const;
   absl::StatusOr<std::vector<std::string>> ListFolderOf(const BucketName& name,
                                                         NameFilter wanted) const;
-  // The files that the glob matches. Each has its state if `with_states` is true and the list shows
-  // the state.
+  // The files that the glob matches. If `with_states` is true, with the states that the list shows.
   absl::StatusOr<std::vector<ListedFile>> ListGlob(const BucketName& pattern, NameFilter wanted,
                                                    bool with_states) const;
   void RememberName(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);
@@ -94,7 +94,8 @@ class BucketStore final : public Store {
   const std::function<absl::StatusOr<BucketService>()> make_;
   mutable Mutex mu_;
   mutable std::unique_ptr<Parts> parts_ ABSL_GUARDED_BY(mu_);
-  // Objects and folders whose names look like globs, and that were listed by these names.
+  // The names of objects and folders that look like globs, and that List() or ListStates() got as
+  // patterns.
   mutable ObjectNames named_literally_ ABSL_GUARDED_BY(mu_);
 };
 

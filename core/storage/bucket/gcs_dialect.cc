@@ -85,8 +85,8 @@ absl::Status GcsDialect::Prepare(HttpRequest& request) {
   request.url = AddressInPath(endpoint_, target);
   SetBucketRules(request);
   if (target.query.empty() && IsRead(request)) {
-    // The server would unpack an object that was stored with `content-encoding: gzip`, and ignore
-    // the range. This header tells the server that the reader takes the stored bytes.
+    // Without this header, the server unpacks an object that was stored with `content-encoding:
+    // gzip`, and ignores the request's range. The header makes the server send the stored bytes.
     RemoveHeader(request.headers, "accept-encoding");
     request.headers.emplace_back("accept-encoding", "gzip");
   }

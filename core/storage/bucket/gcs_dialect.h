@@ -34,8 +34,9 @@ struct GcsOptions {
 // Thread-safe.
 class GcsDialect final : public BucketDialect {
  public:
-  // `tokens` are for reading. `write_tokens` are for writing and removing, too. InvalidArgument,
-  // naming the variable, if the endpoint is not an address or the project is not a name.
+  // `tokens` are for reading. `write_tokens` are for writing and removing, too.
+  //   InvalidArgument  the endpoint is not an address, or the project is not a project's ID or
+  //                    number. The message names the environment variables that may have set it.
   static absl::StatusOr<std::unique_ptr<GcsDialect>> Create(
       const GcsOptions& options, std::unique_ptr<GoogleTokenSource> tokens,
       std::unique_ptr<GoogleTokenSource> write_tokens);

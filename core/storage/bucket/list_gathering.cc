@@ -56,7 +56,7 @@ absl::Status ListGathering::AddKey(const std::string& key, const ListedObject* o
 void ListGathering::AddState(const std::string& name, const ListedObject& object) {
   const uint64_t size_bytes = object.size_bytes.value_or(kMaxWebObjectBytes + 1);
   if (size_bytes > kMaxWebObjectBytes) return;
-  // As in WebConnection::Look(): if objects have generations, only a generation is an identity.
+  // As in WebConnection::Look(): if objects have generations, only a generation identifies a state.
   std::string identity = has_generations_
                              ? ObjectOfList(size_bytes, "", object.generation).Identity()
                              : ObjectOfList(size_bytes, object.etag, "").Identity();

@@ -1,5 +1,4 @@
-// Gathers the names and states of a list of a bucket, page by page, and limits how many names are
-// accepted.
+// Gathers the names and states in a bucket's list, page by page, and limits the number of names.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_LIST_GATHERING_H_
 #define SYSTOLE_CORE_STORAGE_BUCKET_LIST_GATHERING_H_
 
@@ -20,22 +19,24 @@
 
 namespace systole {
 
-// The bounds of a list. They are needed because a server decides how long its list is, and all
-// names are kept in memory until the list ends.
+// The bounds of a list. Without bounds, a server could send a list without end, whose names are all
+// kept in memory.
 struct BucketListOptions {
   size_t max_names = 1'000'000;
   uint64_t max_name_bytes = uint64_t{256} << 20;
-  // The most bytes of the pages that are received at a time. A page is XML: 1,000 keys of 1,024
-  // bytes, encoded, take 4 MB at most, and real pages some 400 kB.
+  // The most bytes of all pages that are being received at one time. A page is XML with up to 1,000
+  // keys. It usually has some 400 kB. If each key has 1,024 bytes, which are percent-encoded, the
+  // page has up to 4 MB.
   uint64_t max_page_bytes = uint64_t{16} << 20;
-  // The most pages. The last page of each range does not count (ranged_list.h). There is at most
-  // one range more than pages that count.
+  // The most pages. In a list in ranges, the last page of each range does not count
+  // (ranged_list.h). Such a list has at most max_pages + 1 ranges, so at most 2 * max_pages + 1
+  // pages in all.
   int max_pages = 10'000;
   // The most pages in a row that bring no new name. Cloud Storage sends such pages where objects
   // were deleted.
   int max_idle_pages = 16;
-  // The time for all pages together. Without this bound a server could send one page a minute, and
-  // a start would take a week. Usually 1,000,000 names are 1,000 pages of some 100 ms each.
+  // The most time for all pages together. Without this bound a server could send one page a minute:
+  // 10,000 pages would take a week. Usually 1,000,000 names are 1,000 pages of some 100 ms each.
   absl::Duration max_time = absl::Minutes(10);
 };
 
@@ -50,16 +51,16 @@ struct BucketContents {
   // Names with scheme and bucket. Names of folders, and of objects that stand for folders, end with
   // '/'.
   ObjectNames names;
-  // The states of objects, as Stat() would return them. The keys are views of `names`. Objects
-  // whose state the list does not show are missing.
+  // The states of objects, as Stat() would return them. The keys of this map are views of the
+  // strings in `names`. If the list does not show an object's state, the object is missing here.
   absl::flat_hash_map<absl::string_view, StoredState> states;
 };
 
-// Adds `more` to `all`. O(names of `more`) if each name of `more` is greater than all names of
+// Adds `more` to `all`. O(more.names.size()) if each name in `more` is greater than all names in
 // `all`.
 void AppendContents(BucketContents& all, BucketContents more);
 
-// How many names a page brings that were not known before, and their bytes.
+// The number of the names that a page adds to the list, and the bytes of these names.
 struct NewNames {
   size_t count = 0;
   uint64_t bytes = 0;
@@ -68,11 +69,12 @@ struct NewNames {
 // Counts the names of a list, and limits them. Thread-compatible.
 class ListRoom {
  public:
-  // All names begin with `prefix`. Only the error's message uses it.
+  // `prefix` is only for the error's message: all names begin with it.
   ListRoom(const BucketName& prefix, const BucketListOptions& options)
       : prefix_(prefix), max_names_(options.max_names), max_name_bytes_(options.max_name_bytes) {}
 
-  // ResourceExhausted, with the remedy, if the list now has more names or bytes than it may have.
+  // Counts `names`. ResourceExhausted if the list now has more names or more bytes of names than
+  // the options allow. The message says what to do.
   absl::Status Take(const NewNames& names);
 
  private:

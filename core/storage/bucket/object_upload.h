@@ -25,10 +25,9 @@ inline constexpr int kMaxUploadParts = 10'000;
 // The most time that ObjectUpload::Abort() takes.
 inline constexpr absl::Duration kMaxAbortTime = absl::Seconds(10);
 
-// Thread-compatible; calls of PutPart() may be concurrent. Borrows connection and dialect. Requests
-// are tried again like requests that read, because each request may be sent twice without harm.
-// Errors are those of HttpClient::Fetch() and BucketDialect::WriteRefusalOf(), with the object's
-// name.
+// Thread-compatible; calls of PutPart() may be concurrent. Borrows connection and dialect. Each
+// request may be sent twice without harm. So failed requests are tried again, as for reads. Errors
+// are those of HttpClient::Fetch() and BucketDialect::WriteRefusalOf(), with the object's name.
 class ObjectUpload {
  public:
   ObjectUpload(WebConnection& connection, const BucketDialect& dialect, BucketName name)
@@ -41,17 +40,18 @@ class ObjectUpload {
   bool has_begun() const { return !id_.empty(); }
   // The next three functions require that Begin() has returned OK.
 
-  // Returns the ETag of a part. `number` is 1 for the first part, and at most kMaxUploadParts.
+  // Sends a part, and returns its ETag. `number` is 1 for the first part, and at most
+  // kMaxUploadParts.
   absl::StatusOr<std::string> PutPart(int number, HttpBody bytes) const;
-  // Makes the object from the parts 1, 2, .. with these ETags. Even after an error the object may
-  // exist as a whole, if only the answer was lost.
+  // Makes the object from the parts 1, 2, .., which have these ETags. Even after an error the
+  // object may exist as a whole: perhaps only the server's answer was lost.
   absl::Status End(absl::Span<const std::string> etags) const;
-  // Makes the server forget the parts. Ignores errors, because the caller already has an error to
-  // report. Takes kMaxAbortTime at most, even if the thread is interrupted.
+  // Makes the server forget the parts, even if the thread is interrupted. Takes kMaxAbortTime at
+  // most. Ignores errors.
   void Abort() const;
 
-  // Removes the object. NotFound if the server says that there is no such object. S3 never says
-  // this.
+  // Removes the object. NotFound if the server answers that there is no such object. S3 answers OK
+  // instead.
   absl::Status RemoveObject() const;
 
  private:
@@ -65,16 +65,17 @@ class ObjectUpload {
       const HttpRequest& request, WebConnection::AnswerCheck check = [](const HttpResponse&) {
         return absl::OkStatus();
       }) const;
-  // OK if an answer 200 to the request that ends the upload says that the object exists.
+  // `response` is an answer 2xx to the request that ends the upload. OK if its body says that the
+  // object exists.
   absl::Status CheckEnd(const HttpResponse& response) const;
-  // Whether this upload made the object that exists now.
+  // Whether this upload made the object that exists now: its metadata has `mark_`.
   bool IsThere() const;
 
   WebConnection& connection_;
   const BucketDialect& dialect_;
   const BucketName name_;
   std::string id_;    // The upload's ID.
-  std::string mark_;  // The object's metadata has this mark.
+  std::string mark_;  // Random, in the object's metadata. May be empty.
 };
 
 }  // namespace systole

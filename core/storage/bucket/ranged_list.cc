@@ -19,8 +19,8 @@
 namespace systole {
 namespace {
 
-// The keys and folders of the page, merged into one ascending list. Nullopt if the page does not
-// have them in ascending order, or if one of them does not come after `after`.
+// The entries of a page: its keys and folders, merged into one ascending list. Nullopt if the page
+// has its keys or its folders out of order, or has an entry that does not come after `after`.
 std::optional<std::vector<absl::string_view>> EntriesInOrder(const ListPage& page,
                                                              absl::string_view after) {
   std::vector<absl::string_view> entries;
@@ -34,7 +34,7 @@ std::optional<std::vector<absl::string_view>> EntriesInOrder(const ListPage& pag
   return entries;
 }
 
-// Removes what comes after `end` from the page.
+// Removes the entries that come after `end` from the page.
 void CutAfter(ListPage& page, const std::string& end) {
   const auto cut = [&end](std::vector<std::string>& sorted) {
     sorted.erase(std::upper_bound(sorted.begin(), sorted.end(), end), sorted.end());
@@ -50,7 +50,7 @@ bool EndsList(const absl::Status& error) {
   return absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) || absl::IsCancelled(error);
 }
 
-// The keys after `after`, up to and including `end`.
+// A range of the list: the entries after `after`, up to and including `end`.
 struct Range {
   Range(ListGathering gathering, std::string after, std::string end, std::string token = "")
       : gathering(std::move(gathering)),
@@ -59,11 +59,11 @@ struct Range {
         next({.token = std::move(token), .after = std::move(after)}) {}
 
   ListGathering gathering;
-  std::string last;        // The last entry so far, or `after`.
-  std::string end;         // Empty: the range has no end.
-  ListPlace next;          // The next page.
+  std::string last;        // The last entry so far. Before the first entry: `after`.
+  std::string end;         // Empty: the range goes on to the end of the list.
+  ListPlace next;          // Where the next page begins.
   std::string first = {};  // The first entry. Empty: there is none so far.
-  // When the range is done: the first entry of the list after `end`. Empty: there is none.
+  // Set when the range is done: the first entry of the list after `end`. Empty: there is none.
   std::string beyond = {};
   int idle_pages = 0;
 };
@@ -86,22 +86,23 @@ class RangedList {
   bool CanTake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopped_ || !waiting_.empty() || working_ == 0;
   }
-  // A range to list. Nullopt: all ranges are done, or the list has stopped. Waits while other
-  // threads may still divide their ranges.
+  // Waits for a range that no thread lists, and returns it. Nullopt: all ranges are done, or the
+  // list has stopped.
   std::optional<RangeAt> Take() ABSL_LOCKS_EXCLUDED(mu_);
   void Work() ABSL_LOCKS_EXCLUDED(mu_);
-  // Lists the range to its end, unless the list stops before.
+  // Reads pages until the range is done or the list stops.
   void ReadAll(RangeAt range) ABSL_LOCKS_EXCLUDED(mu_);
-  // Adds a page to the range. Returns whether another page of the range is to be read.
+  // Adds a page to the range. Returns whether the range has another page to be read.
   bool Add(RangeAt range, ListPage page) ABSL_LOCKS_EXCLUDED(mu_);
   // Divides the part of the range that is still to be listed. `first` is the first entry of the
   // page that was listed last.
   void Divide(RangeAt range, absl::string_view first) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends the list with `error`. If `error` is OK, the list must be read page by page instead.
-  // Always returns false.
+  // Stops the list. List() then returns `error` or, if `error` is OK, nullopt. Always returns
+  // false.
   bool Stop(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mu_);
   bool StopLocked(const absl::Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Whether each range begins where the one before it ends. REQUIRES: all ranges are done.
+  // Whether `beyond` of each range is the first entry of the ranges after it. REQUIRES: all ranges
+  // are done.
   bool FitTogether() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const BucketListing& listing_;
@@ -111,12 +112,13 @@ class RangedList {
 
   Mutex mu_;
   CondVar changed_;
-  // In the order of keys. One thread at a time uses an element, without the lock.
+  // In the order of keys. The lock guards the list. Each range is used without the lock, by the
+  // thread that lists it.
   std::list<Range> ranges_ ABSL_GUARDED_BY(mu_);
   std::deque<RangeAt> waiting_ ABSL_GUARDED_BY(mu_);  // Ranges that no thread lists.
   int working_ ABSL_GUARDED_BY(mu_) = 0;              // Ranges that a thread lists.
-  // The number of pages, without the last page of each range, but with the first page of the list.
-  // A list without ranges would have at least as many pages.
+  // The number of pages so far, without the last page of each range. Counted in this way, the
+  // number is never greater than that of a list without ranges.
   int pages_ ABSL_GUARDED_BY(mu_) = 1;
   int pages_with_names_ ABSL_GUARDED_BY(mu_) = 1;  // How many of pages_ have names.
   ListRoom room_ ABSL_GUARDED_BY(mu_);
@@ -136,7 +138,7 @@ absl::StatusOr<std::optional<BucketContents>> RangedList::List(const ListPage& f
   }
   const InterruptFlag* const unwanted = HeededInterruptFlag();
   ParallelFor(kRangesAtOnce, kRangesAtOnce, [&](int64_t) {
-    std::optional<InterruptScope> scope;  // The interrupt flag of the caller's thread.
+    std::optional<InterruptScope> scope;  // Work() heeds the caller's interrupt flag.
     if (unwanted != nullptr) scope.emplace(*unwanted);
     Work();
   });
@@ -247,7 +249,7 @@ bool RangedList::StopLocked(const absl::Status& error) {
 }
 
 bool RangedList::FitTogether() {
-  absl::string_view next_entry;  // The first entry of the ranges after `range`.
+  absl::string_view next_entry;  // The first entry of the ranges after `range`, or empty.
   for (auto range = ranges_.rbegin(); range != ranges_.rend(); ++range) {
     if (range->beyond != next_entry) return false;
     if (!range->first.empty()) next_entry = range->first;
@@ -255,22 +257,23 @@ bool RangedList::FitTogether() {
   return true;
 }
 
-// A character that later keys may have at a position of a page's last key.
+// A guess about the beginning of later keys: the page's last key up to `position`, and then
+// `character`.
 struct Guess {
   size_t position = 0;
   char character = 0;
 };
 
-// The last character that may stand in the place of `c` in later keys: '9' for a digit, and with
-// `letters` 'z' or 'Z' for a letter. Otherwise `c` itself.
+// The greatest character that later keys may have in the place of `c`: '9' for a digit; 'z' or 'Z'
+// for a letter, if `letters` is true; otherwise `c` itself.
 char LastAfter(char c, bool letters) {
   if (absl::ascii_isdigit(c)) return '9';
   if (letters && absl::ascii_islower(c)) return 'z';
   return letters && absl::ascii_isupper(c) ? 'Z' : c;
 }
 
-// The guesses for the characters [begin, stop) of `last`, in the order of the keys that begin with
-// them. REQUIRES: last <= end, or `end` is empty.
+// The guesses for the positions [begin, stop) of `last`, in ascending order of the beginnings that
+// they give. REQUIRES: last <= end, or `end` is empty.
 std::vector<Guess> GuessesIn(absl::string_view last, absl::string_view end, size_t begin,
                              size_t stop, bool letters) {
   // Where `last` first differs from `end`. At an earlier position, a greater character would make a
@@ -306,14 +309,14 @@ std::vector<std::string> GuessSplits(absl::string_view first, absl::string_view 
   const auto common = static_cast<size_t>(
       std::mismatch(first.begin(), first.end(), last.begin(), last.end()).second - last.begin());
   if (common == last.size() || common < prefix_bytes || at_most == 0) return {};
-  // `common` is the first position at which the keys of the page differ. If the keys of a page have
-  // many different characters at this position, a single character has less than a page of keys.
-  // Then the list is not divided here. If the keys have just two successive characters, a single
-  // character has about a page of keys, and the list may be divided here.
+  // `common` is the first position at which the keys of the page differ. If the page's keys have
+  // many different characters at this position, the keys that share one character fill less than a
+  // page, so the list is not divided here. If the page has just two successive characters, the keys
+  // with one of them fill about a page, and the list may be divided here.
   const bool differs_by_one = common < first.size() && last[common] - first[common] == 1;
   const size_t stop = common + (differs_by_one ? 1 : 0);
-  // From key to key the counter changes first. The numbers and words before the counter change
-  // later, so they are used only if the counter gives no guess.
+  // The digits right before `common` belong to a counter. Numbers and words before the counter
+  // change less often, so they are used only if the counter gives no guess.
   size_t counter = common;
   while (counter > prefix_bytes && absl::ascii_isdigit(last[counter - 1])) --counter;
   std::vector<Guess> guesses = GuessesIn(last, end, counter, stop, /*letters=*/false);

@@ -23,20 +23,20 @@
 namespace systole {
 
 // The most buckets whose regions are remembered. When one more bucket comes, all regions are
-// forgotten. This only costs requests.
+// forgotten, and learned again from the answers of AWS.
 inline constexpr size_t kMaxBucketRegions = 1024;
 
 struct S3Options {
-  // The address of a server of objects. Empty: AWS's own servers, one for each region.
+  // The address of the server. Empty: AWS's own servers, one for each region.
   std::string endpoint = {};
-  // The region of a bucket, until AWS says that the bucket is in another region. For a server other
-  // than AWS, the region that signatures name.
+  // At AWS: the region of a bucket, as long as AWS does not answer that the bucket is in another
+  // region. At other servers: the region in signatures.
   std::string region = "us-east-1";
   // Whether the bucket stands in the host's name (BUCKET.HOST/KEY) or in the path
   // (HOST/BUCKET/KEY). Nullopt: in the host's name at AWS, in the path at other servers.
   std::optional<bool> bucket_in_host = {};
-  // Whether each request says that its sender pays for it. Some buckets refuse requests without
-  // this statement.
+  // Whether each request has a header which says that its sender pays. Some buckets refuse requests
+  // without this header.
   bool requester_pays = false;
 };
 
@@ -68,17 +68,17 @@ class S3Dialect final : public BucketDialect {
                     const HttpResponse& response) ABSL_LOCKS_EXCLUDED(mu_);
 
   const S3Options options_;
-  const std::optional<HttpUrl> endpoint_;  // Nullopt: AWS's own.
+  const std::optional<HttpUrl> endpoint_;  // Nullopt: AWS's own servers.
   const std::unique_ptr<AwsCredentialSource> credentials_;
   std::atomic<bool> signs_ = false;  // Whether the last request had credentials.
   Mutex mu_;
-  // The regions of buckets that are not in S3Options::region.
+  // The region of each bucket that, as AWS has answered, is not in S3Options::region.
   absl::flat_hash_map<std::string, std::string> regions_ ABSL_GUARDED_BY(mu_);
 };
 
-// S3Options from the variables of the environment and AWS's configuration file. The README lists
-// the variables. InvalidArgument if SYSTOLE_S3_ADDRESSING or AWS_REQUEST_PAYER has an unknown
-// value. Also returns the errors of AwsRegionOfEnvironment().
+// S3Options from environment variables and AWS's configuration file. README.md lists the variables.
+// InvalidArgument if SYSTOLE_S3_ADDRESSING or AWS_REQUEST_PAYER has an unknown value. Also returns
+// the errors of AwsRegionOfEnvironment().
 absl::StatusOr<S3Options> S3OptionsOfEnvironment(const CredentialSurroundings& surroundings = {});
 
 }  // namespace systole

@@ -25,12 +25,12 @@
 namespace systole {
 namespace {
 
-// The folder of `path`, with its '/'. Empty if `path` names no folder.
+// The folder of `path`, with its '/'. Empty if `path` has no '/'.
 absl::string_view FolderOf(absl::string_view path) {
   return path.substr(0, path.size() - BaseName(path).size());
 }
 
-// After a power cut, a renamed file is sure to have its new name only if its folder was synced.
+// Syncs the folder of `path`. Without this, a renamed file may have its old name after a power cut.
 absl::Status SyncFolder(absl::string_view path) {
   const std::string folder = FolderOf(path).empty() ? "." : std::string(FolderOf(path));
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -66,8 +66,8 @@ std::optional<Temporary> ParseTemporary(absl::string_view name) {
   return temporary;
 }
 
-// Whether the temporary file may be removed. A process in another container cannot be seen from
-// here, but its lock can.
+// Whether the temporary file may be removed. If `process` runs in another container, kill() does
+// not find it, but flock() finds its lock.
 bool IsStale(const std::string& path, pid_t process) {
   if (::kill(process, 0) == 0 || errno != ESRCH) return false;
   const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -77,8 +77,8 @@ bool IsStale(const std::string& path, pid_t process) {
   return !locked;
 }
 
-// InvalidArgument if `path` exists and is not a regular file. A rename would replace a device, a
-// pipe, or a link such as /dev/stdout.
+// InvalidArgument if `path` exists and is not a regular file. Without this check, the rename in
+// Close() would replace a device, a pipe, or a link such as /dev/stdout.
 absl::Status CheckReplaceable(const std::string& path) {
   struct stat there;
   if (::lstat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode)) return absl::OkStatus();
@@ -98,15 +98,15 @@ absl::StatusOr<std::unique_ptr<FileSink>> FileSink::Create(const std::string& pa
         absl::StrCat("\"", ShownName(path), "\" names no file to write"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckReplaceable(path));
-  // The number makes the names of this process differ. O_EXCL keeps a file of another process from
-  // being overwritten.
+  // The number makes the temporary names of this process differ. O_EXCL protects the files of other
+  // processes.
   static std::atomic<uint64_t> next_number{0};
   for (int attempt = 0; attempt < 1000; ++attempt) {
     std::string temporary_path = absl::StrCat(FolderOf(path), ".", BaseName(path), ".", ::getpid(),
                                               ".", next_number.fetch_add(1), ".tmp");
     const int fd = ::open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) {
-      ::flock(fd, LOCK_EX | LOCK_NB);  // A locked file is not stale.
+      ::flock(fd, LOCK_EX | LOCK_NB);  // IsStale() is false for a locked file.
       return std::unique_ptr<FileSink>(new FileSink(path, std::move(temporary_path), fd, options));
     }
     if (errno != EEXIST && errno != EINTR) {
@@ -141,8 +141,8 @@ absl::Status FileSink::WriteOut(absl::string_view bytes) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0) {
       if (errno == EINTR) continue;
-      // EINVAL: the file system needs multiples of a larger size, or the device is full in the
-      // middle of a page.
+      // EINVAL: the file system requires multiples of a larger size, or the device became full in
+      // the middle of a page. An ordinary write is tried next.
       if (errno == EINVAL && is_direct_ && SetDirect(false)) continue;
       return Fail(absl::ErrnoToStatus(errno, absl::StrCat("cannot write \"", path_, "\"")));
     }
@@ -203,7 +203,7 @@ absl::Status FileSink::Close() {
         errno, absl::StrCat("cannot rename \"", temporary_path_, "\" to \"", path_, "\"")));
   }
   const int closed = ::close(fd_);
-  fd_ = -1;  // From here on the destructor has nothing to remove.
+  fd_ = -1;  // So the destructor removes nothing.
   if (closed != 0 && errno != EINTR) {
     return Fail(absl::ErrnoToStatus(errno, absl::StrCat("cannot close \"", path_, "\"")));
   }

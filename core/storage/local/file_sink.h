@@ -1,6 +1,6 @@
 // Writes a file. The file appears only when it is complete. The bytes go to a temporary file in the
-// same folder, and Close() renames this file into place. A sink that is destroyed before Close()
-// leaves nothing.
+// same folder. Close() renames the temporary file to the final name. A sink that is destroyed
+// before Close() leaves no file.
 //
 // Thread-compatible. Owns its file descriptor and the temporary file.
 #ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_SINK_H_
@@ -20,17 +20,17 @@
 namespace systole {
 
 struct FileSinkOptions {
-  // Bytes gathered before a write. A larger number makes fewer calls, but each open file takes this
-  // many bytes of memory.
+  // Bytes gathered before a write. With a larger number there are fewer system calls, but each open
+  // file takes this many bytes of memory.
   size_t buffer_bytes = 256 << 10;
   // Whether Close() waits until the bytes are on the device. If not, a power cut may leave an empty
   // file under the final name. So turn `sync` off only for files that can be made again, such as an
   // index.
   bool sync = true;
-  // Whether whole pages bypass the page cache. Only pages whose address in memory and place in the
-  // file are multiples of kFilePageBytes can bypass it. Bypassing saves most of the processor's
-  // time, and the page cache's memory. But the writer waits for the device, and so does the next
-  // reader. If the file system cannot bypass the cache, ordinary writes are used.
+  // Whether whole pages bypass the page cache (O_DIRECT), if their address in memory and their
+  // place in the file are multiples of kFilePageBytes. This saves most of the processor's time for
+  // a write, and memory of the page cache. But the writer and the next reader must wait for the
+  // device. If the file system cannot bypass the page cache, ordinary writes are used.
   bool direct = false;
 };
 
@@ -39,8 +39,8 @@ class FileSink final : public ByteSink {
   // Creates the temporary file `.<base name>.<process>.<number>.tmp` beside `path`. The leading dot
   // keeps this file out of globs.
   //   NotFound, PermissionDenied  no file can be created in the folder. The message has the path.
-  //   InvalidArgument             `path` exists and is not a regular file: a folder, or a device or
-  //                               link that the rename would replace.
+  //   InvalidArgument             `path` exists and is not a regular file, but a folder, device,
+  //                               pipe or link.
   static absl::StatusOr<std::unique_ptr<FileSink>> Create(const std::string& path,
                                                           const FileSinkOptions& options = {});
   ~FileSink() override;
@@ -52,13 +52,13 @@ class FileSink final : public ByteSink {
  private:
   FileSink(std::string path, std::string temporary_path, int fd, const FileSinkOptions& options);
   absl::Status WriteOut(absl::string_view bytes);
-  // Writes buffer_ and then the longest beginning of `bytes` that may bypass the page cache, and
-  // removes this beginning from `bytes`. Writes nothing if less than a page may bypass the page
-  // cache.
+  // Fills buffer_ from `bytes` up to the end of a page and writes it. Then writes the whole pages
+  // of `bytes`, which bypass the page cache. Removes all that was written from `bytes`. Does
+  // nothing if no page of `bytes` can bypass the page cache.
   absl::Status WriteDirect(absl::string_view& bytes);
   // False: the file system cannot bypass the page cache.
   bool SetDirect(bool direct);
-  // Keeps `status`, which every later call returns.
+  // Keeps and returns `status`. Every later call returns it, too.
   absl::Status Fail(absl::Status status);
 
   const std::string path_;
@@ -71,15 +71,16 @@ class FileSink final : public ByteSink {
   absl::Status status_;
 };
 
-// Whether FileSink::Create(path) would succeed now. Leaves no file behind, and removes temporary
-// files of `path` that killed processes have left (RemoveStaleTemporaries). This is for programs
-// that work for a long time before they write.
+// OK if FileSink::Create(path) would succeed now. For programs that work for a long time before
+// they write. Leaves no file behind. Removes the temporary files of `path` that killed processes
+// have left (RemoveStaleTemporaries).
 absl::Status CheckWritable(const std::string& path);
 
-// Removes from `folder` temporary files that FileSinks left there because their process was killed
-// or lost power. Removes only files for which `is_ours` returns true. `is_ours` gets the base name
-// of the file that was being written. Files of a running process stay, even if the process runs on
-// another machine or in another container. A file that cannot be removed stays. It does no harm.
+// Removes from `folder` the temporary files of FileSinks whose process was killed, or whose machine
+// lost power. `is_ours` gets the base name of the file that was being written. If `is_ours` returns
+// false, the temporary file stays. Temporary files of a running process stay, even if the process
+// runs on another machine or in another container. A file that cannot be removed stays, and does no
+// harm.
 void RemoveStaleTemporaries(const std::string& folder,
                             absl::FunctionRef<bool(absl::string_view base_name)> is_ours);
 

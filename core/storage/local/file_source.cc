@@ -19,11 +19,13 @@
 namespace systole {
 namespace {
 
-// Each system call reads at most this much of a file on a network file system, so that bytes on a
-// slow link are reported as they come. No file system asks its server for more at a time.
+// The most bytes that one system call reads of a file on a network file system. NoteRead() is
+// called after each system call. With larger reads on a slow link, it would be called so late that
+// the storage would seem to hang. Most network file systems do not ask their server for more bytes
+// at a time.
 constexpr size_t kFarPieceBytes = size_t{1} << 20;
 
-// The status of a failed system call. If the errno has a usual cause, the message says what to do.
+// The status of a failed system call. If no file descriptor is left, the message says what to do.
 absl::Status SystemError(int error, absl::string_view call, absl::string_view path) {
   const std::string what = absl::StrCat("cannot ", call, " \"", ForeignText(ShownName(path)), "\"");
   if (error == EMFILE || error == ENFILE) {
@@ -103,7 +105,7 @@ absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& 
 FileSource::~FileSource() { ::close(fd_); }
 
 absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, absl::Span<char> out) const {
-  // There is nothing beyond the end, and pread() refuses an offset of 2^63 or more.
+  // Without this line, pread() would refuse an offset of 2^63 or more.
   if (offset >= state_.size_bytes) return 0;
   const size_t piece = may_wait_ ? kFarPieceBytes : out.size();
   size_t done = 0;
@@ -128,8 +130,8 @@ absl::Status FileSource::CheckUnchanged() const {
   if (::stat(path_.c_str(), &info) != 0) {
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR) return changed("was removed");
-    // NotFound for every other errno: the file cannot be seen at its path. With a code such as
-    // PermissionDenied, the client would seem to be at fault.
+    // Every other errno becomes NotFound, because the file cannot be seen at its path. A code such
+    // as PermissionDenied would look like a fault of the client.
     return absl::NotFoundError(SystemError(error, "stat", BaseName(path_)).message());
   }
   const absl::StatusOr<FileState> now = StateOf(info, path_);

@@ -1,6 +1,6 @@
-// A regular file, opened once and read by position. When FileSource opens a file, it remembers the
-// file's state. So CheckUnchanged() notices if the file is replaced, resized or rewritten while the
-// file is served, and bytes of another file cannot get into a feed.
+// A regular file, opened once and read by position. FileSource remembers the state that the file
+// had when it was opened. So CheckUnchanged() notices if the file is replaced, resized or rewritten
+// while it is served, and bytes of another file cannot get into a feed.
 //
 // Thread-safe. Owns its file descriptor: one per open shard.
 #ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_SOURCE_H_
@@ -50,14 +50,16 @@ class FileSource final : public ByteSource {
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   absl::StatusOr<uint64_t> Size() const override { return state_.size_bytes; }
   bool is_local() const override { return true; }
-  // Whether the file is in a file system on the network, or in one that a process serves (FUSE).
+  // Whether the file is in a file system on the network, or in a file system that a process serves
+  // (FUSE).
   bool may_wait() const override { return may_wait_; }
   std::string identity() const override { return state_.Identity(); }
-  // Compares all fields of FileState, not only those in identity(). Makes one system call and reads
-  // no bytes. A removed file counts as changed, because no other server could open that file.
+  // Compares all fields of FileState, also those that identity() leaves out. Makes one system call
+  // and reads no bytes. A removed file counts as changed, because no other server could open that
+  // file.
   absl::Status CheckUnchanged() const override;
-  // Null if the source may_wait(). If the network failed, a thread that reads mapped memory would
-  // wait for ever.
+  // Null if may_wait() is true: if the network failed, a thread that reads mapped memory would wait
+  // for ever.
   Mapping* mapping() const override { return may_wait_ ? nullptr : &mapping_; }
   absl::string_view name() const override { return path_; }
 
@@ -79,7 +81,7 @@ class FileSource final : public ByteSource {
   mutable FileMapping mapping_;
 };
 
-// The present state of the regular file at `path`. Errors as FileSource::Open.
+// The present state of the regular file at `path`. Errors are those of FileSource::Open().
 absl::StatusOr<FileState> StatFile(const std::string& path);
 
 }  // namespace systole

@@ -23,7 +23,7 @@ class LocalStore final : public Store {
                                                 NameFilter wanted) const override;
   bool Takes(const std::string& pattern, const std::string& name) const override;
   absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const override;
-  // Also ResourceExhausted: no file descriptor left.
+  // Also returns ResourceExhausted if no file descriptor is left.
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const override;
   absl::StatusOr<StoredState> Stat(const std::string& name) const override;
   // A FileSink that does not wait for the device.

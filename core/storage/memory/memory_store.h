@@ -56,8 +56,7 @@ class MemoryStore final : public Store {
   void Replace(const std::string& name, std::string bytes) const ABSL_LOCKS_EXCLUDED(mu_);
 
   mutable Mutex mu_;
-  // Mutable, because code that writes files to a store holds the store as const, as if it were a
-  // disk.
+  // Mutable, because the functions of Store that write, such as Create(), are const.
   mutable std::map<std::string, std::shared_ptr<const Object>> objects_ ABSL_GUARDED_BY(mu_);
   mutable uint64_t puts_ ABSL_GUARDED_BY(mu_) = 0;
 };

@@ -25,28 +25,28 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenStoredInState(const std::string&
 absl::StatusOr<StoredState> StatStored(const std::string& name);
 absl::StatusOr<std::unique_ptr<ByteSink>> CreateStored(const std::string& name);
 
-// `error` comes from opening the file `name`, which may lie beside a shard. Returns whether the
-// error means that there is no such file. A bucket answers 403 (forbidden) for a missing object,
-// too, if its caller may not list the bucket. So for an object on a server (IsOnServer),
-// PermissionDenied may mean the same as NotFound.
+// Returns whether `error`, the error of opening the file `name`, means that there is no such file.
+// For an object on a server (IsOnServer), PermissionDenied counts like NotFound: if the caller may
+// not list a bucket, the bucket answers 403 (forbidden) for an object that does not exist.
 bool IsAbsent(const absl::Status& error, absl::string_view name);
 
 absl::Status RemoveStored(const std::string& name);
 
-// Removes the unfinished files of these names that CreateStored() made in processes that were
+// Removes unfinished files of these names that CreateStored() left behind when processes were
 // killed.
 void RemoveLeftovers(absl::Span<const std::string> names);
 
 // Reads a whole file. ResourceExhausted, before anything is read, if the file has more than
 // `max_bytes`.
 absl::StatusOr<std::string> GetStored(const std::string& name, uint64_t max_bytes);
-// Writes a whole file, and replaces an earlier one. The file exists as a whole or not at all.
+// Writes a whole file, and replaces an earlier file of this name. No reader sees a part of the new
+// file.
 absl::Status PutStored(const std::string& name, absl::string_view bytes);
 
-// OK if a file that belongs to a shard, such as its index, may be written as `name`. On this
-// machine such a file may always be written. In a bucket it may be written only if `write_index` is
-// true, because a bucket often belongs to somebody else, costs money, and has other readers.
-// Otherwise FailedPrecondition. The message says what to do.
+// OK if a file that belongs to a shard, such as its index, may be written as `name`.
+// FailedPrecondition, with a message that says what to do, if `name` is in a bucket and
+// `write_index` is false: a bucket often belongs to somebody else, costs money, and has other
+// readers.
 absl::Status CheckMayKeep(const std::string& name, bool write_index);
 // PutStored(), if CheckMayKeep() returns OK.
 absl::Status KeepStored(const std::string& name, absl::string_view bytes, bool write_index);

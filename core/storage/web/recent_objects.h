@@ -1,6 +1,5 @@
-// Remembers for a moment the answers of a server about objects. When a shard is opened and its
-// state is read, two equal requests would be sent within milliseconds, and each costs a round trip
-// to the server.
+// Remembers the answers of a server about objects for a short time. This saves requests: Open() and
+// Stat() of an object need the same request, and often follow each other within milliseconds.
 #ifndef SYSTOLE_CORE_STORAGE_WEB_RECENT_OBJECTS_H_
 #define SYSTOLE_CORE_STORAGE_WEB_RECENT_OBJECTS_H_
 
@@ -17,34 +16,35 @@
 
 namespace systole {
 
-// The most objects that are remembered. When one more comes, all earlier ones are forgotten. This
-// only costs requests.
+// The most objects that are remembered. When one more object comes, all earlier objects are
+// forgotten. This only costs requests.
 inline constexpr size_t kMaxRecentObjects = 4096;
 
 struct SeenObject {
   WebObject object;
-  absl::Duration asked;  // When the server was asked, by the clock WebStoreOptions::now.
+  absl::Duration asked;  // When the request was sent, by the clock WebStoreOptions::now.
 };
 
 // Thread-safe. Has no clock: callers pass the time.
 class RecentObjects {
  public:
-  // Forgets answers that are as old as `trust`.
+  // An answer counts until the time `trust` has passed since its request.
   explicit RecentObjects(absl::Duration trust) : trust_(trust) {}
 
-  // If there already is an answer about this object, keeps the answer to the later request.
+  // Of two answers about one object, keeps the answer to the later request.
   void Remember(const std::string& name, const SeenObject& seen) ABSL_LOCKS_EXCLUDED(mu_);
   // The answer to a request that was sent less than `trust` before `now`.
   std::optional<SeenObject> Find(const std::string& name, absl::Duration now)
       ABSL_LOCKS_EXCLUDED(mu_);
   void Forget(const std::string& name) ABSL_LOCKS_EXCLUDED(mu_);
-  // Forgets the answer about the object, unless the answer shows the state that has this identity.
+  // Forgets the answer about the object if the answer shows a state with another identity.
   void ForgetOther(const std::string& name, absl::string_view identity) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // This process has written or removed the object. Find() no longer returns answers to requests
-  // that were sent at `now` or before.
+  // Call this after this process has written or removed the object. Find() then no longer returns
+  // answers to requests that were sent at `now` or before.
   void NoteWrite(const std::string& name, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
-  // The time of the last NoteWrite(), or a later time. If there was none, a time long ago.
+  // The time of the last NoteWrite() for the object, or a time long ago if there was none. After
+  // writes were forgotten, the result may be a later time.
   absl::Duration LastWrite(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -53,8 +53,8 @@ class RecentObjects {
   const absl::Duration trust_;
   mutable Mutex mu_;
   absl::flat_hash_map<std::string, SeenObject> objects_ ABSL_GUARDED_BY(mu_);
-  // The last NoteWrite() of at most kMaxRecentObjects objects. Any object that is not in this map
-  // counts as written at `forgotten_`.
+  // The times of the last NoteWrite() for at most kMaxRecentObjects objects. Any object that is not
+  // in this map counts as written at `forgotten_`.
   absl::flat_hash_map<std::string, absl::Duration> written_ ABSL_GUARDED_BY(mu_);
   absl::Duration forgotten_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
 };

@@ -66,7 +66,7 @@ absl::Status WrongRange(absl::string_view called, const HttpRange& asked,
 
 bool IsGone(int status) { return status == 404 || status == 410; }
 
-// Whether the answer may be about `object`: no fact in its headers contradicts those of `object`.
+// Whether the answer may be about `object`: its headers do not contradict the facts in `object`.
 bool MayBeOf(const WebObject& object, const HttpResponse& response) {
   if (!object.generation.empty()) {
     const std::string generation = GenerationOf(response);
@@ -129,8 +129,8 @@ absl::Status RefusalOf(absl::string_view called, const HttpResponse& response) {
       break;
   }
   if (MayBeTriedAgain(response)) {
-    return absl::UnavailableError(
-        absl::StrCat(what, "; it is overloaded or fails: try again later, or use another server"));
+    return absl::UnavailableError(absl::StrCat(
+        what, "; the server is overloaded or fails: try again later, or use another server"));
   }
   return absl::FailedPreconditionError(
       absl::StrCat(what, ", want 200 or 206; check that the address leads to a file server"));
@@ -141,12 +141,13 @@ absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
   switch (response.status) {
     case 200: {
       const std::optional<uint64_t> bytes = ParseContentLength(Header(response, "content-length"));
-      // If there is no length, the server makes the object while it sends it. A length of 0 may
-      // mean that the server answers HEAD without a look at the object.
+      // If an answer has no length, the server makes the object's bytes while it sends them. A
+      // length of 0 may mean that the server answers HEAD without a look at the object.
       if (bytes.value_or(0) == 0) return std::nullopt;
       return ObjectOf(called, *bytes, response);
     }
-    // HEAD is not allowed. If an address was signed for GET, the answer to HEAD is 403.
+    // Perhaps only HEAD is refused, for example because an address was signed only for GET. The
+    // answer to a GET will tell.
     case 403:
     case 405:
     case 501:
@@ -200,7 +201,7 @@ absl::Status CheckPiece(absl::string_view called, const WebObject& object, const
                         const HttpResponse& response, WebRefusal refusal) {
   const absl::Status replaced = ChangedSinceOpened(called, "was replaced");
   if (IsGone(response.status)) return ChangedSinceOpened(called, "was removed");
-  if (response.status == 412) return replaced;  // The state that If-Match names is gone.
+  if (response.status == 412) return replaced;  // The precondition (If-Match) failed.
   if (response.status != 200 && response.status != 206 && response.status != 416) {
     return refusal(called, response);
   }

@@ -24,7 +24,7 @@ inline constexpr uint64_t kMaxWebObjectBytes = uint64_t{1} << 43;
 struct WebObject {
   uint64_t size_bytes = 0;
   std::string etag;           // Strong, with its quotes. Empty: there is none.
-  std::string last_modified;  // As the server writes it. Empty: it cannot be used.
+  std::string last_modified;  // As the server writes it. Empty: there is none, or it is invalid.
   // Digits that name the object's state, if the server's dialect has_generations(). Otherwise
   // empty.
   std::string generation = {};
@@ -33,23 +33,23 @@ struct WebObject {
   std::string Identity() const;
 };
 
-// The object that a list shows with this ETag and generation. Both are as the list writes them. If
-// one of them is empty or malformed, it is left out.
+// The object that a list shows with this size, ETag and generation. `etag` and `generation` are as
+// the list writes them. A malformed value becomes empty.
 WebObject ObjectOfList(uint64_t size_bytes, absl::string_view etag, absl::string_view generation);
 
-// The object of this size whose Identity() is `identity`. Nullopt if reads cannot be tied to that
-// state, because the identity has no ETag or generation.
+// The object of this size whose Identity() is `identity`. Nullopt if the identity has neither an
+// ETag nor a generation: reads cannot be tied to such a state.
 std::optional<WebObject> ObjectOfIdentity(uint64_t size_bytes, absl::string_view identity);
 
-// The object of an answer to HEAD. Nullopt: the answer does not describe the object, but the answer
-// to a GET may. An answer with the length 0 does not count as a description, because some servers
-// answer every HEAD with 0. In these functions `called` is the object's name in messages, fit to be
-// shown.
+// The object that an answer to HEAD describes. Nullopt: the answer does not describe it, but the
+// answer to a GET may. The length 0 does not count, because some servers answer every HEAD with 0.
+// In this and the following functions, `called` is the object's name in the form that messages
+// show.
 absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
                                                       const HttpResponse& response);
 
-// The error of an answer that gives no object: NotFound, PermissionDenied, Unavailable or another,
-// with the status and what to do.
+// The error for an answer that gives no object: NotFound, PermissionDenied, Unavailable or
+// FailedPrecondition. The message has the answer's status, and says what to do.
 absl::Status RefusalOf(absl::string_view called, const HttpResponse& response);
 
 // A function like RefusalOf().
@@ -59,9 +59,10 @@ using WebRefusal =
 // The length of the object, as an answer to HEAD gives it. Nullopt: the answer has no length.
 std::optional<uint64_t> LengthOfHead(const HttpResponse& head);
 
-// The object, as the answer to a GET of its first byte describes it. This GET was sent because
-// `head` did not describe the object. The object is empty if `head` has the length 0 and there is
-// no first byte (416).
+// The object that the answer to a GET of its first byte describes. `head` is the answer to a HEAD
+// for the same object, or empty if no HEAD was sent. The answer 416 means that there is no first
+// byte. Then the object is empty if the Content-Range of the answer has the length 0. If the answer
+// has no Content-Range, the object is empty if `head` has the length 0.
 absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const HttpResponse& head,
                                             const HttpResponse& response,
                                             WebRefusal refusal = RefusalOf);
@@ -69,18 +70,20 @@ absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const Http
 // The generation that an answer names (header x-goog-generation), empty if there is none.
 std::string GenerationOf(const HttpResponse& response);
 
-// OK if the body of an answer to a GET is exactly the bytes `asked` of `object`, as it was opened.
-//   FailedPrecondition  the object has changed, or the server ignores ranges.
-//   DataLoss            another range than was asked for.
-//   Unavailable         a body that ended early: a retry may help.
+// OK if the body of an answer to a GET is exactly the bytes `asked` of `object`. `object` is the
+// state that was opened.
+//   FailedPrecondition  the object has changed.
+//   DataLoss            the answer has another range than `asked`, such as the whole object.
+//   Unavailable         the body ended early. A retry may help.
+//   Errors of `refusal` for other answers than 200, 206, 404, 410, 412 and 416.
 // REQUIRES: asked.end <= object.size_bytes.
 absl::Status CheckPiece(absl::string_view called, const WebObject& object, const HttpRange& asked,
                         const HttpResponse& response, WebRefusal refusal = RefusalOf);
 
 // Whether an answer to a GET proves that its bytes are those of `object`. The answer must have the
-// same generation or, without generations, the same strong ETag. If the object has neither, the
-// answer must have the same Last-Modified and the same size of the whole object. An answer to HEAD
-// would prove no more. An `If-Match` in the request proves nothing, because servers may ignore it.
+// same generation or, without generations, the same strong ETag. If the object has neither a
+// generation nor an ETag, the answer must have the same Last-Modified and the same size of the
+// whole object. An `If-Match` in the request proves nothing, because servers may ignore it.
 bool ProvesSameObject(const WebObject& object, const HttpResponse& response);
 
 }  // namespace systole

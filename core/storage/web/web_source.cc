@@ -14,16 +14,18 @@
 namespace systole {
 namespace {
 
-// The most bytes that one request asks for. Because of this bound, a retry repeats at most this
-// many bytes, and other requests can use the connection during a long read.
+// The most bytes that one request asks for. A longer read sends several requests, one after the
+// other. So a retry repeats at most this many bytes, and between the requests of a long read other
+// requests can use the network connection.
 constexpr size_t kPieceBytes = size_t{8} << 20;
 
-// How often the server is asked about an object that seems empty but is replaced between two
-// answers.
+// The most rounds of Ask(). In a round, a first answer may say that the object is empty, and a
+// second answer that the object is not empty, or is not there. Then the object was replaced or
+// removed between the two answers, and Ask() begins another round.
 constexpr int kMostAsks = 3;
 
-// The name of the object in errors. Never empty, because with an empty name errors would show the
-// address.
+// The object's name for errors that clients see. Never empty, because an empty HttpRequest::called
+// makes errors show the address.
 std::string CalledName(const std::string& name) {
   const absl::string_view shown = NameForClients(name);
   return shown == "/" ? "the object" : ForeignName(shown);
@@ -33,8 +35,8 @@ bool IsSuccess(const HttpResponse& response) {
   return response.status >= 200 && response.status < 300;
 }
 
-// Sets `latest_ns` to `time`, but never to an earlier time than before. Several threads may read
-// one object, so earlier times may come after later ones.
+// Sets `latest_ns` to `time`, unless `latest_ns` is later already. Several threads may read one
+// object, and need not call this in the order of their times.
 void RaiseTo(std::atomic<int64_t>& latest_ns, absl::Duration time) {
   const int64_t time_ns = absl::ToInt64Nanoseconds(time);
   int64_t seen_ns = latest_ns.load(std::memory_order_relaxed);
@@ -58,7 +60,8 @@ absl::StatusOr<std::unique_ptr<WebConnection>> WebConnection::Create(const WebSt
 }
 
 HttpRequest WebConnection::RequestFor(const std::string& name, const std::string& called) const {
-  // If a server compressed the object on the way, lengths and offsets would be wrong.
+  // "identity" forbids compression on the way. In a compressed answer, lengths and offsets would be
+  // wrong.
   return {.url = name,
           .headers = {{"accept-encoding", "identity"}},
           .timeout = options_.timeout,
@@ -136,17 +139,17 @@ absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std:
     SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(ask_first_byte));
     return ObjectOfFirstByte(shown, head, first_byte);
   }
-  // A dialect's servers say in the body of an answer why they refuse, and an answer to HEAD has no
-  // body. So the first request is a GET of the first byte.
+  // A dialect finds the reason for a refusal in the body of the answer, and an answer to HEAD has
+  // no body. So the first request is a GET of the first byte.
   for (int asked = 0; asked < kMostAsks; ++asked) {
     SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(ask_first_byte));
     const bool has_no_byte = first_byte.status == 416;
     HttpResponse head;
-    if (has_no_byte) {  // The object is empty. Not all servers show this in the answer to HEAD.
+    if (has_no_byte) {  // The object seems empty. Some servers confirm this in an answer to HEAD.
       SYSTOLE_ASSIGN_OR_RETURN(head, Fetch(ask_head));
     }
     const std::optional<uint64_t> length = LengthOfHead(head);
-    // The object was replaced, or removed, between the two answers.
+    // The second answer contradicts the first: the object was replaced or removed between them.
     if (length.value_or(0) != 0 || head.status == 404) continue;
     SYSTOLE_ASSIGN_OR_RETURN(
         WebObject object,
@@ -160,12 +163,10 @@ absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std:
     return object;
   }
   return absl::DataLossError(absl::StrCat(
-      shown,
-      ": the server answers that this object has no first byte (status 416), and then that "
-      "the object is not empty, or not there, ",
-      kMostAsks,
-      " times in a row; perhaps the object is replaced all the time, or a cache or proxy "
-      "on the way is broken"));
+      shown, ": ", kMostAsks,
+      " times in a row the server said that this object has no first byte (status 416), and then "
+      "that the object is not empty, or is not there; perhaps the object is replaced all the "
+      "time, or a cache or proxy on the way is broken"));
 }
 
 absl::StatusOr<SeenObject> WebConnection::Look(const std::string& name, const std::string& called,

@@ -27,24 +27,26 @@
 
 namespace systole {
 
-// The code for an error that occurred before a server was asked for an object. PermissionDenied,
-// NotFound and similar codes become FailedPrecondition, because they would mean that the object may
-// not exist.
+// The code to report for `error`, which occurred before any request for an object was sent, for
+// example while credentials were fetched. PermissionDenied, NotFound and similar codes become
+// FailedPrecondition, because a caller would take them for an answer about the object.
 absl::StatusCode CodeBeforeRequest(const absl::Status& error);
 
 struct WebStoreOptions {
   HttpClientOptions client = {};
   RetryOptions retry = {};
-  // The time for a request with all of its retries. With a shorter time, failures of the network
-  // become errors of the feed sooner.
+  // The most time for a request with all of its retries. With a shorter time, a failure of the
+  // network becomes an error of the feed sooner.
   absl::Duration timeout = absl::Minutes(5);
   // As `timeout`, for the requests of Open() and Stat(). This time is shorter, because few shards
-  // are opened at a time: if the server of one shard does not answer, other shards wait.
+  // are opened at a time: while the server of one shard does not answer, other shards wait to be
+  // opened.
   absl::Duration open_timeout = absl::Minutes(1);
-  // A server's answer about an object is used again until the answer is as old as `trust`. This
-  // saves requests: the first calls for a shard follow each other within milliseconds. And a feed
-  // calls CheckUnchanged() after each group of reads, but the answers to these reads already show
-  // the state. 0: each call asks the server.
+  // A server's answer about an object is used again until the answer is as old as `trust`. 0: each
+  // call sends a request. `trust` saves two kinds of requests. The first calls for a shard, such as
+  // Stat() and Open(), follow each other within milliseconds. And when a feed calls
+  // CheckUnchanged() after a group of reads, the answers to these reads have already shown the
+  // object's state.
   absl::Duration trust = absl::Seconds(1);
   MonotonicClock now = SteadyClock();  // The clock for `trust`.
 };
@@ -52,31 +54,35 @@ struct WebStoreOptions {
 // Thread-safe. Sends the requests of a store, with retries.
 class WebConnection {
  public:
-  // Errors of HttpClient::Create(). Without a dialect, names are addresses and servers speak plain
-  // HTTP. The dialect must outlive the connection.
+  // `dialect` says how the requests differ from plain HTTP (web_dialect.h), and must outlive the
+  // connection. Without a dialect, the requests are plain HTTP, and the name of an object is its
+  // address. Returns the errors of HttpClient::Create().
   static absl::StatusOr<std::unique_ptr<WebConnection>> Create(const WebStoreOptions& options,
                                                                WebDialect* dialect = nullptr);
 
-  // In these functions `called` is HttpRequest::called. `name` is the address of an object, or the
-  // name that the dialect uses. If `called` is empty, an error may show only the address that the
-  // dialect made of `name`, and not `name` itself.
+  // In these functions `name` is the address of an object, or the name that the dialect uses.
+  // `called` is the object's name in errors (HttpRequest::called). If `called` is empty, errors
+  // show `name`. But with a dialect, errors of HttpClient::Fetch() show only the address that the
+  // dialect made of `name`.
 
-  // Asks the server for the present state of the object. This takes up to two requests, or a few
-  // more if an empty object is replaced meanwhile. Each request takes at most `timeout`. NotFound,
-  // PermissionDenied, Unavailable, and others of HttpClient::Fetch() and of ObjectOfFirstByte().
+  // Asks the server for the present state of the object, with up to two requests. It takes a few
+  // more if an empty object is replaced meanwhile. Each request takes at most `timeout`. Errors:
+  // NotFound, PermissionDenied, Unavailable, and those of HttpClient::Fetch() and
+  // ObjectOfFirstByte().
   absl::StatusOr<SeenObject> Look(const std::string& name, const std::string& called,
                                   absl::Duration timeout);
-  // Like Look(), with WebStoreOptions::open_timeout. Returns an answer that is younger than `trust`
-  // without asking again.
+  // Like Look(), with WebStoreOptions::open_timeout. But if there is an answer that is younger than
+  // WebStoreOptions::trust, returns this answer and sends no request.
   absl::StatusOr<SeenObject> LookIfNotSeen(const std::string& name, const std::string& called);
 
-  // Fills `out` with the bytes of `object` at `offset`. Returns whether each answer has proven that
-  // its bytes are those of `object` (ProvesSameObject). Errors of HttpClient::Fetch() and of
-  // CheckPiece().
+  // Fills `out` with the bytes of `object` from `offset` on. Returns whether each answer has proven
+  // that its bytes are those of `object` (ProvesSameObject). Errors: those of HttpClient::Fetch()
+  // and CheckPiece().
   absl::StatusOr<bool> Read(const std::string& name, const std::string& called,
                             const WebObject& object, uint64_t offset, absl::Span<char> out);
 
-  // Checks an answer 2xx. An error becomes the outcome of the attempt.
+  // Checks an answer with a status of 2xx. If the check returns an error, this error is the outcome
+  // of the attempt.
   using AnswerCheck = absl::FunctionRef<absl::Status(const HttpResponse& response)>;
 
   // Sends a request for something other than the bytes of an object, with retries. The dialect
@@ -88,14 +94,13 @@ class WebConnection {
   // After this call, LookIfNotSeen() asks the server again.
   void Forget(const std::string& name) { recent_.Forget(name); }
 
-  // Like Forget(), but does nothing if the server has said before that the object has this
-  // identity.
+  // Like Forget(), but keeps an answer that gives the object this identity.
   void ForgetOther(const std::string& name, absl::string_view identity) {
     recent_.ForgetOther(name, identity);
   }
 
-  // This process has written or removed the object. Earlier answers about the object no longer
-  // count, not even for open sources.
+  // Call this when this process has written or removed the object. Earlier answers about the object
+  // are then no longer used, not even by a WebSource that is already open.
   void NoteWrite(const std::string& name) { recent_.NoteWrite(name, options_.now()); }
   absl::Duration LastWrite(const std::string& name) const { return recent_.LastWrite(name); }
 
@@ -122,10 +127,14 @@ class WebConnection {
   HttpRequest RequestFor(const std::string& name, const std::string& called) const;
   // The name of the request's object in messages.
   std::string ShownIn(const HttpRequest& request) const;
-  // The error of an attempt that the dialect could not prepare.
+  // The error to return for an attempt whose request could not be sent because of `error`:
+  // WebDialect::Prepare() failed or took all of the time.
   absl::Status NotPrepared(const HttpRequest& request, const absl::Status& error) const;
-  // Makes one attempt. The dialect turns a refusal into an error.
+  // Makes one attempt, and returns the answer even if it is a refusal. The dialect prepares the
+  // request. If the dialect learns from a refusal, the attempt includes another request, and at
+  // most kMostCorrections of them.
   absl::StatusOr<HttpResponse> Attempt(const HttpRequest& request);
+  // The error for an answer that is a refusal.
   absl::Status Refusal(absl::string_view called, const HttpResponse& response) const;
   absl::StatusOr<WebObject> Ask(const std::string& name, const std::string& called,
                                 absl::Duration timeout);
@@ -153,14 +162,14 @@ class WebSource final : public ByteSource {
   WebConnection& connection_;
   const std::string name_;
   // The name of the object in errors of reads and checks. Clients see these errors, and must not
-  // learn the server and the folders of the address.
+  // learn the address's server and folders.
   const std::string called_;
   const WebObject object_;
-  // The time of the last request whose answer said that the object is unchanged, by the clock
-  // WebStoreOptions::now. Requests of reads count, too.
+  // When the last request was sent whose answer showed that the object is unchanged, by the clock
+  // WebStoreOptions::now. Such a request may belong to the opening, a read or a check.
   mutable std::atomic<int64_t> confirmed_ns_;
-  // The time when the last read ended whose answers left open whether the object is unchanged. An
-  // answer to an earlier request does not prove anything about this read.
+  // When the last read ended whose answers did not show whether the object is unchanged, by the
+  // same clock. Answers to requests that were sent before this time prove nothing about this read.
   mutable std::atomic<int64_t> unproven_ns_;
 };
 

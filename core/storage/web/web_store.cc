@@ -35,7 +35,7 @@ absl::Status CheckName(const std::string& name) {
 }  // namespace
 
 const WebStore& WebStore::OfProcess() {
-  static const WebStore* const store = new WebStore();  // Sources may outlive main().
+  static const WebStore* const store = new WebStore();  // Not deleted: sources may outlive main().
   return *store;
 }
 
@@ -91,8 +91,8 @@ absl::StatusOr<std::unique_ptr<ByteSource>> WebStore::OpenInState(const std::str
   std::optional<WebObject> object = ObjectOfIdentity(state.size_bytes, state.identity);
   if (!object.has_value()) return Store::OpenInState(name, state);
   SYSTOLE_ASSIGN_OR_RETURN(WebConnection* const connection, Connection());
-  // `state` may be old, so it does not count as a check. CheckUnchanged() asks the server unless a
-  // read or a check of this source has just shown that the object is unchanged.
+  // `state` may be old, so the source does not count as just checked. CheckUnchanged() asks the
+  // server unless a read or a check of this source has just shown that the object is unchanged.
   return std::make_unique<WebSource>(
       *connection, name,
       SeenObject{.object = *std::move(object), .asked = -absl::InfiniteDuration()});

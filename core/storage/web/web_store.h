@@ -18,19 +18,21 @@
 
 namespace systole {
 
-// Thread-safe. Read-only. Before the first use of a name, the store has no connection and no
-// thread. Errors are also those of HttpClient::Fetch(). Messages show names without their queries.
+// Thread-safe. Read-only. The first call that may need a request makes the connection and its
+// thread. Calls that send requests also return the errors of HttpClient::Fetch(). Messages show
+// names without their queries.
 class WebStore final : public Store {
  public:
-  // The store of this process. At its first use it takes proxies and certificate authorities from
-  // the environment variables. When the process exits, the store's thread ends, and its requests
-  // fail with Cancelled.
+  // The store of this process. When it makes its connection, it reads from environment variables
+  // which proxies and certificate authorities to use. When the process exits, the store's thread
+  // ends, and requests fail with Cancelled.
   static const WebStore& OfProcess();
 
   explicit WebStore(const WebStoreOptions& options) : options_(options) {}
 
-  // A pattern is the name of an object. Sends no request: Open() finds out whether there is such an
-  // object. InvalidArgument, with the remedy, for a glob or a folder: HTTP has no lists.
+  // Returns `pattern` itself, if it is wanted. It must be the name of one object. HTTP has no
+  // lists, so a glob or a folder is InvalidArgument. Sends no request: Open() finds out whether the
+  // object exists.
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                 NameFilter wanted) const override;
   bool Takes(const std::string& pattern, const std::string& name) const override {
@@ -38,13 +40,15 @@ class WebStore final : public Store {
   }
   // Returns PermissionDenied, because no folder of the web can be listed.
   absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const override;
-  // Besides Store's errors: FailedPrecondition if the server cannot serve ranges of bytes.
+  // Has the errors of Store::Open(). FailedPrecondition if the answer to HEAD does not describe the
+  // object and the server cannot serve ranges of bytes.
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const override;
   absl::StatusOr<StoredState> Stat(const std::string& name) const override;
-  // Sends no request if reads can be tied to the state.
+  // Sends no request if the identity in `state` is a strong ETag, because each read can require
+  // this ETag. Otherwise sends the requests of Open().
   absl::StatusOr<std::unique_ptr<ByteSource>> OpenInState(const std::string& name,
                                                           const StoredState& state) const override;
-  // FailedPrecondition: nothing is written.
+  // Always FailedPrecondition: the store is read-only.
   absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const override;
   absl::Status Remove(const std::string& name) const override { return Create(name).status(); }
   // The address with its host in lower case, and without the default port of the scheme.
@@ -57,7 +61,7 @@ class WebStore final : public Store {
   // The server's answer about an object. It may be as old as WebStoreOptions::trust.
   absl::StatusOr<SeenObject> Look(const std::string& name) const;
 
-  const std::optional<WebStoreOptions> options_;  // Nullopt: taken from the environment.
+  const std::optional<WebStoreOptions> options_;  // Nullopt: HttpOptionsOfEnvironment().
 
   WebStore() = default;
 
