@@ -28,8 +28,8 @@ int TerminalColumns() {
   return size.ws_col;
 }
 
-// Prints a line of a log, from any thread. The line replaces a progress bar, which draws itself
-// again.
+// Prints a line of a log, from any thread. The line replaces a progress bar, which is drawn again
+// later.
 void PutLogLine(const std::string& line) {
   // A single call of fputs(), so that the lines of several threads are not mixed.
   std::fputs(((isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "") + line + "\n").c_str(), stderr);

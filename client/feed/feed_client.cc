@@ -31,7 +31,7 @@ namespace {
 // The most steps in the window. With this many steps, the window hides a short delay even if each
 // step is small.
 constexpr int64_t kMaxWindowSteps = 4096;
-// While one step waits to be taken, another step is received.
+// One step can wait for the trainer while another step is received.
 constexpr int64_t kMinWindowSteps = 2;
 
 WantedSteps WantedStepsOf(const FeedClientOptions& options) {
@@ -55,8 +55,8 @@ absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& opt
   return absl::OkStatus();
 }
 
-// The shape of this client's steps. The answer was checked before (client/servers/server_answer.h),
-// except for the memory that a step takes.
+// The shape of this client's steps. This function checks only the memory that a step takes. The
+// rest of the answer was checked before (client/servers/server_answer.h).
 absl::StatusOr<StepShape> ShapeOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec,
                                   const FeedClientOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, LayoutOf(answer));
@@ -115,7 +115,7 @@ class FeedClient::Impl {
   int64_t window_steps = 0;
   bool can_be_compact = false;
 
-  // Makes the lanes ask for steps, unless they do so already.
+  // Makes the lanes ask for steps. Has no effect if Start() was called before.
   void Start() {
     if (started) return;
     lanes.Start(shape, std::move(finisher), *order, first_step, end_step, window_steps);
@@ -130,7 +130,7 @@ class FeedClient::Impl {
 absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec& spec,
                                                              const ResumeToken* token,
                                                              FeedClientOptions options) {
-  if (token != nullptr) options.first_step = 0;  // Known once a server has answered.
+  if (token != nullptr) options.first_step = 0;  // The token's step is known only later.
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(spec, options));
   SYSTOLE_ASSIGN_OR_RETURN(ServerList server_list, ServerList::Create(options.servers));
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const ChannelSecurity> security,

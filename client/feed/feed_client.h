@@ -5,10 +5,10 @@
 //   server 1 --> lane 1: steps f+1, f+1+K, .. -+--> window of W steps --> Next(), in order
 //   ..           K servers, K lanes          --+    (client/lanes/step_window.h)
 //
-// If a lane loses its server, or the server lags, the lane goes on with another server, at the
-// lane's first incomplete step (client/schedule/step_schedule.h). So the steps are the same
-// whatever fails. No thread waits on a socket. A lane reads only steps for which the window has
-// room. So when the trainer stops taking steps, the servers stop too.
+// f is the feed's first step. If a lane loses its server, or the server lags, the lane goes on with
+// another server, at the lane's first incomplete step (client/schedule/step_schedule.h). So the
+// steps are the same whatever fails. No thread waits on a socket. A lane reads only steps for which
+// the window has room. So when the trainer stops taking steps, the servers stop sending.
 //
 // Thread-compatible, except Cancel(), stats() and Metrics(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_FEED_FEED_CLIENT_H_
@@ -42,11 +42,11 @@ class FeedClient final : public Feed {
   static absl::StatusOr<std::unique_ptr<FeedClient>> Create(const v1::FeedSpec& spec,
                                                             FeedClientOptions options);
 
-  // Like Create(), but begins where `token` was taken; `options.first_step` is not used.
-  // The spec's global_batch may differ from the one with which the token was taken. If no step of
-  // the new size begins where the token was taken, the feed goes on with the next step, and
-  // `options.log` says how many examples are skipped.
-  //   FailedPrecondition  the dataset, the order or the content version is not the token's.
+  // Like Create(), but begins where `token` was taken, and ignores `options.first_step`. The spec's
+  // global_batch may differ from the one with which the token was taken. If no step of the new size
+  // begins where the token was taken, the feed goes on with the next step, and `options.log` says
+  // how many examples are skipped.
+  //   FailedPrecondition  the dataset, order or content version differs from the token's.
   static absl::StatusOr<std::unique_ptr<FeedClient>> Resume(const v1::FeedSpec& spec,
                                                             const ResumeToken& token,
                                                             FeedClientOptions options);
@@ -56,8 +56,9 @@ class FeedClient final : public Feed {
   ~FeedClient() override;
 
   // The methods of Feed. The errors of Next():
-  //   DataLoss            a record is damaged and the spec says FAIL, or eight attempts in a row to
-  //                       get one step failed, each because a message was damaged on the way.
+  //   DataLoss            a record is damaged and the spec says FAIL, or the client asked for one
+  //                       step eight times in a row, and each time a message was damaged on the
+  //                       way.
   //   FailedPrecondition  a server's data are not the data that the feed began with.
   //   Unavailable         no step came while the trainer waited as long as options.retry_for.
   //   Internal            a server broke the protocol; names the server and the field.
@@ -78,7 +79,7 @@ class FeedClient final : public Feed {
   std::string Explain() const override;
   FeedClientStats stats() const override;
 
-  // Ends the feed before `step`. A trainer calls it if its number of steps is known only after the
+  // Ends the feed before `step`. This is for trainers that learn their number of steps from the
   // server's answer. REQUIRES: options.start_at_once is false, Next() and WaitForNext() were not
   // called yet, and `step` is in [next_step(), end_step()] (CHECK).
   void EndBefore(int64_t step);

@@ -24,9 +24,9 @@ namespace systole {
 class InfeedPump {
  public:
   // Starts the thread. queues[i] gets the slices of core client.core_begin() + i. When the feed
-  // ends, the pump closes every queue. After an error it closes them with that error. If a queue is
-  // cancelled, the pump stops and cancels the other queues. REQUIRES: as many queues as the client
-  // has cores.
+  // ends, the pump closes every queue. After an error of the feed, the pump closes them with that
+  // error. If a queue is cancelled, the pump stops and cancels the other queues. REQUIRES: as many
+  // queues as the client has cores.
   InfeedPump(FeedClient& client, std::vector<InfeedQueue*> queues);
   // Cancels the client and the queues (steps still in the queues are dropped) and waits for the
   // thread.
@@ -34,9 +34,9 @@ class InfeedPump {
   InfeedPump(const InfeedPump&) = delete;
   InfeedPump& operator=(const InfeedPump&) = delete;
 
-  // The client's metrics, and how many steps are ready for the cores. The client's metrics count
-  // the waits of this pump, which may wait for a step while the queues still have steps. A core
-  // waits only while its queue is empty.
+  // The client's metrics, and how many steps are ready for the cores. The waits in the client's
+  // metrics are those of this pump. The pump may wait for a step while the queues still have steps
+  // for the cores.
   std::vector<MetricFamily> Metrics() const;
 
  private:

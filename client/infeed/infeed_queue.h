@@ -1,10 +1,10 @@
 // The queue in front of one accelerator core. Every slice in the queue has the time of its arrival.
 //
-//   Close(status)   no more steps come. Pop() still returns the queued ones, and after them the end
-//                   of the feed (OK) or the error.
+//   Close(status)   no more steps come. Pop() still returns the queued steps, and after them the
+//                   end of the feed (OK) or the error.
 //   Cancel(status)  queued steps are dropped; Push and Pop return `status` from now on.
 //
-// Thread-safe. One thread pushes and one pops.
+// Thread-safe. One thread pushes, and one thread pops.
 #ifndef SYSTOLE_CLIENT_INFEED_INFEED_QUEUE_H_
 #define SYSTOLE_CLIENT_INFEED_INFEED_QUEUE_H_
 
@@ -35,8 +35,8 @@ struct CoreStep {
   // layout->slice_bytes() bytes on a 64-byte boundary.
   std::shared_ptr<const uint8_t> slice;
   // When the slice arrived, by the queue's clock. InfeedQueue::Push() sets it before it waits for
-  // room, so a full queue makes no slice late. One thread may pop all cores, so the time that Pop()
-  // takes does not say how late a slice was. `arrived_at` says it.
+  // room, so a full queue makes no slice late. One thread may pop the slices of all cores. So only
+  // `arrived_at` shows how late a slice was, and not the time that Pop() takes.
   absl::Duration arrived_at = absl::ZeroDuration();
 
   // Tensor `index` of layout->tensors(). Valid as long as any copy of this CoreStep.
@@ -51,7 +51,7 @@ class InfeedQueue {
   // memory. REQUIRES: capacity > 0. `clock` says when slices arrive.
   explicit InfeedQueue(int64_t capacity, MonotonicClock clock = SteadyClock());
 
-  // Waits for room. FailedPrecondition after Close(); the Cancel() status after Cancel().
+  // Waits for room. FailedPrecondition after Close(); the status of Cancel() after Cancel().
   absl::Status Push(CoreStep step);
 
   // Waits for a step. nullopt: the feed has ended. After an error every call returns that error.

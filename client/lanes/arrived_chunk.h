@@ -1,5 +1,6 @@
-// One message of a stream, to be put into its step. The message carries a piece of a tensor, or
-// names a whole slice in memory that the server shares.
+// A chunk: one message that a stream has received. It carries a piece of a tensor, or names a slice
+// (one core's part of a step) in memory that the server shares. PutInto() copies the chunk's data
+// into the step.
 //
 // Thread-compatible. Borrows the constructor's arguments.
 #ifndef SYSTOLE_CLIENT_LANES_ARRIVED_CHUNK_H_
@@ -33,18 +34,18 @@ class ArrivedChunk {
   // Whether the chunk is the first of its slice.
   bool begins_slice() const { return header().tensor == 0 && header().offset == 0; }
 
-  // Moves `cursor` over the chunk; see LaneCursor.
+  // Moves `cursor` past the chunk, and returns the chunk's place in the step. Errors of
+  // LaneCursor::Accept().
   absl::StatusOr<ChunkPlace> Accept(LaneCursor& cursor) const;
   // Bytes of tensors in the chunk, for a step of `shape`. Padding between tensors does not count.
   int64_t payload_bytes(const StepShape& shape) const;
-  // Why a server on this machine sent the data with the message and not in shared memory, and the
-  // server's address. Empty if the server is elsewhere. Only the first chunk of a slice carries the
-  // server's reason.
+  // Why the data came with the message and not in shared memory, and the server's address. Empty if
+  // the server is on another machine. Only the first chunk of a slice carries the server's reason.
   std::string WhyNotShared(const ServerLink& link) const;
-  // Copies the chunk's data into `step`, the memory of a step of `shape`. `finisher` is null unless
-  // the stream's tensors come in their compact form (v1::CompactForm). Then `finisher` finishes
-  // them, and completes the step after the step's last chunk.
-  // Errors of SlotReader::CopyOut() and of ReceivedChunk::CopyTo().
+  // Copies the chunk's data into `step`, the memory of a step of `shape`. If the stream's tensors
+  // come in their compact form (v1::CompactForm), `finisher` finishes the data, and completes the
+  // step after the step's last chunk. Otherwise `finisher` is null. Errors of SlotReader::CopyOut()
+  // and of ReceivedChunk::CopyTo().
   absl::Status PutInto(uint8_t* step, const ChunkPlace& place, const StepShape& shape,
                        const StepFinisher* finisher) const;
 

@@ -28,12 +28,12 @@ void ChunkStream::Start(ServerLink& link) {
   link.AddToken(context_);
   link.AddTrace(context_);
   metered_.emplace(link.meter(), kStreamAheadBytes);
-  // The generic stub has only calls that stream in both directions. On the wire there is no
-  // difference: the client sends one message, and the server streams.
+  // In this call only the server streams. The generic stub has only calls that stream in both
+  // directions, but on the wire such a call looks the same if the client sends one message.
   grpc::GenericStub stub(link.channel());
   stub.PrepareBidiStreamingCall(&context_, kMethod, grpc::StubOptions(), this);
-  // Reads are also started outside of gRPC's callbacks, so the call must not end before the hold
-  // is removed.
+  // Read() starts reads outside of gRPC's callbacks. For such reads gRPC needs a hold: the call
+  // does not end before the hold is removed.
   AddHold();
   StartWriteLast(&guarded_request_.bytes, grpc::WriteOptions());
   StartRead(&message_);

@@ -1,9 +1,9 @@
 // One StreamSteps call through gRPC's callback interface. Messages arrive on gRPC's threads as
-// grpc::ByteBuffers, neither parsed nor copied. The next message is asked for only when the
-// listener says so.
+// grpc::ByteBuffers, neither parsed nor copied. The stream reads the next message only when
+// OnChunk() returns kRead or Read() is called.
 //
-// Thread-compatible, within the limits that each function states. Must be destroyed on one of our
-// own threads (see server_link.h), after OnStreamEnd().
+// Thread-compatible, within the limits that each function states. Must be destroyed after
+// OnStreamEnd(), and not on one of gRPC's threads (see server_link.h).
 #ifndef SYSTOLE_CLIENT_LANES_CHUNK_STREAM_H_
 #define SYSTOLE_CLIENT_LANES_CHUNK_STREAM_H_
 
@@ -27,7 +27,7 @@ namespace systole {
 
 // What to do after a chunk.
 enum class ReadVerdict {
-  kRead,   // Ask for the next.
+  kRead,   // Ask for the next chunk.
   kPause,  // Do nothing until Read() is called.
   kStop,   // Cancel the stream.
 };
@@ -35,7 +35,8 @@ enum class ReadVerdict {
 // How a stream ended.
 struct StreamEnd {
   absl::Status status;
-  // How long the server asked the client to wait, in "grpc-retry-pushback-ms".
+  // How long the server asks the client to wait before the next call, from the call's
+  // "grpc-retry-pushback-ms".
   std::optional<absl::Duration> pushback;
 };
 
@@ -47,23 +48,24 @@ class ChunkListener {
   // refer to one of `slots`. `slots` is null if the stream has no shared memory.
   virtual ReadVerdict OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& chunk,
                               SlotReader* slots) = 0;
-  // The last call. The stream is not touched any more and may be destroyed.
+  // The stream's last call. gRPC no longer uses the ChunkStream, so its owner may destroy it.
   virtual void OnStreamEnd(int lane, StreamEnd end) = 0;
 };
 
 class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  // Passes `lane` to `listener` with each call. If `request` asks for compact tensors, the tensors
-  // come compact. If the stream has shared memory, the server always finishes the tensors.
+  // Passes `lane` to `listener` with each call. `request` says whether tensors come in their
+  // compact form (v1::CompactForm). In shared memory they never do: there the server finishes them.
   ChunkStream(v1::StreamStepsRequest request, int lane, ChunkListener& listener);
 
-  // Starts the call, with shared memory (slots) if the link has some, and asks for the first chunk.
-  // REQUIRES: the caller holds no lock that a listener takes.
+  // Starts the call, and asks for the first chunk. The stream has shared memory (slots) if the link
+  // has some. REQUIRES: the caller holds no lock that a listener takes.
   void Start(ServerLink& link);
-  // Asks for the next chunk. REQUIRES: the last verdict was kPause, and nothing was called since.
+  // Asks for the next chunk. REQUIRES: the last verdict was kPause, and since then neither Read()
+  // nor Cancel() was called.
   void Read() { StartRead(&message_); }
-  // Ends the stream: OnStreamEnd() is called soon. `paused`: the last verdict was kPause and Read()
-  // was not called since, so no chunk is asked for.
+  // Ends the stream: OnStreamEnd() is called soon. `paused`: the last verdict was kPause, and
+  // Read() was not called since.
   void Cancel(bool paused);
 
  private:
@@ -74,8 +76,8 @@ class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
   ChunkListener& listener_;
   grpc::ClientContext context_;
   v1::StreamStepsRequest request_;
-  // The slots of this stream alone. Destroying the reader gives back all slots that the server has
-  // lent.
+  // The slots of this stream; null without shared memory. Destroying the reader gives back all
+  // slots that the server has lent.
   std::unique_ptr<SlotReader> slots_;
   std::optional<MeteredCall> metered_;  // Set by Start().
   GuardedMessage guarded_request_;

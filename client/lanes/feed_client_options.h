@@ -22,8 +22,8 @@ namespace systole {
 struct FeedClientOptions {
   // At least one address: "HOST:PORT", "unix:PATH", "dns:///NAME:PORT" (all addresses of the name),
   // "file:PATH" (one address a line) or "xds:///NAME". Names are looked up every few seconds, and a
-  // file is read again when it changes. gRPC resolves an xds:/// name, which counts as one server.
-  // All servers must serve the same data. Servers may join and leave while the feed runs:
+  // file is read again when it changes. An xds:/// name is resolved by gRPC, and counts as one
+  // server. All servers must serve the same data. Servers may join and leave while the feed runs:
   // client/servers/server_list.h.
   std::vector<std::string> servers;
 
@@ -36,13 +36,13 @@ struct FeedClientOptions {
   bool share_memory = true;
 
   // Which side finishes a tensor, that is, applies its last transforms. The client can do so on two
-  // conditions. Before these transforms the values are whole numbers. And each transform changes
-  // every value by itself, as normalize, gamma and the cast to bfloat16 do. Then the tensor travels
-  // as uint8. This takes half or a quarter of the bytes, and some of the trainer's CPU time. The
-  // steps are the same in both cases.
-  //   auto    the client over a network, the server on the same machine (unix:PATH)
+  // conditions. Before these transforms, the values are whole numbers that fit into uint8. And each
+  // transform changes every value by itself, as normalize, gamma and the cast to bfloat16 do. A
+  // tensor that the client finishes travels as uint8. This takes half or a quarter of the bytes,
+  // but costs some of the trainer's CPU time. The steps are the same in both cases.
+  //   auto    the server if its address is unix:PATH, otherwise the client
   //   server  always the server: for trainers that are short of CPU
-  //   client  the client, except for what comes through shared memory
+  //   client  the client; the server only for tensors that come through shared memory
   std::string finish = "auto";
 
   // The first step wanted, >= 0.
@@ -55,32 +55,32 @@ struct FeedClientOptions {
   int core_begin = 0;
   int core_end = 0;
 
-  // The most servers that are used at a time. A feed begins with two. It adds one more while the
-  // trainer waits, if the server added last has helped. If the list is long, different clients use
-  // different servers, so that the servers share the work. Each further server costs a connection,
-  // but no memory for steps.
+  // The most servers that are used at a time. A feed begins with two. While the trainer waits, the
+  // feed adds one server after another. It gives a server back that does not make it faster. If the
+  // list is long, different clients use different servers, so that the servers share the work. Each
+  // further server costs a connection, but no memory for steps.
   int64_t max_servers = 16;
 
   // Memory for steps that wait to be taken, in bytes. More memory hides longer interruptions.
   // However large the steps are, there is always room for two steps. Steps that are requested twice
-  // (hedge_fraction) take room for two more steps at most. The number of servers makes no
-  // difference.
+  // (hedge_fraction) take room for two more steps at most. The room does not depend on the number
+  // of servers.
   int64_t prefetch_bytes = int64_t{256} << 20;
   // The largest step accepted, in bytes, summed over the cores wanted. The server's description of
   // its tensors decides how much the client allocates. This limit protects the client from a
   // mistaken or hostile server.
   int64_t max_step_bytes = int64_t{8} << 30;
-  // The memory for the tensors, and their order in it.
+  // Where the steps' memory comes from, and how the tensors lie in it.
   StepMemory memory;
   StepPlacement placement = StepPlacement::kCoreMajor;
 
-  // How long Create() or Resume() waits for the first answer of a server. The same limit then holds
-  // for the trainer's wait for the first step, while no server is making that step.
+  // How long Create() or Resume() waits for the first answer of a server. After that, the same
+  // limit holds while the trainer waits for the first step and no server is making it.
   absl::Duration connect_timeout = absl::Seconds(10);
-  // The feed ends when the trainer has waited this long for a step, and no step at all has arrived.
-  // Bytes of an incomplete step do not count, so a server cannot prolong the wait by sending a few
-  // bytes at a time. Time in which the trainer does not wait, or its process is stopped, does not
-  // count either.
+  // The feed ends when the trainer has waited this long for a step, and no step at all has arrived
+  // in this time. Bytes of an incomplete step do not count, so a server cannot prolong the wait by
+  // sending a few bytes at a time. Time in which the trainer does not wait, or its process is
+  // stopped, does not count either.
   absl::Duration retry_for = absl::Minutes(10);
   // A server counts as lost if it sends nothing for this long while the client wants a step from
   // it. The time must be longer than a server takes for one step.
@@ -95,12 +95,12 @@ struct FeedClientOptions {
   absl::Duration backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(2);
 
-  // Whether Create() begins to ask for steps, so that the first steps are there when the trainer
+  // Whether Create() begins to ask for steps, so that the first steps have arrived when the trainer
   // needs them. If false, the first call of Next() or WaitForNext() begins to ask.
   bool start_at_once = true;
-  // How often the client tells the servers that send steps how long the trainer waits. The request
-  // for a stream also has this report. A report takes a few dozen bytes at most. Servers only show
-  // reports.
+  // How often the client reports to the servers that send it steps how long the trainer waits. The
+  // request for a stream has such a report, too. A report takes a few dozen bytes at most. A server
+  // shows the reports to people, and does nothing else with them.
   absl::Duration report_every = absl::Seconds(10);
   // Called every 50 ms by the thread that waits in Create() or Resume(); may be null. If it returns
   // true, Create() or Resume() returns Cancelled.
@@ -111,15 +111,15 @@ struct FeedClientOptions {
   bool allow_mixed_content = false;
 
   // The trace that this feed belongs to: a traceparent of W3C Trace Context. Servers log it, and
-  // their traces become part of it. Empty: $TRACEPARENT (and $TRACESTATE) if it is set. The trace
-  // changes nothing about the steps.
+  // their traces become part of it. Empty: the trace in $TRACEPARENT, if it is set, with
+  // $TRACESTATE, if that is set, too. The trace changes nothing about the steps.
   std::string traceparent;
 
-  // Says what the feed waits for, from Create() on. May be null. Several feeds may use the same
-  // watch. Feed and caller share its ownership, because either may be destroyed first.
+  // Shows what the feed waits for, even while Create() runs. May be null. Several feeds may use the
+  // same watch. Feed and caller share its ownership, because either may be destroyed first.
   std::shared_ptr<FeedWatch> watch;
 
-  // Gets lines about servers that fail and come back, late steps, changes of the servers and masked
+  // Gets lines about servers that fail, come back, join or leave, about late steps and about masked
   // examples. The log writes at most 20 lines of a kind in 30 s, unless its own options say
   // otherwise. May be null. Several feeds may use the same log. Threads of the feed call the log's
   // sink. So the sink must not wait for the feed, or for a thread that waits for the feed.

@@ -18,7 +18,7 @@
 
 namespace systole {
 
-// How a stream, or a question to a server, ended.
+// How a stream ended.
 struct LaneEnding {
   Failure failure;
   absl::Status status;
@@ -31,7 +31,7 @@ struct FeedLane {
   std::unique_ptr<ChunkStream> stream;
   std::optional<LaneCursor> cursor;
   bool compact = false;   // Tensors come in their v1::CompactForm, if they have one.
-  bool retries = false;   // Its last stream has failed, and no step came since.
+  bool retries = false;   // The lane's last stream has failed, and no step came since.
   bool stopping = false;  // The schedule wants the stream to end.
   // The memory of the step that is coming in. If the stream breaks, the next stream uses this
   // memory.

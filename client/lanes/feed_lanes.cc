@@ -117,7 +117,7 @@ FeedLanes::Told FeedLanes::Tell(const ScheduleEvent& event, const absl::Status& 
   schedule_.Handle(event, clock_(), actions_);
   for (const ScheduleAction& action : actions_) Carry(action, cause, reading, told);
   actions_.clear();
-  // Taking a step makes room in the window, and nothing else does.
+  // Streams resume only when a step is taken: nothing else makes room in the window.
   SYSTOLE_CHECK(told.resumed.empty() || std::holds_alternative<StepTaken>(event));
   if (!work_.empty() || !log_.empty()) keeper_wakes_.SignalAll();
   return told;
@@ -215,7 +215,7 @@ void FeedLanes::EndEarly(const GiveUp& action, const absl::Status& cause) {
 ReadVerdict FeedLanes::OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& received,
                                SlotReader* slots) {
   const ArrivedChunk chunk(received, slots);
-  // How long this thread of gRPC, which serves all feeds, waited for a processor.
+  // Measures how long this gRPC thread, which serves all feeds, waited for a processor.
   thread_local QueueMeter meter;
   const absl::Duration begin = clock_();
   const absl::Duration arrived = begin - meter.Begin(begin);

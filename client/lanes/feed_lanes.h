@@ -5,12 +5,12 @@
 //   LaneTable     the lanes' streams, and the steps on them        (lane_table.h)
 //   TrainerEnd    complete steps in order, the end, the error      (trainer_end.h)
 //
-// Threads tell the schedule what happens. The schedule returns actions, and the threads pass each
-// action to the part whose job it is. gRPC's threads copy chunks and report complete steps. The
-// trainer's thread reports that it takes a step. The watcher, which exists if the list of servers
-// may change, reports servers that join and leave. The keeper reports everything else, and is the
-// only thread that opens, cancels and destroys streams. Keeper, trainer and watcher wait on one
-// condition each. No other thread waits.
+// Each thread reports events to the schedule. The schedule returns actions, and the thread passes
+// each action to the part that carries it out. gRPC's threads copy chunks and report complete
+// steps. The trainer's thread reports that it takes a step. The watcher, which exists if the list
+// of servers may change, reports servers that join and leave. The keeper reports everything else,
+// and is the only thread that opens, cancels and destroys streams. Keeper, trainer and watcher each
+// have a condition variable to wait on. No other thread waits.
 //
 // Only one thread may call Next(). All other functions are Thread-safe.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_LANES_H_
@@ -59,16 +59,16 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   // options.servers.
   FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options, ServerList list,
             std::shared_ptr<const ChannelSecurity> security);
-  // Cancels all calls and streams, and waits until gRPC has ended them. Waits for the name service,
-  // too, if a name is being looked up.
+  // Cancels all calls and streams, and waits until gRPC has ended them. Also waits for a name
+  // service that is being asked.
   ~FeedLanes() override;
 
   // Waits for a server's answer. See FeedClient::Create().
   absl::StatusOr<v1::ResolveFeedResponse> WaitForAnswer() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Begins to fill a window of `window_steps`, from `first_step` up to `end_step`. `finisher` is
-  // null if nothing travels compactly. `order` shows which missing examples are padding. Called
-  // once, after an answer.
+  // Begins to ask for steps `first_step` to `end_step` - 1. At most `window_steps` steps arrive or
+  // wait here at a time. `finisher` is null if no tensor travels in its compact form. `order` shows
+  // which missing examples are padding. Called once, after an answer.
   void Start(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepFinisher> finisher,
              const Order& order, int64_t first_step, int64_t end_step, int64_t window_steps)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -79,15 +79,15 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   void Cancel(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   int64_t next_step() const ABSL_LOCKS_EXCLUDED(mu_);
   FeedClientStats stats() const ABSL_LOCKS_EXCLUDED(mu_);
-  // The longest wait of those lanes that the trainer waits for, or soon will. See FeedWatch.
+  // The longest wait for a server that holds up the trainer now, or soon will. See FeedWatch.
   std::optional<FeedWaiting> waiting() const override ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // What a thread does after it has told the schedule something.
+  // What the caller of Tell() does next.
   struct Told {
     // What to do next with the stream whose callback runs.
     ReadVerdict verdict = ReadVerdict::kRead;
-    // Call Read() of these streams, without the lock. Empty after all events except StepTaken.
+    // Calls Read() of these streams, without the lock. Empty after all events except StepTaken.
     std::vector<ChunkStream*> resumed;
   };
 
@@ -98,7 +98,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
 
   // Tells the schedule what has happened. The parts carry out the schedule's actions now, or leave
   // them to the keeper. `cause` is the error behind the event, if there is one. `reading` is the
-  // lane whose callback runs; -1: none runs.
+  // lane whose callback calls Tell(); -1: no callback calls it.
   Told Tell(const ScheduleEvent& event, const absl::Status& cause = absl::OkStatus(),
             int reading = -1) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Carry(const ScheduleAction& action, const absl::Status& cause, int reading, Told& told)
@@ -128,7 +128,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   const FeedClientOptions options_;
   const ServerList list_;
   const MonotonicClock clock_;
-  // This client's number. It decides which servers are used first. Reports to servers have it.
+  // This client's number. It decides which servers are used first, and is in reports to servers.
   const uint64_t client_;
 
   mutable Mutex mu_;
@@ -136,9 +136,9 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   CondVar trainer_wakes_;
   CondVar watcher_wakes_;
   StepSchedule schedule_ ABSL_GUARDED_BY(mu_);
-  ScheduleActions actions_ ABSL_GUARDED_BY(mu_);  // A member, so that a step allocates nothing.
+  ScheduleActions actions_ ABSL_GUARDED_BY(mu_);  // Kept, so that a step allocates nothing.
   FeedClientStats stats_ ABSL_GUARDED_BY(mu_);
-  FeedLog log_ ABSL_GUARDED_BY(mu_);  // Its lines are written by the keeper.
+  FeedLog log_ ABSL_GUARDED_BY(mu_);  // The keeper writes its lines.
   FeedServers servers_ ABSL_GUARDED_BY(mu_);
   LaneTable lanes_ ABSL_GUARDED_BY(mu_);
   TrainerEnd trainer_ ABSL_GUARDED_BY(mu_);
@@ -149,7 +149,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   std::shared_ptr<const Order> order_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<StepShelf> shelf_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::atomic<int64_t> examples_taken_ = 0;  // Counted without the lock.
+  std::atomic<int64_t> examples_taken_ = 0;  // Changed without the lock.
 
   // One thread each.
   std::unique_ptr<WorkerPool> keeper_;

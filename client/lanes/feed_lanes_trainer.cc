@@ -80,8 +80,8 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
     order = order_;
     told = Tell(StepTaken());
   }
-  // mu_ is not held any more, but these streams still exist. The schedule counts them as reading,
-  // so they are destroyed only after a read has failed, and their next read begins only here.
+  // Without mu_, these streams still exist: the schedule counts them as reading, and a reading
+  // stream is destroyed only after a read of it has failed. Their next reads begin only here.
   for (ChunkStream* stream : told.resumed) stream->Read();
   const MissingExamples missing = FindMissing(*step, *order);
   examples_taken_.fetch_add(missing.present, std::memory_order_relaxed);

@@ -36,7 +36,7 @@ class FeedLog {
   void StreamLost(absl::string_view server, int64_t step, const absl::Status& error);
   // `server` drains, and therefore ended a stream at `step`.
   void ServerDrains(absl::string_view server, int64_t step);
-  // NoAnswer: a question to `server` failed. AnswersAgain: `server` answers again after a failure.
+  // NoAnswer: a request to `server` failed. AnswersAgain: `server` answers again after a failure.
   void NoAnswer(absl::string_view server, const absl::Status& error);
   void AnswersAgain(absl::string_view server);
   // `second`: the server that is asked for the step, too. Empty: other servers go on with the steps

@@ -35,7 +35,9 @@ constexpr FeedOption kTable[] = {
     {.name = "connect_timeout",
      .value = "TIME",
      .field = Own<&FeedClientOptions::connect_timeout>,
-     .help = "How long to wait for the first answer, and then for a server to begin the first step",
+     .help =
+         "How long to wait for a server's first answer, and then until a server begins to make the "
+         "first step",
      .least = kShortestTime,
      .most = kLongestTime},
     {.name = "retry_for",
@@ -61,9 +63,8 @@ constexpr FeedOption kTable[] = {
     {.name = "backoff",
      .value = "TIME",
      .field = Own<&FeedClientOptions::backoff>,
-     .help =
-         "After two failures of a server in a row, the pause before the next request to it. Each "
-         "further failure doubles the pause",
+     .help = "The pause before the next request to a server that has failed twice in a row. Each "
+             "further failure doubles the pause",
      .least = kShortestTime,
      .most = kLongestTime},
     {.name = "max_backoff",
@@ -94,8 +95,9 @@ constexpr FeedOption kTable[] = {
     {.name = "share_memory",
      .flag = "--no-shared-memory",
      .field = Own<&FeedClientOptions::share_memory>,
-     .help = "Whether batches of a unix: server come through memory that it shares, not through "
-             "its socket"},
+     .help =
+         "Whether a server with a unix: address sends batches through memory that it shares, not "
+         "through its socket"},
     {.name = "finish",
      .value = "WHO",
      .field = Own<&FeedClientOptions::finish>,

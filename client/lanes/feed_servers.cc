@@ -14,7 +14,7 @@
 namespace systole {
 namespace {
 
-// How busy the server says it is. nullopt if it does not say, or says nothing sensible.
+// The load that the server reports. nullopt if it reports no load, or one that makes no sense.
 std::optional<ServerLoad> LoadOf(const v1::ResolveFeedResponse& answer) {
   if (!answer.has_load() || !(answer.load().busy() >= 0)) return std::nullopt;  // NaN, too.
   return ServerLoad{.busy = std::min(answer.load().busy(), 1.0),

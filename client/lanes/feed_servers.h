@@ -1,6 +1,5 @@
-// The servers of a feed. FeedServers has the list of servers, asks each server, and checks each
-// answer. This file knows no lanes and no steps. The caller tells the schedule what FeedServers
-// finds out.
+// The servers of a feed. FeedServers has the list of servers, asks each server what the feed
+// yields, and checks each answer. It returns events, which its caller passes to the schedule.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_SERVERS_H_
@@ -34,25 +33,26 @@ class FeedServers {
  public:
   // Counts in `stats` and logs to `log`. Both belong to the feed, and the lock that guards this
   // object guards them, too.
-  // `client` is this client's number. It decides which servers are used first.
+  // `client`, this client's number, decides which servers are used first.
   FeedServers(const v1::FeedSpec& spec, const FeedClientOptions& options,
               std::shared_ptr<const ChannelSecurity> security, uint64_t client, FeedLog& log,
               FeedClientStats& stats);
 
   // From now on the servers are those at `addresses`. New servers get numbers that were never used.
-  // Servers that are no longer in the list stay until Forget(). Returns the events for the
-  // schedule. The events of new servers come first, so that these servers can take over the work of
-  // servers that left. The new servers are in the order in which this client is to use them
+  // Servers that have left the list are kept until Forget(). Returns the events for the schedule.
+  // The events of new servers come first, so that these servers can take over the work of servers
+  // that left. The new servers are in the order in which this client is to use them
   // (server_subset.h). `running`: the feed has begun, so new servers are logged.
   std::vector<ScheduleEvent> SetAddresses(const std::vector<std::string>& addresses, bool running);
-  // Closes and returns the link to a server that stays in the list. The caller destroys the link.
-  // Null if the server has no link. REQUIRES: nothing is under way with the server.
+  // Returns the link to a server that stays in the list, for the caller to destroy. Null if the
+  // server has no link. REQUIRES: the server has neither a stream nor a question.
   std::unique_ptr<ServerLink> Release(int server);
   // Like Release(), but also forgets the server.
   std::unique_ptr<ServerLink> Forget(int server);
 
-  // Makes the call that asks the server what the feed yields. The caller starts the call. `ended`
-  // is called once, on one of gRPC's threads, and must pass its status to QuestionEnded().
+  // Makes a question: the call that asks the server what the feed yields. The caller starts the
+  // call. `ended` is called once, on one of gRPC's threads, and must pass its status to
+  // QuestionEnded().
   ResolveCall* Ask(int server, std::function<void(absl::Status)> ended);
   void QuestionEnded(int server, absl::Status status);
   // The servers whose questions have ended but whose answers are not judged yet.
@@ -62,10 +62,11 @@ class FeedServers {
 
   struct Judged {
     ScheduleEvent event;                // Answered or AskFailed.
-    absl::Status cause;                 // The error of AskFailed, with the server.
+    absl::Status cause;                 // The error of AskFailed, with the address.
     std::unique_ptr<ResolveCall> call;  // For the caller to destroy.
   };
-  // Judges the answer of a server of Answering(). If `wanted` is false, a failure is not counted.
+  // Judges the answer of a server of Answering(). A failure is counted and logged only if `wanted`
+  // is true.
   Judged Judge(int server, bool wanted);
 
   // A stream of the server ended early, at `step`.
@@ -83,9 +84,9 @@ class FeedServers {
   absl::Status Named(int server, const absl::Status& status) const {
     return servers_.at(server).Named(status);
   }
-  // How the log names the server, even if it is forgotten.
+  // The server's name in the log, even after Forget().
   std::string AddressOf(int server) const;
-  // An Unavailable error that says `what`, and each server with its last error.
+  // An Unavailable error. Its message has `what`, and each server's address and last error.
   absl::Status Unreachable(absl::string_view what) const;
   bool empty() const { return servers_.empty(); }
   // Whether no question is under way.

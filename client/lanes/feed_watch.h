@@ -1,6 +1,5 @@
-// Tells what a feed waits for, for example to a progress bar or a monitoring thread. The caller
-// puts a FeedWatch into FeedClientOptions::watch, and can ask it even while FeedClient::Create()
-// waits.
+// Tells a progress bar or a monitoring thread what a feed waits for. The caller puts a FeedWatch
+// into FeedClientOptions::watch. Its waiting() can be called even while FeedClient::Create() waits.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_WATCH_H_
@@ -27,8 +26,8 @@ struct FeedWaiting {
   std::string asking;
   // How long the wait has lasted.
   absl::Duration waited;
-  // How long the wait may last. If a server was lost, the feed then ends with Unavailable. If no
-  // server was lost, `asking` then counts as lost.
+  // How long the wait may last. After this time, the feed ends with Unavailable if `lost` is set.
+  // Otherwise `asking` counts as lost.
   absl::Duration limit;
   // Whether the feed has received a step before.
   bool started = false;

@@ -1,5 +1,5 @@
-// The work that the keeper thread (feed_lanes.h) does for a FeedClient's schedule after it has
-// released the lock. It is all the work that calls gRPC.
+// The work that the keeper thread (feed_lanes.h) does for a FeedClient's schedule. This work calls
+// gRPC, so the keeper releases the lock first.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_KEEPER_WORK_H_

@@ -35,15 +35,16 @@ class LaneCursor {
   // Replaces the shape of the steps. REQUIRES: no chunk was accepted yet.
   void Reshape(std::shared_ptr<const StepShape> shape) { shape_ = std::move(shape); }
 
-  // The step of the next chunk. at_end(): no further chunk is expected.
+  // The step of the next chunk.
   int64_t step() const { return step_; }
+  // Whether no further chunk is expected.
   bool at_end() const { return step_ >= end_step_; }
 
   // Moves over a chunk of `data_bytes` bytes.
   //   Internal  the chunk does not belong here; names the field, its value and the value wanted.
   absl::StatusOr<ChunkPlace> Accept(const ChunkHeader& header, int64_t data_bytes);
-  // Moves over a whole slice, which comes in a slot of shared memory (header.slot is not 0). Its
-  // place is that of the slice's first tensor. Errors of Accept().
+  // Moves over a whole slice, which comes in a slot of shared memory (header.slot is not 0).
+  // Returns the place of the slice's first tensor. Errors of Accept().
   absl::StatusOr<ChunkPlace> AcceptSlice(const ChunkHeader& header);
 
  private:

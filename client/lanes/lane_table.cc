@@ -88,7 +88,7 @@ std::optional<LandedChunk> LaneTable::Accept(int index, const ArrivedChunk& chun
     lane.Stop(FailureKind::kLeaving, absl::UnavailableError("the server is going away"));
     return std::nullopt;
   }
-  // Tensors in shared memory are finished by the server.
+  // Into shared memory, the server puts finished tensors instead of compact ones.
   if (shared && std::exchange(lane.compact, false)) lane.cursor->Reshape(shape_);
   const absl::StatusOr<ChunkPlace> place = chunk.Accept(*lane.cursor);
   if (!place.ok()) {
@@ -117,9 +117,9 @@ LaneTable::Outcome LaneTable::Landed(int index, LandedChunk landed, const Arrive
   if (landed.fresh_ != nullptr) lane.buffer = std::move(landed.fresh_);
   const absl::Status& put = landed.put_;
   if (!put.ok() && chunk.in_slot()) {
-    // This server can still send the steps as bytes. A shortage of memory in this process may pass.
-    // If a second attempt fails for lack of memory, too, sharing ends. Otherwise the lane might
-    // never go on.
+    // Without shared memory, this server can still send the steps as bytes. After a lack of memory
+    // in this process, which may pass, sharing ends only at the lane's second failure in a row. If
+    // sharing never ended, the lane might fail again and again.
     if (absl::IsInternal(put) || (absl::IsResourceExhausted(put) && lane.retries)) {
       link.StopSharing(put.message());
     }

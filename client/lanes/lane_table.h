@@ -1,8 +1,9 @@
-// The lanes of a feed. Each lane has at most one stream, and the memory of the step that the stream
-// is bringing. LaneTable neither starts nor cancels a stream, and does not decide which steps a
-// lane brings. Its caller does.
+// The lanes of a feed. A lane brings a part of the feed's steps, by one stream after another. It
+// has at most one stream at a time, and the memory of the step that the stream is bringing.
+// LaneTable only keeps the streams. Its caller starts and cancels them, and decides which steps a
+// lane brings.
 //
-// Thread-compatible. LandedChunk::Put() alone may run beside the other functions.
+// Thread-compatible. Only LandedChunk::Put() may run at the same time as other functions.
 #ifndef SYSTOLE_CLIENT_LANES_LANE_TABLE_H_
 #define SYSTOLE_CLIENT_LANES_LANE_TABLE_H_
 
@@ -33,10 +34,11 @@ namespace systole {
 // A chunk that has a place in a step, between LaneTable::Accept() and LaneTable::Landed().
 class LandedChunk {
  public:
-  // Copies the chunk's data to its place, or has StepFinisher finish compact data there. Call it
-  // without holding a lock, because it may copy a megabyte. No other code touches the step's memory
-  // meanwhile. Only this stream's callbacks use the memory, and the keeper does after the stream
-  // has ended.
+  // Copies the chunk's data to its place. If the data is compact, StepFinisher finishes it there.
+  // Call Put() without holding a lock, because it may copy a megabyte. No other thread touches the
+  // step's memory meanwhile: the callbacks of a stream run one at a time, and the keeper (the
+  // thread that opens and ends streams: feed_lanes.h) uses the memory only after the stream has
+  // ended.
   void Put(const ArrivedChunk& chunk);
 
  private:
@@ -58,7 +60,7 @@ class LaneTable {
   explicit LaneTable(ChunkListener& listener) : listener_(listener) {}
 
   // Sets the shape of steps. Call it once, before all functions below. `finisher` is null if
-  // nothing travels in a compact form. `always_compact`: FeedClientOptions::finish is "client".
+  // no tensor travels in its compact form. `always_compact`: FeedClientOptions::finish is "client".
   void Start(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepFinisher> finisher,
              bool always_compact, std::shared_ptr<StepShelf> shelf);
   const std::shared_ptr<const StepShape>& shape() const { return shape_; }
@@ -66,12 +68,13 @@ class LaneTable {
   // Makes a stream for `action`, which the caller starts. `request` has the spec and the identity.
   ChunkStream* Open(const OpenStream& action, const ServerLink& link,
                     v1::StreamStepsRequest request);
-  // Stops the stream of a lane. `reading` is the lane whose callback is running now. That callback
-  // ends its own stream. The stream of any other lane is added to those that `work` cancels.
+  // Stops the stream of the action's lane. `reading` is the lane whose callback is running now. If
+  // both are the same lane, the callback ends the stream. Otherwise the stream is added to those
+  // that `work` cancels.
   void Stop(const StopStream& action, int reading, KeeperWork& work);
   ChunkStream* StreamOf(int lane) const { return lanes_.at(lane).stream.get(); }
   // TakeStep() hands out the lane's complete step. TakeSpans() says which stages held up the step,
-  // and when. It includes the time in which another lane was bringing this step.
+  // and when. If another lane was bringing the same step, that lane's stages are included.
   StepBuffer TakeStep(int lane);
   StepSpans TakeSpans(int lane, int64_t step);
   // Whether the lane's tensors come in their compact form (v1::CompactForm).
@@ -80,12 +83,13 @@ class LaneTable {
   // memory back without holding the lock.
   StepBuffer Close(int lane);
 
-  // Takes in the header of a chunk. Nullopt: the stream must be stopped. In this case the lane
-  // notes the reason, if Stop() was not called before. `shared`: the stream has shared memory.
+  // Checks the chunk's header, and moves the lane's cursor past the chunk. Nullopt: the caller must
+  // stop the stream. EndingOf() then returns the reason, except after Stop(). `shared`: the stream
+  // has shared memory.
   std::optional<LandedChunk> Accept(int lane, const ArrivedChunk& chunk, bool shared,
                                     FeedClientStats& stats);
-  // What to do after Put(). `link` is the link to the lane's server. `arrived`: when the chunk
-  // arrived. `handled`: when it was handled.
+  // Takes in the result of Put(), and returns what the caller does next. `link` is the link to the
+  // lane's server. The chunk came at `arrived`, and Put() returned at `handled`.
   enum class Outcome { kReadOn, kStop, kStepComplete };
   Outcome Landed(int lane, LandedChunk landed, const ArrivedChunk& chunk, ServerLink& link,
                  absl::Duration arrived, absl::Duration handled, FeedClientStats& stats);
@@ -97,8 +101,8 @@ class LaneTable {
   void StreamEnded(int lane, StreamEnd end) { lanes_.at(lane).ended = std::move(end); }
   // The lanes whose stream has ended.
   std::vector<int> Ended() const;
-  // Why the stream of a lane of Ended() ended. Nullopt: all steps of the stream had come, or Stop()
-  // was called.
+  // Why the lane's stream ended. REQUIRES: Ended() has the lane. Nullopt: all steps of the stream
+  // had come, or Stop() was called.
   std::optional<LaneEnding> EndingOf(int lane) const;
   // Makes a lane of Ended() idle again. `failed`: the next stream is a retry. Returns the stream,
   // for the caller to destroy.

@@ -4,7 +4,7 @@
 //   server: .. resize, flip, round_to_uint8 -> uint8 -> network
 //   client: chunk -> scale and bias, or a table; cast -> its place; places not valid -> zeros
 //
-// The result is equal, bit for bit, to the one that a server makes. Both ends use
+// The server would make the same tensors, bit for bit: client and server both use
 // core/numeric/normalise.h, and a table holds the results of the server's own operations.
 //
 // Thread-compatible; immutable, so any number of threads may use it.
@@ -35,7 +35,7 @@ class StepFinisher {
   static absl::StatusOr<std::shared_ptr<const StepFinisher>> Create(
       const v1::ResolveFeedResponse& answer, std::shared_ptr<const StepShape> finished);
 
-  // The shape in which steps travel.
+  // The shape of a step as it travels, with uint8 for the tensors in compact form.
   const std::shared_ptr<const StepShape>& shape() const { return shape_; }
 
   // Puts a chunk of shape() where it belongs in a finished step, and checks its CRC.

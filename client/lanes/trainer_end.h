@@ -32,10 +32,10 @@ class TrainerEnd {
   };
 
   // Called once. The feed has the steps from `first_step` to `end_step` - 1. At most `window_steps`
-  // complete steps wait here.
+  // complete steps wait here for the trainer.
   void Start(int64_t first_step, int64_t end_step, int64_t window_steps);
-  // Adds a complete step. Returns whether it is the next one that the trainer takes. `spans`: which
-  // stages held up the step, and when.
+  // Adds a complete step. Returns whether the trainer takes this step next. `spans`: which stages
+  // held up the step, and when.
   bool Put(int64_t step, StepBuffer buffer, StepSpans spans = {});
   // Steps from `step` on will not come, because of `error`. Steps before `step` are still handed
   // out.
@@ -57,9 +57,10 @@ class TrainerEnd {
   // the step to `stats`. The wait for the first step does not count, because servers begin their
   // work in that time.
   absl::StatusOr<std::optional<TakenStep>> Next(FeedClientStats& stats, absl::Duration now);
-  // What is known of the trainer's waits.
+  // How long the trainer waited for what, and what limits the feed.
   FeedWaits waits() const { return shares_.waits(); }
-  // The report about the waits that servers get. The trainer may be waiting at `now`.
+  // The report that servers get about the trainer's waits. It may include a wait that is under way
+  // at `now`.
   TrainerReport Report(absl::Duration now) const;
 
   // The error that ends the feed early, if one does.

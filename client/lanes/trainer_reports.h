@@ -1,11 +1,11 @@
-// Decides when this client tells each server how long the trainer waits (ReportTrainer), and keeps
+// Decides when this client tells each server how long the trainer waits (ReportTrainer), and owns
 // these calls.
 //
 // Only servers that send steps now are called. A server gets one call at a time. Failures of calls
 // are ignored, but a server that does not have the method is not called again.
 //
-// Thread-compatible. The class starts and cancels no call. Its caller does, without holding the
-// caller's lock.
+// Thread-compatible. The caller of this class starts and cancels the calls, and holds no lock
+// meanwhile.
 #ifndef SYSTOLE_CLIENT_LANES_TRAINER_REPORTS_H_
 #define SYSTOLE_CLIENT_LANES_TRAINER_REPORTS_H_
 
@@ -29,9 +29,9 @@ namespace systole {
 
 class TrainerReports {
  public:
-  // `client`: this client's number, which tells its reports from those of other clients. The first
-  // reports are due `every` after `now`. `every` is at least a millisecond, so that the caller of
-  // Due() does not spin.
+  // `client`: this client's number. It is in every report, so that servers can tell clients apart.
+  // The first reports are due `every` after `now`. `every` is at least a millisecond, so that the
+  // caller of Due() does not spin.
   TrainerReports(uint64_t client, absl::Duration every, absl::Duration now)
       : client_(client == 0 ? 1 : client),
         every_(std::max(every, absl::Milliseconds(1))),
@@ -40,7 +40,7 @@ class TrainerReports {
   // `report` as a message of this client.
   v1::TrainerReport MessageOf(const TrainerReport& report) const;
 
-  // When Due() must be called next.
+  // When the caller must call Due() next.
   absl::Duration due_at() const { return due_at_; }
   // The servers to call now. Before due_at() there are none. `streaming`: the servers that send
   // steps.

@@ -26,12 +26,14 @@ absl::StatusOr<std::shared_ptr<LocalEngine>> LocalEngine::Create(
         absl::StrCat("threads is ", options.threads, ", want 1 to ", kMaxThreads));
   }
   if (options.memory_budget_bytes < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("memory_budget is ", options.memory_budget_bytes,
-                                                   ", want a number of bytes, or 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("memory_budget is ", options.memory_budget_bytes,
+                     ", want a number of bytes, or 0 for the default"));
   }
   if (options.read_budget_bytes < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("read_budget is ", options.read_budget_bytes,
-                                                   ", want a number of bytes, or 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("read_budget is ", options.read_budget_bytes,
+                     ", want a number of bytes, or 0 for the default"));
   }
   if (options.block_cache_bytes < 1) {
     return absl::InvalidArgumentError(

@@ -1,9 +1,9 @@
 // The threads and the memory with which this process makes the steps of all its LocalFeeds.
 //
-// Feeds get equal shares of threads and memory, as peers do on a server, even if the examples of
-// one feed cost more. A feed that the trainer does not read keeps at most its share. If another
-// feed waits for memory, the unread feed gives memory back. A feed does not disturb the others when
-// it is closed, or when its storage does not answer.
+// Feeds get equal shares of threads and memory, even if the examples of one feed cost more. A feed
+// that the trainer does not read keeps at most its share. If another feed waits for memory, the
+// unread feed gives memory back. A feed does not disturb the others when it is closed, or when its
+// storage does not answer.
 //
 // No thread runs before the first feed is read. From then on there are 7 * `threads` workers, and
 // one thread that watches them. Only `threads` workers work at the same time. The other workers
@@ -33,14 +33,14 @@ struct LocalEngineOptions {
   int threads = 1;
   // Memory for all steps that are made before a trainer needs them, in bytes. A feed gets at most a
   // quarter of this memory, and less if there are other feeds. 0 means the larger of 1 GiB and four
-  // times the prefetch of the first feed.
+  // times the `ahead_bytes` of the first Admit().
   int64_t memory_budget_bytes = 0;
   // Memory for records of buckets and web servers that are read ahead or kept for later, in bytes.
   // It comes on top of memory_budget_bytes. 0 means a quarter of memory_budget_bytes.
   int64_t read_budget_bytes = 0;
-  // Folder on a local disk that keeps bytes read from buckets and web servers, also for later runs.
-  // It keeps at most block_cache_bytes. Only one process at a time may use it. Empty: nothing is
-  // kept on disk.
+  // Folder on a local disk for bytes that were read from buckets and web servers. Later runs use
+  // these bytes, too. The folder keeps at most block_cache_bytes. Only one process at a time may
+  // use it. Empty: nothing is kept on disk.
   std::string block_cache = {};
   int64_t block_cache_bytes = int64_t{64} << 30;
 };
@@ -59,7 +59,7 @@ class LocalEngine {
   int threads() const { return options_.threads; }
   // The options that the engine was made with.
   const LocalEngineOptions& options() const { return options_; }
-  // The budget in use. If the options say 0, it is 0 before the first Admit().
+  // The budget in use. 0 before the first Admit() if the option is 0.
   int64_t memory_budget_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Admits a feed whose steps made ahead may take up to `ahead_bytes`. Each of its slices takes

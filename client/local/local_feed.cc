@@ -55,8 +55,8 @@ ResumeToken TokenOf(const FeedPlan& plan, const FeedPosition& position) {
   return token;
 }
 
-// The plan of `spec`. Before that, notes the columns that the `where` of `spec` needs and that
-// shards lack.
+// The plan of `spec`. If shards lack a column that the `where` of `spec` needs, makes the column
+// first.
 absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(
     const v1::FeedSpec& spec, const std::shared_ptr<const Dataset>& dataset,
     const std::shared_ptr<RecordLists>& lists) {
@@ -72,7 +72,8 @@ std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepS
                                                const std::shared_ptr<const Dataset>& dataset) {
   const int cores = shape.num_cores();
   if (plan.num_cores() % cores != 0 || shape.core_begin % cores != 0) return nullptr;
-  // An uneven batch would leave empty places between the examples of two cores.
+  // If cores get different numbers of examples, a core may end with an empty place. The slices of
+  // larger cores have no such place in their middle.
   if (plan.spec().global_batch() % plan.num_cores() != 0) return nullptr;
   for (const SliceTensor& tensor : shape.layout.tensors()) {
     if (tensor.batch_axis != 0 || tensor.is_tiled()) return nullptr;
@@ -85,8 +86,8 @@ std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepS
   return one.ok() ? *std::move(one) : nullptr;
 }
 
-// A cache that is lent to the engine's threads. The cache comes back when no thread uses it any
-// more. After a feed has ended, the next feed must be able to open the same cache folder.
+// A cache that is lent to the engine's threads. The destructor waits until no thread uses the cache
+// any more, because the next feed may open the same cache folder.
 class LentCache {
  public:
   // `cache` may be null.
@@ -100,7 +101,7 @@ class LentCache {
                back->comes.Signal();
              }};
   }
-  // Waits until the cache is back. Call it only after the stream that uses the cache was ended.
+  // Waits at most kCachePatience. REQUIRES: the stream that uses the cache was ended.
   ~LentCache() {
     if (lent_ == nullptr) return;
     lent_.reset();
@@ -230,8 +231,8 @@ class LocalFeed::Impl {
     return clock_();
   }
 
-  // Begins to make steps if the feed has not begun already. Before this call the feed takes no
-  // processor time from the trainer.
+  // Begins to make steps, if the feed has not begun already. Before, the feed takes no processor
+  // time from the trainer.
   absl::Status Start() {
     if (slices_ != nullptr) return absl::OkStatus();
     const int parts = made_ == nullptr ? 1 : shape_->num_cores();
@@ -254,7 +255,8 @@ class LocalFeed::Impl {
     return cancelled_;
   }
 
-  // What the engine did for a step. A slice that is done waits only for the trainer's own thread.
+  // What the engine did for a step. The time after a slice was made does not count, because the
+  // slice then waited only for the trainer's own thread.
   static StepSpans SpansOf(const std::vector<SliceSource::Delivered>& slices) {
     StepSpans spans;
     for (const auto& [slice, at] : slices) {
@@ -354,7 +356,7 @@ LocalFeed::~LocalFeed() = default;
 
 absl::StatusOr<std::optional<Step>> LocalFeed::Next() { return impl_->Next(); }
 bool LocalFeed::WaitForNext(absl::Duration timeout) {
-  // After an error Next() need not wait: it returns the error at once.
+  // True after an error, because Next() then returns the error at once.
   return impl_->WaitForNext(timeout).value_or(true);
 }
 void LocalFeed::Cancel() { impl_->Cancel(); }

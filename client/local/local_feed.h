@@ -39,9 +39,9 @@ struct LocalFeedOptions {
   // Next() has returned do not count.
   int64_t prefetch_bytes = int64_t{256} << 20;
 
-  // The lists of records that meet a `where`. A feed reads no columns if another feed with the same
-  // `lists`, dataset and `where` exists when the new feed is opened. Null: the feed has lists of
-  // its own.
+  // The lists of records that meet a `where`. A feed that is opened while another feed with the
+  // same `lists`, dataset and `where` exists uses that feed's list and reads no columns. Null: the
+  // feed has lists of its own.
   std::shared_ptr<RecordLists> lists = nullptr;
   // Where the feed keeps values of the outputs that the spec marks with `cache`. Feeds may share a
   // cache. Null: the feed keeps no values.
@@ -61,12 +61,10 @@ struct LocalFeedOptions {
 
 class LocalFeed final : public Feed {
  public:
-  // Steps have placement kTensorMajor. Each slice is copied once into its step. The copy is saved
-  // if all of this holds: the wanted cores are an aligned part of all cores (their number divides
-  // num_cores and core_begin), num_cores divides global_batch, no output has the examples in its
-  // last dimension or in tiles, and the step fits into one slice. If the spec has a `where`,
-  // Create() first notes the columns that shards lack. For this it reads all records of these
-  // shards, with the memory of DatasetColumns::Note().
+  // Steps have placement kTensorMajor. If the engine cannot make a whole step as one slice
+  // (README.md says when), each slice is copied once into its step. If the spec has a `where`,
+  // Create() first makes the columns that shards lack. For this it reads all records of these
+  // shards, and takes the memory that DatasetColumns::Note() states.
   //   InvalidArgument    an option is out of range, or the spec is wrong: the message names the
   //                      field. Or a `where` names a feature that no record has: the message names
   //                      the feature.
@@ -80,16 +78,15 @@ class LocalFeed final : public Feed {
   // The spec's global_batch may differ from the one with which the token was taken. If no step of
   // the new size begins where the token was taken, the feed goes on with the next step, and
   // `options.log` says how many examples are skipped.
-  //   FailedPrecondition  the dataset, the order or the content version is not the token's.
+  //   FailedPrecondition  the dataset, the order or the content version is not that of the token.
   static absl::StatusOr<std::unique_ptr<LocalFeed>> Resume(const v1::FeedSpec& spec,
                                                            std::shared_ptr<const Dataset> dataset,
                                                            const ResumeToken& token,
                                                            const LocalFeedOptions& options);
 
-  // Leaves the engine's threads and memory to other feeds. Releases options.cache when no thread
-  // uses the cache any more. The destructor waits for this, but at most 10 seconds, because a read
-  // may hang. The last feed of an engine stops the threads and waits for all of them. Steps may
-  // outlive the feed.
+  // Leaves the engine's threads and memory to other feeds. Waits until no thread uses options.cache
+  // any more, but at most 10 seconds, because a read may hang. The last feed of an engine stops the
+  // threads and waits for all of them. Steps may outlive the feed.
   ~LocalFeed() override;
 
   // Feed. The errors of Next():

@@ -21,25 +21,27 @@ class SliceSource {
   SliceSource(std::unique_ptr<StepStream> stream, int slices_per_step);
   ~SliceSource();
 
-  // Waits until Take() can return at once, for at most `timeout`. Returns whether Take() can.
+  // Waits for at most `timeout` until Take() can return at once. Returns whether Take() can return
+  // at once.
   bool WaitFor(absl::Duration timeout);
   // A slice, and when the engine delivered it.
   struct Delivered {
     SlicePtr slice;
     absl::Duration at;
   };
-  // Returns the next step's slices, in the order of cores. Waits for them. After an error of the
+  // Waits for the next step's slices, and returns them in the order of cores. After an error of the
   // stream every call returns that error. REQUIRES: the stream has another step.
   absl::StatusOr<std::vector<Delivered>> Take();
   void Cancel();
-  // How many complete steps wait. A step that Take() has begun to put together does not count.
+  // How many complete steps wait. A step does not count once WaitFor() or Take() has begun to
+  // collect its slices.
   int64_t CountReady() const;
 
  private:
   struct Inbox;
 
-  // Requests the next slice from the stream. Does nothing if a request is under way, or if its
-  // answer was not taken yet. REQUIRES: not IsReady().
+  // Requests the next slice from the stream. Does nothing if the answer to the last request was not
+  // taken yet. REQUIRES: not IsReady().
   void Ask();
   bool IsReady() const;
 

@@ -20,7 +20,7 @@
 namespace systole {
 namespace {
 
-// The page names at most this many masked records. It only counts the others.
+// The page names at most this many masked records, and only counts the others.
 constexpr size_t kMaxNamedRecords = 20;
 
 absl::Status Check(const v1::FeedSpec& spec, absl::Span<const Step> steps,
@@ -215,7 +215,7 @@ absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<co
   std::string html = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      // Even if a name smuggles in HTML, nothing is loaded and nothing runs.
+      // Even if a name contains HTML, the page loads nothing and runs no script.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; img-src data:\">\n<title>",
       title, " – Systole contact sheet</title>\n<style>", kBaseStyle, kSheetStyle,

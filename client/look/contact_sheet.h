@@ -25,24 +25,24 @@ namespace systole {
 inline constexpr int64_t kMaxSheetExamples = 1024;
 
 struct ContactSheetOptions {
-  // The page's heading. If empty, it is the dataset's name.
+  // The page's heading. If empty, the dataset's name is the heading.
   std::string title;
-  // Where the steps came from, such as "127.0.0.1:8470". If empty, the page does not say it.
+  // Where the steps came from, such as "127.0.0.1:8470". If empty, the page leaves this out.
   std::string source;
-  // The version of the program or server that made the steps. If empty, the page does not say it.
+  // The version of the program or server that made the steps. If empty, the page leaves this out.
   std::string version;
-  // How the feed's transforms run (Feed::Explain()). If empty, the page does not say it.
+  // How the feed's transforms run (Feed::Explain()). If empty, the page leaves this out.
   std::string explanation;
-  // The feed's order. If it is nullopt, the page has no record ids. Then the page may also mark a
-  // place as "padding or masked", because it cannot know which.
+  // The feed's order. Without it, the page has no record ids, and may mark a place as "padding or
+  // masked", because only the order tells the two apart.
   std::optional<Order> order;
-  // How many places are shown, 1 to kMaxSheetExamples. The first one is the first place of the
-  // first step. An example of 224 x 224 pixels adds about 30 kB to the page. The table of ranges
-  // counts all examples, also those that are not shown.
+  // How many places are shown, from the first place of the first step on: 1 to kMaxSheetExamples.
+  // An example of 224 x 224 pixels adds about 30 kB to the page. The table of ranges counts all
+  // examples, also those that are not shown.
   int64_t max_examples = 64;
 };
 
-// Returns the page for `steps`. Their StepPlacement may be any.
+// Returns the page for `steps`, which may have any StepPlacement.
 //   InvalidArgument  there are no steps, they are not of `spec`, or an option is out of range.
 absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<const Step> steps,
                                          const ContactSheetOptions& options);

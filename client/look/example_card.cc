@@ -48,7 +48,7 @@ std::string EmptyCardHtml(int core, int64_t slot, const KnownPlace& place) {
   if (place.kind == PlaceKind::kPadding) {
     css_class = "padding";
     what = "Padding";
-    why = "no record stands here";
+    why = "the order has no record here";
   } else if (place.kind == PlaceKind::kMasked) {
     css_class = "masked";
     what = "Masked";

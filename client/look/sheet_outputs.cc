@@ -54,7 +54,7 @@ std::string LayoutText(const SheetOutput& output, const SliceTensor& tensor) {
   return output.image.has_value() ? v1::Layout_Name(output.output->layout()) : "–";
 }
 
-// How the pictures were made from values. Outputs with the same answer share a line.
+// How the pictures were made from values. Outputs with the same text share a line.
 std::string RemarksHtml(absl::Span<const SheetOutput> outputs) {
   std::map<std::string, std::string> names_by_how;
   for (const SheetOutput& output : outputs) {

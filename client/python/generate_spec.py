@@ -1,5 +1,5 @@
-"""Makes systole/_spec.py, which has the classes for feed specs, from the messages of feed.proto and
-their comments. For a new message, field or operation, nothing in this file must be changed.
+"""Makes systole/_spec.py, the classes for feed specs, from the messages of feed.proto and their
+comments. A new message, field or operation needs no change in this file.
 
 usage: generate_spec.py DESCRIPTORS OUT    (DESCRIPTORS: protoc --include_source_info)
 """
@@ -87,7 +87,7 @@ def short(type_name):
 
 
 def in_python(name):
-    """The field's name in Python. A name that is a keyword gets a '_', as in in_ for `in`."""
+    """The field's name in Python. A keyword gets a '_' at its end: `in` becomes in_."""
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
@@ -100,8 +100,8 @@ def is_named(file, field):
 
 
 def choices(file, field):
-    """If `field` is a list of messages that have nothing but a oneof, returns a dict with class
-    name -> field name for each member of the oneof. Otherwise returns an empty dict."""
+    """For a list of messages that have nothing but a oneof, returns class name -> field name for
+    each message in the oneof. For other fields, and for operations, returns an empty dict."""
     if field.label != FIELD.LABEL_REPEATED or field.type != FIELD.TYPE_MESSAGE:
         return {}
     message, _ = file.messages[short(field.type_name)]
@@ -168,10 +168,13 @@ def write_enum(file, name, out):
 
 
 def num_positional(message, is_operation):
-    """Returns how many fields may be given by position. These are the feature of an output, the
-    sizes of an operation (they come first), and the first three fields of a member. In another
-    message these are all fields if it has at most three, and otherwise none, because the order of
-    more fields would be hard to remember.
+    """Returns how many of a message's first fields may be given by position:
+
+    output: the feature
+    operation: its sizes, which come before its other fields
+    Member: three
+    another message with at most three fields: all
+    another message: none, because the order of more fields would be hard to remember
     """
     if message.name == OUTPUT:
         return 1
@@ -188,8 +191,9 @@ def num_positional(message, is_operation):
 
 
 def in_order(message):
-    """A message's fields with their places in the message, in the order in which its class takes
-    them. An output's feature comes first, because only the feature may be given by position.
+    """Returns (place in the message, field) for each field, in the order in which the message's
+    class takes the fields. An output's feature comes first, because only the feature may be given
+    by position.
     """
     fields = list(enumerate(message.field))
     if message.name == OUTPUT:
@@ -272,14 +276,15 @@ def Image(
 ) -> Output:
     """An output that is decoded from a JPEG in `feature`.
 
-    decode_jpeg comes first, even if it is not written. Then the operations are applied in the order
-    in which they are written, and then `transforms`. An operation is given as True (defaults), a
-    tuple of its sizes, one number (a square), a dict of its fields, or an instance of its class:
+    If no decode is written, decode_jpeg is applied first. The operations are applied in the order
+    in which they are written, and then `transforms`. The value of an operation is True (its
+    defaults), a tuple of its sizes, one number (a square), a dict of its fields, or an instance of
+    its class:
 
         Image("image/encoded", random_resized_crop=(224, 224), flip=True,
               normalize={{"scale": 1 / 255, "mean": [0.485], "stddev": [0.229]}}, dtype="bfloat16")
 
-    `flip` is random_flip.
+    `flip` is another name for random_flip.
     """
     return Output(
         feature=feature,

@@ -35,9 +35,9 @@ std::optional<uint64_t> ReceivedOn(int fd) {
   return info.tcpi_bytes_received;
 }
 
-// Ends the connection of a socket, unless the owner has closed the socket meanwhile. The descriptor
-// still belongs to the owner, which closes the socket when it notices the end of the connection.
-// This close sends the peer a reset and drops the peer's data that wait in the kernel.
+// Ends the connection of a socket of gRPC, unless gRPC has closed the socket meanwhile. gRPC
+// notices the end of the connection and closes its descriptor. Because of SO_LINGER, this close
+// sends the peer a reset and drops the peer's data that wait in the kernel.
 void CutOff(int fd, uint64_t cookie) {
   const OwnedFd held(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!held.ok() || SocketCookie(held.get()) != cookie) return;
@@ -68,8 +68,9 @@ uint64_t ReceiveMeter::CallBegins(int64_t ahead_bytes) {
 void ReceiveMeter::CallTook(uint64_t number, int64_t bytes) {
   MutexLock lock(mu_);
   accounted_bytes_ += bytes + bytes / 8 + kMessageBytes;
-  // A connection keeps the order of messages. Before the server answered this call, it read that
-  // the earlier calls were given up. So we have read all that the server sent for those calls.
+  // The calls removed here were given up before this call began. A connection keeps the order of
+  // its messages. So the server read the end of those calls before it read the request of this
+  // call, and all that it sent for those calls came before this answer.
   while (!given_up_.empty() && given_up_.front().at <= number) {
     Settle(given_up_.front().ahead_bytes);
     given_up_.pop_front();
@@ -81,9 +82,9 @@ void ReceiveMeter::CallEnds(int64_t ahead_bytes, bool given_up) {
   --open_;
   if (!given_up) return Settle(ahead_bytes);
   given_up_.push_back({.at = begun_, .ahead_bytes = ahead_bytes});
-  // A server that never answers must not be allowed more and more bytes, so the list has a limit.
-  // An honest server never exceeds the limit: even if one direction of the connection is blocked,
-  // at most twice as many calls can be on the list as were ever under way at once.
+  // Each call on the list allows the server to send more bytes. A server that never answers would
+  // get more and more calls onto the list, so the list has a limit. With an honest server the list
+  // never exceeds the limit, even if one direction of the connection is blocked.
   if (given_up_.size() > 2 * most_open_) {
     Settle(given_up_.front().ahead_bytes);
     given_up_.pop_front();
@@ -102,9 +103,8 @@ int64_t ReceiveMeter::overruns() const {
 
 void ReceiveMeter::Look() {
   MutexLock lock(mu_);
-  // The time is read before the sockets' counts of bytes received. While the lock is held, the sum
-  // of the bytes taken cannot grow. So all bytes in that sum are also in the counts of bytes
-  // received.
+  // The sockets' counts of bytes received are read after the time. While the lock is held, the sum
+  // of the bytes that the client took cannot grow. So the counts contain all bytes of this sum.
   const int64_t idle_seconds = (clock_() - idle_until_) / absl::Seconds(1);
   idle_until_ += absl::Seconds(idle_seconds);
   int64_t received_bytes = 0;
@@ -118,11 +118,11 @@ void ReceiveMeter::Look() {
     socket->received = *received;
     ++socket;
   }
-  // Never below 0: otherwise a server could send little for a while, and then more than allowed.
+  // Never below 0. Otherwise a server could save up its allowance, and then send too much at once.
   unaccounted_bytes_ = std::max<int64_t>(0, unaccounted_bytes_ + received_bytes - accounted_bytes_ -
                                                 idle_seconds * kIdleBytesPerSecond);
   accounted_bytes_ = 0;
-  if (sockets_.empty()) {  // Nothing more can come.
+  if (sockets_.empty()) {  // No more bytes can come.
     for (; !given_up_.empty(); given_up_.pop_front()) Settle(given_up_.front().ahead_bytes);
     accounted_bytes_ = 0;
     unaccounted_bytes_ = 0;

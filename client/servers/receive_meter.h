@@ -1,21 +1,24 @@
 // Bounds how many bytes a server may send a client. If a server sends more, its connections are
 // closed.
 //
-// gRPC 1.51 takes a whole message, up to the 4 GiB that a server can announce, before it looks at
-// its limit. It also takes any number of headers, and any number of frames that belong to no call.
-// So the client counts, below TLS and HTTP/2, the bytes that came in on the connections of a link
-// (server_link.h). It closes these connections when more bytes have come in than the sum of
+// gRPC 1.51 buffers a whole message, up to the 4 GiB that a server can announce, before it compares
+// the size with its limit. It also takes any number of headers, and any number of frames that
+// belong to no call. So the client counts, below TLS and HTTP/2, the bytes that came in on the
+// connections of a link (server_link.h). It closes these connections when the bytes exceed the sum
+// of
 //
-//   what was asked for: for each call under way, what gRPC lets a server send ahead of the reader
-//   + what the client has taken, plus an eighth of it, plus 1 KiB for each message (frames, TLS)
-//   + kUnaskedBytes.
+//   asked for: for each call under way, the most that gRPC lets a server send before the client
+//              reads, and 64 KiB for headers
+//   taken:     the messages that the client has taken, plus an eighth of their bytes, plus 1 KiB
+//              for each message (frames, TLS)
+//   unasked:   kUnaskedBytes, and 2 KiB for each second (pings).
 //
-// An honest server never sends more, however slow the client, the network or this count is. The
-// bytes taken are summed up before the bytes received, so all bytes taken are among those received.
-// A call that the client gave up counts as under way while the server may not know of its end yet.
+// An honest server never sends more, however slow the client, the network or this count is. If the
+// client gives up a call, the call counts as under way while the server may not know of its end.
 //
-// The count is TCP's own (TCP_INFO), read every 10 ms (ReceiveWatch). "unix:" sockets have no such
-// count, so nothing is bounded there. client/servers/README.md adds up the memory.
+// The kernel counts the bytes of a TCP socket (TCP_INFO), and ReceiveWatch reads the counts every
+// 10 ms. "unix:" sockets have no such count, so there nothing is bounded. client/servers/README.md
+// adds up the memory.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_SERVERS_RECEIVE_METER_H_
@@ -39,14 +42,14 @@ namespace systole {
 
 // How many bytes a server may send beyond what was asked for, over all connections of a link.
 inline constexpr int64_t kUnaskedBytes = int64_t{16} << 20;
-// The most that gRPC 1.51 lets a server send ahead of the reader of a stream. This is a window of
-// up to 2^25 bytes, 1 MiB more while a message is read, and that message. The window grows with the
-// bandwidth and delay of the connection.
+// The most that gRPC 1.51 lets a server send on a stream before the client reads. This is a window
+// of up to 2^25 bytes, 1 MiB more while a message is read, and that message. The window grows with
+// the bandwidth and delay of the connection.
 inline constexpr int64_t kStreamAheadBytes = (int64_t{33} << 20) + kMaxChunkMessageBytes;
 
 class ReceiveMeter {
  public:
-  // `clock` measures how long a connection was idle.
+  // `clock` measures the seconds for which pings are allowed.
   explicit ReceiveMeter(MonotonicClock clock = SteadyClock());
 
   // Adds a socket of the link. The socket is watched until it is closed.
@@ -73,8 +76,8 @@ class ReceiveMeter {
   void CallTook(uint64_t number, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // `given_up`: the server may not know yet that the call has ended, and may go on sending.
   void CallEnds(int64_t ahead_bytes, bool given_up) ABSL_LOCKS_EXCLUDED(mu_);
-  // Nothing more comes for a call. The bytes that could have come count as accounted for from now
-  // on.
+  // The server sends nothing more for a call. The bytes that it was allowed to send for the call
+  // count as accounted for from now on, whether or not they came.
   void Settle(int64_t ahead_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t overruns() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -93,7 +96,8 @@ class ReceiveMeter {
   int64_t overruns_ ABSL_GUARDED_BY(mu_) = 0;  // How often the connections were closed.
 };
 
-// A call that the meter counts. The object lives as long as a server may send bytes for the call.
+// A call that the meter counts, from the constructor to End(). A call counts as given up if it ends
+// with Cancelled or DeadlineExceeded, or is destroyed without End().
 class MeteredCall {
  public:
   // `ahead_bytes`: the bytes that may come before the first message is taken; kStreamAheadBytes for
@@ -103,7 +107,7 @@ class MeteredCall {
   MeteredCall(const MeteredCall&) = delete;
   MeteredCall& operator=(const MeteredCall&) = delete;
 
-  // Counts a taken message of `bytes` bytes.
+  // The client has taken a message of `bytes` bytes.
   void Took(int64_t bytes) { meter_->CallTook(number_, bytes); }
   // The call has ended with `status`. Call this at most once. Returns `status` or, instead of it,
   //   Internal  the meter ended the call, because the server sent too much.

@@ -1,7 +1,7 @@
 // One ReportTrainer call to one server. It reports how long a trainer waits for its steps.
 //
-// Thread-compatible; Cancel() may be called while the call runs. Must be destroyed on one of our
-// own threads, like a ServerLink. Once the call has started, it does not need the link.
+// Thread-compatible; Cancel() may be called while the call runs. Like a ServerLink, it must not be
+// destroyed on one of gRPC's threads. Once the call has started, it does not need the link.
 #ifndef SYSTOLE_CLIENT_SERVERS_REPORT_CALL_H_
 #define SYSTOLE_CLIENT_SERVERS_REPORT_CALL_H_
 

@@ -64,8 +64,9 @@ absl::Status CheckTensors(const v1::ResolveFeedResponse& answer, const v1::FeedS
                                  ", want ", static_cast<int>(dtype)));
     }
     if (tensor.runs_size() > transforms) {
-      return Refuse(absl::StrCat("it says how ", tensor.runs_size(), " transforms of tensor '",
-                                 name, "' run, the spec has ", transforms));
+      return Refuse(absl::StrCat("the answer says how ", tensor.runs_size(),
+                                 " transforms of tensor '", name, "' run, but the spec has ",
+                                 transforms));
     }
   }
   for (const v1::Output& output : spec.outputs()) {
@@ -80,7 +81,8 @@ absl::Status CheckTensors(const v1::ResolveFeedResponse& answer, const v1::FeedS
   return absl::OkStatus();
 }
 
-// Checks that the compact form of `tensor` can be applied to it. REQUIRES: its shape was checked.
+// Checks that the compact form of `tensor` fits the tensor. REQUIRES: the tensor's shape was
+// checked.
 absl::Status CheckForm(const v1::TensorDescription& tensor) {
   if (!tensor.has_compact()) return absl::OkStatus();
   const v1::CompactForm& form = tensor.compact();
@@ -96,10 +98,12 @@ absl::Status CheckForm(const v1::TensorDescription& tensor) {
   if (form.table().empty()) {
     if (rules < 1 || rules > kMaxNormaliseChannels || form.bias_size() != rules) {
       return refuse("of ", rules, " scales and ", form.bias_size(),
-                    " biases, want as many of each, 1 to ", kMaxNormaliseChannels, ", or a table");
+                    " biases, want the same number of each, 1 to ", kMaxNormaliseChannels,
+                    ", or a table");
     }
   } else {
-    if (rules != 0 || form.bias_size() != 0) return refuse("of factors and a table, want one");
+    if (rules != 0 || form.bias_size() != 0)
+      return refuse("of factors and a table, want only one of the two");
     rules = form.table_size() / kTableEntries;
     if (form.table_size() % kTableEntries != 0 || rules > kMaxTableChannels) {
       return refuse("with a table of ", form.table_size(), " entries, want ", kTableEntries,
@@ -196,7 +200,7 @@ std::string Describe(const v1::FeedIdentity& identity) {
                          identity.content_version());
 }
 
-// Checks that the same records meet the conditions of the spec.
+// Checks that on both servers the same records meet each `where` of the spec.
 absl::Status CheckSameLists(const v1::ResolveFeedResponse& answer,
                             const v1::ResolveFeedResponse& first, const v1::FeedSpec& spec) {
   for (int i = 0; i < first.where_hashes_size(); ++i) {
@@ -204,7 +208,7 @@ absl::Status CheckSameLists(const v1::ResolveFeedResponse& answer,
     return absl::FailedPreconditionError(absl::StrFormat(
         "for `where` number %d of the spec, the server finds other records than the server that "
         "answered first: %d of hash %016x, want %d of hash %016x. The columns of the two servers "
-        "were noted while different records were damaged; note the columns anew for every server: "
+        "were made while different records were damaged; make the columns anew for every server: "
         "%s",
         i, answer.where_records(i), answer.where_hashes(i), first.where_records(i),
         first.where_hashes(i), NoteAnewCommand(spec)));
@@ -212,7 +216,8 @@ absl::Status CheckSameLists(const v1::ResolveFeedResponse& answer,
   return absl::OkStatus();
 }
 
-// Cleans element `index` of a repeated field, or the value of another field that is set.
+// Does for one value what CleanAnswer() does for a message. The value is element `index` of `field`
+// if the field is repeated, and otherwise the only value of the field.
 absl::Status CleanValue(Message& message, const FieldDescriptor& field, int index) {
   const Reflection& reflection = *message.GetReflection();
   const bool repeated = field.is_repeated();
@@ -297,7 +302,7 @@ absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::F
     if (size < 0 || size > positions) {
       return absl::InternalError(absl::StrCat(
           "where_records[", lists - 1, "] is ",
-          size < 0 ? "negative or not there" : absl::StrCat(size, ", more than ", positions)));
+          size < 0 ? "negative or missing" : absl::StrCat(size, ", more than ", positions)));
     }
     return std::make_shared<const RecordList>(
         RecordList::OfUnknown(size, positions, answer.where_hashes(lists - 1)));
@@ -336,7 +341,7 @@ absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
         "than the server that answered first; run the same release on both");
   }
   for (int i = 0; i < answer.tensors_size(); ++i) {
-    // Compared as bytes, because NaN equals nothing.
+    // The forms are compared as bytes, because a NaN does not equal itself.
     if (answer.tensors(i).compact().SerializeAsString() ==
         first.tensors(i).compact().SerializeAsString()) {
       continue;
@@ -344,7 +349,7 @@ absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
     return absl::FailedPreconditionError(
         absl::StrCat("the server wants tensor '", ForeignName(answer.tensors(i).name()),
                      "' finished in a different way than the server that answered first; run the "
-                     "same release on both, or let servers finish (finish: server)"));
+                     "same release on both, or let the servers finish tensors (finish: server)"));
   }
   return absl::OkStatus();
 }

@@ -1,8 +1,8 @@
 // The one place that checks a server's answers before the client relies on them. A server may be
 // broken, hostile or a foreign program. So no answer may crash the client, decide how much memory
-// is allocated, or reach a terminal unescaped. (Chunks are checked one by one:
-// proto/framing/chunk.h and client/lanes/lane_cursor.h. Error messages are made fit to print by
-// proto/framing/status_bridge.h.)
+// is allocated, or reach a terminal unescaped. Two kinds of data are checked elsewhere: chunks in
+// proto/framing/chunk.h and client/lanes/lane_cursor.h, and the texts of errors in
+// proto/framing/status_bridge.h.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_SERVERS_SERVER_ANSWER_H_
@@ -19,15 +19,15 @@
 
 namespace systole {
 
-// The largest answer to ResolveFeed that gRPC accepts, in bytes: twice what the 65 tensors of a
-// feed need if each has a table of 8 channels. Answers with lists of shards and of damaged records
-// have a larger limit, that of a chunk's message.
+// The largest answer to ResolveFeed that gRPC accepts, in bytes: twice what a feed of 65 tensors
+// needs if each tensor has a table of 8 channels. The limit for answers with lists of shards or of
+// damaged records is kMaxChunkMessageBytes.
 inline constexpr int kMaxFeedAnswerBytes = 1 << 20;
 // The largest answer to ReportTrainer that the client accepts. The answer is empty today.
 inline constexpr int kMaxReportAnswerBytes = 1 << 10;
 
-// Answers with larger counts or sizes are refused. Sums of a few numbers up to this one do not
-// overflow.
+// Answers with larger counts or sizes are refused. The limit is so low that sums of a few numbers
+// do not overflow.
 inline constexpr int64_t kMaxCount = int64_t{1} << 60;
 
 // Checks that `answer` can be what `spec` yields. Its tensors must be the spec's outputs and
@@ -45,7 +45,8 @@ absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::F
 
 // Checks that `answer` is about the same feed as `first`, the feed's first answer. Both passed
 // CheckFeedAnswer() with `spec`. `allow_mixed_content` as in FeedClientOptions.
-//   FailedPrecondition  it is about another feed; the error says what was seen and what was wanted.
+//   FailedPrecondition  `answer` is about another feed; the error says what was seen and what was
+//                       wanted.
 absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
                            const v1::ResolveFeedResponse& first, const v1::FeedSpec& spec,
                            bool allow_mixed_content);

@@ -30,7 +30,7 @@ std::string LimitOf(absl::string_view method, int answer_bytes) {
                       R"("}],"maxResponseMessageBytes":)", answer_bytes, "}");
 }
 
-// Gives two methods their own limits for an answer. For all other calls the channel's limit holds.
+// Limits the size of the answers of two methods. For all other calls the channel's limit holds.
 std::string ServiceConfig() {
   return absl::StrCat(R"({"methodConfig":[)", LimitOf("ResolveFeed", kMaxFeedAnswerBytes), ",",
                       LimitOf("ReportTrainer", kMaxReportAnswerBytes), "]}");
@@ -39,9 +39,8 @@ std::string ServiceConfig() {
 grpc::ChannelArguments ChannelArgs(const std::string& server_name,
                                    const std::shared_ptr<ReceiveMeter>& meter) {
   grpc::ChannelArguments args;
-  // receive_meter.h bounds how much a server can make us buffer. The inflated size of a compressed
-  // message has no bound. So no message is inflated: a call that announces a compressed one is
-  // refused.
+  // receive_meter.h bounds how much a server can make us buffer, but not the inflated size of a
+  // compressed message. So no message is inflated: a call with a compressed message is refused.
   ObserveSockets(args, [meter](int fd) { meter->AddSocket(fd); });
   args.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   args.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
@@ -50,15 +49,15 @@ grpc::ChannelArguments ChannelArgs(const std::string& server_name,
   args.SetServiceConfigJSON(ServiceConfig());
   // The receiver announces how large frames may be. The default, 16 KiB, costs a third of the rate.
   args.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 4 << 20);
-  // Without this, all channels to one address would share a socket, and fail together with it.
+  // Without this, all channels to one address would share a socket, and fail together.
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Pings find a host that has vanished. They are rare enough that no server refuses them while it
-  // sends data. Our server also allows them while no client reads.
+  // Pings find a host that has vanished. While data flow, pings are rare enough for every server.
+  // Our server also allows them while no data flow.
   args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // The schedule decides when to try again (client/schedule), so gRPC's own pauses are short. In a
-  // pause, by default 1 s to 2 min, gRPC fails calls without asking the server.
+  // pause (by default 1 s to 2 min) gRPC fails calls without trying to reach the server.
   // MIN_RECONNECT_BACKOFF is, in spite of its name, the time limit of one connection attempt.
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);
@@ -70,7 +69,7 @@ grpc::ChannelArguments ChannelArgs(const std::string& server_name,
   return args;
 }
 
-// gRPC would take the "host" of "host:1" for a scheme.
+// The address for gRPC. Without "dns:///", gRPC would take the "host" of "host:1" for a scheme.
 std::string Target(const std::string& address) {
   return absl::StartsWith(address, kUnixPrefix) || absl::StartsWith(address, kXdsPrefix)
              ? address
@@ -98,8 +97,7 @@ absl::Status CheckServerAddress(absl::string_view address) {
       return absl::OkStatus();
     }
   }
-  // A person may have given the address of shards in place of a server's. That address may hold
-  // secrets.
+  // A person may have given the address of shards, which may hold secrets, instead of a server's.
   const std::string shown = MayHoldSecrets(address) ? ShownAddress(address) : std::string(address);
   return absl::InvalidArgumentError(absl::StrCat("server address '", shown,
                                                  "': want HOST:PORT or unix:PATH, such as "
@@ -126,7 +124,8 @@ ServerLink::ServerLink(std::string address, std::shared_ptr<const ChannelSecurit
       meter_(std::make_shared<ReceiveMeter>()),
       trace_(std::move(trace)),
       share_memory_(share_memory),
-      not_shared_(share_memory ? "" : "it is switched off at this client (--no-shared-memory)") {
+      not_shared_(
+          share_memory ? "" : "shared memory is switched off at this client (--no-shared-memory)") {
   watch.Add(meter_);
 }
 

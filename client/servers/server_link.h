@@ -1,8 +1,9 @@
 // A connection to one server, shared with nothing else, and the call that asks the server what a
 // spec yields.
 //
-// Thread-safe. Must be destroyed on one of our own threads, never in a gRPC callback. Destroying
-// the last reference to a channel waits for the threads that run callbacks.
+// ServerLink is thread-safe. It must be destroyed on one of our own threads, never in a gRPC
+// callback, because destroying the last reference to a channel waits for the threads that run
+// callbacks.
 #ifndef SYSTOLE_CLIENT_SERVERS_SERVER_LINK_H_
 #define SYSTOLE_CLIENT_SERVERS_SERVER_LINK_H_
 
@@ -32,37 +33,36 @@ namespace systole {
 // InvalidArgument unless `address` is "HOST:PORT", "unix:PATH" or "xds:///NAME".
 absl::Status CheckServerAddress(absl::string_view address);
 
-// How long the server asked the client to wait before it calls again, in the trailing metadata
-// "grpc-retry-pushback-ms" of a call that has ended. Nullopt if it did not ask.
+// The pause that the server wants before the next call, from the trailing metadata
+// "grpc-retry-pushback-ms" of a call that has ended. Nullopt if the server gave no pause.
 std::optional<absl::Duration> PushbackOf(const grpc::ClientContext& context);
 
 class ServerLink {
  public:
-  // Connects when first used. `watch` ensures that the server sends no more than it was asked for.
-  // `share_memory`: read slices from the server's memory if possible. `trace` goes with each call
-  // that the feed makes. REQUIRES: CheckServerAddress(address) is OK.
+  // Connects when first used. `watch` bounds what the server may send (receive_meter.h).
+  // `share_memory`: read slices from the server's memory if possible. `trace` is for AddTrace().
+  // REQUIRES: CheckServerAddress(address) is OK.
   ServerLink(std::string address, std::shared_ptr<const ChannelSecurity> security,
              ReceiveWatch& watch, bool share_memory = false, TraceHeaders trace = {});
 
   const std::string& address() const { return address_; }
   // Whether the address shows that the server is reached without a network.
   bool is_same_host() const;
-  // The channel for a call that begins now. Reads the TLS files. If they have changed, the channel
-  // is new, and running calls keep the old one. Must not be called in a gRPC callback.
+  // The channel for a call that begins now. Reads the TLS files. If these have changed, the channel
+  // is new, and running calls keep the old channel. Must not be called in a gRPC callback.
   std::shared_ptr<grpc::Channel> channel() ABSL_LOCKS_EXCLUDED(mu_);
   // The meter for the calls on this link's channels. Each call is a MeteredCall.
   const std::shared_ptr<ReceiveMeter>& meter() const { return meter_; }
   bool tls() const { return security_->tls(); }
-  // Adds the access token to a call. Use it before the call begins. It may read a file.
+  // Adds the access token to a call that has not begun. May read a file.
   void AddToken(grpc::ClientContext& context) const { security_->AddToken(address_, context); }
 
   // Adds the trace to a call that has not begun.
   void AddTrace(grpc::ClientContext& context) const { trace_.AddTo(context); }
 
-  // A connection for the shared memory of one stream. Null if the stream has to come as bytes. This
-  // is the case if the server is not on this machine, belongs to another user, or does not share
-  // its memory. It is also the case if this client must not share memory (StopSharing(), or its
-  // options).
+  // A connection for the shared memory of one stream. Null if the stream has to come as bytes,
+  // because the server is not on this machine, belongs to another user, or does not share its
+  // memory, or because this client must not use shared memory (StopSharing(), or `share_memory`).
   std::unique_ptr<SlotReader> OpenSlots() ABSL_LOCKS_EXCLUDED(mu_);
   // From now on every stream comes as bytes. `why` is the reason.
   void StopSharing(absl::string_view why) ABSL_LOCKS_EXCLUDED(mu_);
@@ -85,8 +85,8 @@ class ServerLink {
 class ResolveCall {
  public:
   // `compact`: whether the client finishes tensors. `done` gets the answer's status on one of
-  // gRPC's threads, once, after Start(). The call may be destroyed from then on, but not in `done`
-  // itself.
+  // gRPC's threads, once, after Start(). After `done` has begun, the ResolveCall may be destroyed,
+  // but not by `done` itself.
   ResolveCall(ServerLink& link, const v1::FeedSpec& spec, bool compact, absl::Duration timeout,
               std::function<void(absl::Status)> done);
 

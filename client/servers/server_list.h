@@ -23,8 +23,8 @@
 
 namespace systole {
 
-// The most servers in a list. A name or a file may not give more addresses either. A feed uses only
-// a few of them.
+// The most servers in a list, and the most addresses that a name or a file may give. A feed uses
+// only a few of these servers.
 inline constexpr size_t kMaxServers = 4096;
 // The largest file of addresses, in bytes.
 inline constexpr int64_t kMaxServerFileBytes = 256 << 10;
@@ -35,7 +35,7 @@ class ServerList {
   // none of the forms above. Looks up no name and reads no file yet.
   static absl::StatusOr<ServerList> Create(std::vector<std::string> servers);
 
-  // How often to call Read(): every few seconds if there are names or files, never otherwise.
+  // The pause between calls of Read(): a few seconds if there are names or files, else infinite.
   absl::Duration period() const { return period_; }
 
   // The present addresses, each once: 1 to kMaxServers of them. Looking up a name waits for the

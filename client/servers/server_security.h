@@ -19,27 +19,27 @@ namespace systole {
 
 // Thread-compatible value type. Files are PEM.
 struct ServerSecurity {
-  // Encrypt, and check the server's certificate. Never falls back to plain text. Without `tls`
-  // nothing is encrypted. Leave `tls` out only for loopback, "unix:" and trusted networks.
+  // If true, connections are encrypted, and the server's certificate is checked. A feed then never
+  // falls back to plain text. Use false only for loopback, "unix:" and trusted networks.
   bool tls = false;
-  // The CAs that sign the servers' certificates; empty: the system's.
+  // A file with the CAs that sign the servers' certificates; empty: the CAs of the system.
   std::string ca_file;
   // This client's certificate and its key. Give both files or none.
   std::string certificate_file;
   std::string key_file;
   // The name that the servers' certificates are for; empty: the name in their addresses.
   std::string server_name;
-  // A file with a token made by `systole token`. Empty: the file that $SYSTOLE_TOKEN_FILE names, or
-  // the token in $SYSTOLE_TOKEN, or none. Read again with each call, so it may be replaced while a
-  // feed runs. A token is sent only over TLS, loopback and "unix:".
+  // A file with a token made by `systole token`. Empty: the file that $SYSTOLE_TOKEN_FILE names,
+  // else the token in $SYSTOLE_TOKEN, else no token. The file is read again with each call, so it
+  // may be replaced while a feed runs. A token is sent only over TLS, loopback and "unix:".
   std::string token_file;
 };
 
-// The name to check in the certificates of `servers`, which are FeedClientOptions::servers; empty:
-// the name in each address. Servers behind "dns:///NAME:PORT" are connected to by their addresses,
-// but their certificates are for NAME.
-//   InvalidArgument   TLS without a server_name, although `servers` has two dns:/// names, or a
-//                     dns:/// name and other addresses.
+// The name that the certificates of `servers` (FeedClientOptions::servers) must have. Empty: each
+// certificate must have the name in its server's address. The client connects to the servers behind
+// "dns:///NAME:PORT" by their addresses, but the certificates of these servers are for NAME.
+//   InvalidArgument   `security` has TLS and no server_name, and `servers` has two dns:/// names,
+//                     or a dns:/// name and other addresses.
 absl::StatusOr<std::string> NameInCertificates(const ServerSecurity& security,
                                                const std::vector<std::string>& servers);
 
@@ -52,8 +52,8 @@ struct TlsTexts {
   friend bool operator==(const TlsTexts&, const TlsTexts&) = default;
 };
 
-// The checked contents of a ServerSecurity's files. Connections and calls get their credentials
-// here.
+// The checked contents of a ServerSecurity's files. Has the credentials for connections, and the
+// token for calls.
 //
 // Thread-safe.
 class ChannelSecurity {
@@ -71,15 +71,15 @@ class ChannelSecurity {
       const ServerSecurity& security, const std::vector<std::string>& servers);
 
   // Credentials for connections that begin now. Reads the files again, and returns the same object
-  // while their contents are the same. For a file that cannot be read any more, the last content is
+  // while their contents are the same. If a file cannot be read any more, the last contents are
   // used.
   std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials() const ABSL_LOCKS_EXCLUDED(mu_);
   bool tls() const { return security_.tls; }
-  // The name to check instead of the name in the address; empty: none.
+  // The name that certificates must have; empty: the name in the server's address.
   const std::string& server_name() const { return security_.server_name; }
 
   // Adds the token, if there is one, to a call to `address`. Leaves the token out if it would go
-  // over a network in plain text. If the file cannot be read any more, the last token is used.
+  // over a network in plain text. If its file cannot be read any more, the last token is used.
   void AddToken(absl::string_view address, grpc::ClientContext& context) const
       ABSL_LOCKS_EXCLUDED(mu_);
 

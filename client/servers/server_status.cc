@@ -51,7 +51,7 @@ bool IsRefused(const absl::Status& error) {
          absl::StrContains(error.message(), "No such file or directory");
 }
 
-// `what` says in messages what the server is asked for.
+// `what`: a name, for messages, of what the server is asked for.
 template <typename Request, typename Response>
 absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
                              const ServerSecurity& security, const Request& request,

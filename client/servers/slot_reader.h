@@ -33,11 +33,11 @@ class SlotReader {
 
   // Calls `copy` on the slice in `slot`, `slot_bytes` long, and gives the slot back.
   //   Unavailable        the server is gone; what was copied may be damaged.
-  //   ResourceExhausted  this process lacks descriptors or memory, or the server does not read the
-  //                      socket, so the slot cannot be given back.
+  //   ResourceExhausted  this process lacks descriptors or memory, or the slot cannot be given back
+  //                      because the server does not read the socket.
   //   Internal           the server offered memory that cannot be trusted (size, seals), or did not
-  //                      offer this slot. The error names the field of the server's
-  //                      message. Nothing was copied.
+  //                      offer this slot. The error names the field of the server's message.
+  //                      Nothing was copied.
   // After an error the reader must not be used again.
   absl::Status CopyOut(uint64_t slot, int64_t slot_bytes,
                        absl::FunctionRef<void(const uint8_t* slice)> copy);
@@ -45,7 +45,8 @@ class SlotReader {
  private:
   SlotReader(SlotSocket socket, std::string session)
       : socket_(std::move(socket)), session_(std::move(session)) {}
-  // Maps the slots offered since the last call, `slot_bytes` each. Unmaps the retired ones.
+  // Maps the slots that the server has offered since the last call, `slot_bytes` each. Unmaps the
+  // slots that the server has retired.
   absl::Status TakeOffers(int64_t slot_bytes);
   absl::Status TakeOffer(const SlotSocket::Packet& packet, int64_t slot_bytes);
 

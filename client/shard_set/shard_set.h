@@ -1,5 +1,5 @@
-// A set of shards that this process writes: `PREFIX-..tfrecord`, with a manifest `PREFIX.manifest`
-// beside them, in a folder of this machine or in a bucket. `systole pack` and Python's
+// A set of shards that this process writes: the shards `PREFIX-..tfrecord`, and their manifest
+// `PREFIX.manifest`, in a folder of this machine or in a bucket. `systole pack` and Python's
 // systole.write write such sets.
 //
 // Thread-compatible; calls of CreateShard() may be concurrent.
@@ -38,9 +38,9 @@ class ShardSet {
   const std::string& manifest_path() const { return manifest_path_; }
 
   // Makes the folder, and removes unfinished files of `shards` that a killed run left.
-  // AlreadyExists if the folder has shards of this prefix that are not among `shards`: a glob over
-  // the prefix would match the shards of two sets. `of_set` gets the part of a file's name after
-  // "PREFIX-", and returns whether a shard of this prefix may have this name.
+  //   AlreadyExists  the folder has a shard of another set with this prefix, so a glob over the
+  //                  prefix would match the shards of two sets. A file "PREFIX-REST.tfrecord" is
+  //                  such a shard if it is not among `shards`, and of_set("REST.tfrecord") is true.
   absl::Status MakeRoomFor(const std::vector<std::string>& shards,
                            absl::FunctionRef<bool(absl::string_view rest)> of_set) const;
 
@@ -50,12 +50,12 @@ class ShardSet {
 
   absl::StatusOr<RecordWriter> CreateShard(const std::string& path, Compression compression) const;
 
-  // Whether the file may exist after its writer's Close() returned `closed`. It may exist if
-  // Close() succeeded, or if the server's last answer was lost.
+  // Whether a file may exist after its write or Close() returned `closed`: if this succeeded or was
+  // cancelled, or if the server's last answer was lost.
   static bool MayBeThere(const absl::Status& closed);
 
-  // Writes a file of the set as a whole. In a bucket, `may_be_there` says afterwards whether the
-  // file may be there. For a set on this machine, `may_be_there` is not changed.
+  // Writes a whole file of the set. In a bucket, sets `may_be_there` to whether the file may exist
+  // now. For a set on this machine, does not change `may_be_there`.
   absl::Status WriteWhole(const std::string& path, absl::string_view text,
                           bool& may_be_there) const;
   absl::Status WriteManifest(absl::Span<const ShardCount> shards);
@@ -70,7 +70,8 @@ class ShardSet {
   // Removes the shards, and in a bucket the manifest that WriteManifest() wrote. Goes on even if
   // the thread is interrupted. If a server does not answer, no further request is sent to it.
   Leftover Remove(absl::Span<const ShardCount> shards) const;
-  // `error`, the reason for the removal, with a list of `left`, the files that are left.
+  // Returns `error`, the reason for the removal, and adds to its message the first files in `left`
+  // and the number of the others. If `error` is Cancelled and no file is left, the message says so.
   static absl::Status WithLeft(const absl::Status& error, std::vector<std::string> left);
 
   // Whether `removed`, the result of RemoveStored(), means that the file is gone.

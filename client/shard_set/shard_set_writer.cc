@@ -157,7 +157,7 @@ absl::Status ShardSetWriter::EndThreads() {
     MutexLock lock(mu_);
     closed_ = true;
     changed_.SignalAll();
-    // Waits in short turns, and looks after each one whether the caller was interrupted.
+    // Waits in short turns. After each turn, checks whether the caller was interrupted.
     while (failed_.ok() && running_ > 0 && !InterruptRequested()) {
       changed_.WaitFor(mu_, kTurn);
     }
@@ -211,7 +211,7 @@ absl::StatusOr<WrittenSet> ShardSetWriter::Finish() {
   absl::Status finished = FinishInto(written.shards);
   if (finished.ok()) return written;
   writers_.clear();  // Before Remove(): a writer that was not closed leaves no file.
-  // An interruption may look like any error.
+  // After an interruption, `finished` may be any error.
   if (InterruptRequested()) finished = absl::CancelledError("interrupted");
   return ShardSet::WithLeft(finished, set_.Remove(written.shards).files);
 }

@@ -30,15 +30,15 @@ namespace systole {
 
 // The names of shards have five digits.
 inline constexpr int64_t kMostShards = 99'999;
-// All shards of a set are written at the same time. Each one in a bucket takes up to 40 MiB of
+// All shards of a set are written at the same time. Each shard in a bucket takes up to 40 MiB of
 // memory (bucket_sink.h) and four threads.
 inline constexpr int64_t kMostShardsInBucket = 100;
 
 struct ShardSetOptions {
-  int64_t shards = 1;  // 1 to kMostShards; in a bucket to kMostShardsInBucket.
-  // How each shard is compressed, as a whole.
+  int64_t shards = 1;  // 1 to kMostShards; in a bucket 1 to kMostShardsInBucket.
+  // Each shard is compressed as a whole.
   Compression compression = Compression::kNone;
-  int threads = 1;  // At least 1. More than `shards` are not used.
+  int threads = 1;  // At least 1. At most `shards` threads are used.
 };
 
 struct WrittenSet {
@@ -48,13 +48,14 @@ struct WrittenSet {
 
 class ShardSetWriter {
  public:
-  // The most bytes of records that wait for a thread. With a larger number, threads would wait less
-  // for a source that is slow at times, but the writer would take more memory.
+  // WaitForRoom() lets about this many bytes of records wait for the threads. With more bytes, the
+  // threads would be idle less often when the source of the records is slow for a while, but the
+  // writer would take more memory.
   static constexpr int64_t kMaxWaitingBytes = int64_t{64} << 20;
 
   // The errors of ShardSet::Create(), of MakeRoomFor(), and:
   //   InvalidArgument    an option is out of range.
-  //   ResourceExhausted  the system gives no thread.
+  //   ResourceExhausted  the system cannot start a thread.
   static absl::StatusOr<std::unique_ptr<ShardSetWriter>> Create(const std::string& prefix,
                                                                 const ShardSetOptions& options);
   // Drops what was not finished, as Abandon() does.
@@ -62,12 +63,13 @@ class ShardSetWriter {
   ShardSetWriter(const ShardSetWriter&) = delete;
   ShardSetWriter& operator=(const ShardSetWriter&) = delete;
 
-  // Takes a record. Does not wait. Hands records to the threads in groups. After a thread has
-  // failed, each Add() that hands over a group returns the first error of a thread.
+  // Takes a record. Does not wait. Some calls hand a group of records to a thread. If a thread has
+  // failed before, such a call returns the first error of any thread.
   absl::Status Add(std::string record) ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits until fewer than kMaxWaitingBytes bytes of records wait, or a thread has failed, but for
-  // at most `at_most`. Returns whether Add() may be called now. Without these calls, all records
-  // may gather in memory.
+  // Waits until records of less than kMaxWaitingBytes wait for the threads, or a thread has failed.
+  // May return earlier, and returns after `at_most` at the latest. Returns whether Add() may be
+  // called now. A caller that calls Add() without waiting for true may gather all records in
+  // memory.
   bool WaitForRoom(absl::Duration at_most) ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t records() const { return records_; }
@@ -76,7 +78,7 @@ class ShardSetWriter {
   // removed, and the error names files that could not be removed. Afterwards no other method may be
   // called, whatever Finish() returned.
   //   InvalidArgument  there are fewer records than shards.
-  //   Cancelled        InterruptRequested().
+  //   Cancelled        the caller was interrupted (InterruptRequested()).
   // Also returns the first error of a thread.
   absl::StatusOr<WrittenSet> Finish() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -108,12 +110,12 @@ class ShardSetWriter {
   }
   absl::Status HandOver(size_t thread) ABSL_LOCKS_EXCLUDED(mu_);
   void Fail(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mu_);
-  // Lets the threads write all records that wait, and waits for their end. If the caller is
+  // Lets the threads write all records that wait, and waits until the threads end. If the caller is
   // interrupted, the threads end early.
   absl::Status EndThreads() ABSL_LOCKS_EXCLUDED(mu_);
   // Call this after failed_ was set. Gives the threads some time to end by themselves, and then
-  // interrupts them. They are not interrupted at once, because an upload that is interrupted while
-  // it begins has no name yet. Such an upload could not be called off.
+  // interrupts them. The time is for uploads that are just beginning: such an upload has no name
+  // yet, and if it were interrupted, it could not be called off.
   void GiveUp() ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status CloseShards(std::vector<ShardCount>& shards);
   absl::Status CloseShard(size_t shard, ShardCount& count);
@@ -122,7 +124,6 @@ class ShardSetWriter {
   ShardSet set_;
   const std::vector<std::string> paths_;  // By shard.
   const ShardSetOptions options_;
-  // How many threads share the shards.
   const size_t threads_;
   InterruptFlag unwanted_;
   int64_t records_ = 0;

@@ -33,20 +33,21 @@ class Feed {
   // first returns the complete steps before the step that failed. Then every call returns that
   // error. Cancelled after Cancel(). Each kind of feed lists its other errors.
   virtual absl::StatusOr<std::optional<Step>> Next() = 0;
-  // Waits until Next() can return at once, for at most `timeout`. Returns false if Next() still
-  // cannot.
+  // Waits until Next() can return at once, for at most `timeout`. Returns false if Next() would
+  // still wait.
   virtual bool WaitForNext(absl::Duration timeout) = 0;
-  // Makes Next() return Cancelled, now and from now on.
+  // From now on every call of Next() returns Cancelled, also a call that is waiting now.
   virtual void Cancel() = 0;
 
   // A checkpoint: every step that Next() has returned counts as consumed.
   ResumeToken Token() const { return TokenAt(next_step()); }
-  // The checkpoint of a trainer that has taken steps ahead: `next_step` is the first step that it
-  // has not consumed.
+  // The checkpoint of a trainer that has taken more steps than it has consumed: `next_step` is the
+  // first step that the trainer has not consumed.
   virtual ResumeToken TokenAt(int64_t next_step) const = 0;
   // The number of the step that Next() returns next.
   virtual int64_t next_step() const = 0;
-  // The step after the last one wanted. Meaningless unless has_end().
+  // The number of the step after the last step that the trainer wants. Has no meaning if has_end()
+  // is false.
   virtual int64_t end_step() const = 0;
   virtual bool has_end() const = 0;
   virtual int64_t steps_per_epoch() const = 0;
@@ -63,12 +64,13 @@ class Feed {
   int core_end() const { return shape().core_end; }
 
   // A text that says how the transforms of each output run (core/spec/transform_runs.h). A
-  // FeedClient has it from the server that answered first.
+  // FeedClient gets this text from the server that answered first.
   virtual std::string Explain() const = 0;
 
   virtual FeedClientStats stats() const = 0;
   // The numbers of stats(), for a monitor. ExpositionOf() (core/metrics/exposition.h) writes them
-  // in Prometheus' text format. A process with several feeds gives each a label of its own.
+  // in Prometheus' text format. If a process has several feeds, give the metrics of each feed
+  // a label of their own.
   std::vector<MetricFamily> Metrics() const { return FeedFamilies(stats()); }
 };
 

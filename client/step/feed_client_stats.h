@@ -46,14 +46,14 @@ struct FeedClientStats {
   int64_t damaged_chunks = 0;
   int64_t damaged_requests = 0;
   int64_t damaged_answers = 0;
-  FeedWaits waits;  // Its `times` and `recent` are metrics.
+  FeedWaits waits;  // FeedWaits::times and FeedWaits::recent are metrics.
   StepWaits step_waits;
-  // Not metrics:
+  // The fields from here on are not metrics.
   // The record_ids of the first kMaxMaskedRecords masked records, each once, in the order in which
   // the trainer got them. The servers' logs and ServerStatus name the shards of these records.
   std::vector<int64_t> masked_records;
-  // The first reason why batches were sent although they could have been shared, with the server's
-  // address. Empty: all were shared, or no server has a "unix:PATH" address.
+  // The first reason why a server on this machine sent a batch and did not share it in memory, with
+  // the server's address. Empty: all batches were shared, or no server has a "unix:PATH" address.
   std::string not_shared;
 
   // Counts that the trainer waited for `step`, and for how long. Call this for every step that the

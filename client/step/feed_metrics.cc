@@ -14,7 +14,8 @@ double Waited(const FeedClientStats& stats) {
   return stats.waits.times.of(cause);
 }
 
-// 1 for the limit that holds now, 0 for the others. A monitor can draw these numbers over time.
+// 1 if `limit` is what has limited the feed lately, otherwise 0. A monitor can draw these numbers
+// over time.
 template <FeedLimit limit>
 double IsRecentLimit(const FeedClientStats& stats) {
   return stats.waits.recent.limit == limit ? 1 : 0;
@@ -114,8 +115,9 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
        .read = ReadField<&Stats::bad_server_lists>},
       {.name = "longest_wait_seconds",
        .kind = kGauge,
-       .help = "The longest that the trainer waited for a step. The first step, which waits for "
-               "servers to begin, is left out.",
+       .help =
+           "The longest that the trainer waited for a step. The wait for the first step does not "
+           "count, because servers begin in that time.",
        .read = [](const Stats& stats) { return absl::ToDoubleSeconds(stats.longest_wait); }},
       {.name = "longest_wait_step",
        .kind = kGauge,
@@ -128,7 +130,8 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
       {.name = "trainer_seconds",
        .kind = kCounter,
        .help = "The time from the trainer's first step to its last step. The wait for the first "
-               "step, in which servers begin, is not part of it, and no part of the waits below.",
+               "step, in which servers begin, is part neither of this time nor of "
+               "trainer_wait_seconds.",
        .read = [](const Stats& stats) { return stats.waits.times.seconds; }},
       {.name = "trainer_wait_seconds",
        .kind = kCounter,
@@ -152,7 +155,9 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
        .read = [](const Stats& stats) { return stats.waits.recent.waits; }},
       {.name = "recent_limit",
        .kind = kGauge,
-       .help = "What limits the feed, in the same time: 1 for one of the values, 0 for the others.",
+       .help =
+           "What limits the feed, in the time of recent_wait_ratio: 1 for one of the values, 0 for "
+           "the others.",
        .label = "limit",
        .parts = {RecentLimit<FeedLimit::kStorage>(), RecentLimit<FeedLimit::kDecode>(),
                  RecentLimit<FeedLimit::kWire>(), RecentLimit<FeedLimit::kClient>(),
@@ -160,8 +165,8 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
                  RecentLimit<FeedLimit::kUnknown>()}},
       {.name = "masked_examples",
        .kind = kCounter,
-       .help = "Examples that the trainer got as zeros, because their record is damaged and the "
-               "spec says MASK.",
+       .help = "Examples that the trainer got as zeros, because their records are damaged and "
+               "the spec says MASK.",
        .read = ReadField<&Stats::masked_examples>},
       {.name = "padded_examples",
        .kind = kCounter,

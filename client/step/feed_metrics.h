@@ -1,6 +1,6 @@
 // The table of a feed's metrics: the numbers of FeedClientStats. `systole feed`, Feed.stats() in
-// Python and the table in README.md show all of them. Monitors get them as families, with the
-// histogram that a table has no place for.
+// Python and the table in README.md show all of them. FeedFamilies() is for monitors: it also has
+// the histogram, for which a table has no place.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_STEP_FEED_METRICS_H_
@@ -24,7 +24,7 @@ inline std::vector<MetricReading> ReadFeedMetrics(const FeedClientStats& stats) 
   return ReadMetrics(FeedMetrics(), stats);
 }
 
-// The metrics that are histograms. A table of single numbers has no place for them.
+// The metrics that are histograms.
 std::vector<MetricFamily> FeedHistograms(const FeedClientStats& stats);
 
 // All of a feed's metrics. Their names and labels are always the same, because no label is taken

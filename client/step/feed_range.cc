@@ -12,8 +12,8 @@
 namespace systole {
 namespace {
 
-// FailedPrecondition if `token` is from another feed than `own`, the token that the feed in `order`
-// gives at the same position.
+// FailedPrecondition if `token` is not from the feed in `order`. `own` is the token that this feed
+// gives at the position of `token`.
 absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, const Order& order,
                         bool allow_mixed_content) {
   std::string differs;
@@ -43,7 +43,7 @@ std::string SkippedText(const ResumeToken& token, const Order& order, const Resu
                       PositionText(order, token.position),
                       ", where no step of global_batch: ", order.spec().global_batch,
                       " begins, so the feed goes on at step ", resumed.step,
-                      ". With the token's own global_batch it would skip none");
+                      ". With the global_batch of the token's feed, no example is skipped");
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace systole {
 // The last step that can be asked for. It is far beyond any feed, yet so small that sums do not
 // overflow.
 inline constexpr int64_t kMaxStep = int64_t{1} << 60;
-// Stands for the end of a feed that has none.
+// Stands for the end of a feed without end.
 inline constexpr int64_t kNoEnd = 2 * kMaxStep;
 
 // The steps that a trainer wants. FeedClientOptions says what the fields mean.
@@ -34,23 +34,24 @@ absl::Status CheckWantedSteps(const WantedSteps& wanted);
 // mean all cores.
 absl::Status CheckWantedCores(int core_begin, int core_end, int num_cores);
 
-// The step after the last one wanted; kNoEnd if there is no last one. `total_steps` and
-// `steps_per_epoch` are the feed's. A feed without end has total_steps 0; steps_per_epoch is never
+// The number of the step after the last wanted step; kNoEnd if the wanted steps have no end.
+// `total_steps` is the number of the feed's steps; 0: the feed has no end. `steps_per_epoch` is not
 // 0.
 //   InvalidArgument  the first step wanted lies beyond the feed's end.
 absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t total_steps,
                                          int64_t steps_per_epoch);
 
-// Narrows the fingerprint of `token`, which covers all of `order`, to the part before the token's
-// position. Later changes of a mixture's weights then do not count.
+// Lets the fingerprint and the weight changes of `token`, which cover all of `order`, cover only
+// the part before the token's position. So the token also fits a feed that changes the weights
+// differently after this position.
 void CoverThePastAlone(const Order& order, ResumeToken& token);
 
 // The step with which a feed in `order` goes on from `token`. `own` is the token that this feed
-// gives at the token's position. If no step of this feed begins at that position, the feed goes on
-// with its next step. A line of `log` (may be null) then says how many examples the feed skips.
-// `subject` is what the line is about.
-//   FailedPrecondition  the token is from another feed. The message says what differs and, if a
-//                       mixture's weights change, which change before the position.
+// gives at the token's position. If no step of this feed begins at that position, the result is the
+// first step after the position, and a line in `log` (may be null) says how many examples the feed
+// skips. `subject`: the fields of this line.
+//   FailedPrecondition  the token is from another feed. The message says what differs. If this is a
+//                       change of a mixture's weights before the position, it says which change.
 //   InvalidArgument     no feed can be at the token's position, or the step is beyond
 //                       kMaxStep.
 absl::StatusOr<int64_t> StepOfToken(const ResumeToken& token, const ResumeToken& own,

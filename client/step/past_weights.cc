@@ -18,14 +18,14 @@
 namespace systole {
 namespace {
 
-// The turn at which the change at `place` begins. If `place` is a step, the step begins where
-// `steps` has it.
+// The turn (core/order/mixture.h) at which the change at `place` begins. If `place` is a step
+// number, it means a step of `steps`.
 absl::uint128 TurnOf(const ChangePlace& place, const Order& steps) {
   return place.by_example ? place.turn : TurnsBefore(steps, PositionBefore(steps, place.number));
 }
 
-// Whether the token's feed changed its weights at the turns at which `order` would change them if
-// its steps began where those of `steps` begin.
+// Whether the changes of `order` before the token's position are those of the token's feed, if step
+// numbers in the changes mean steps of `steps`.
 bool HasPastOf(const ResumeToken& token, const Order& order, const Order& steps) {
   const absl::uint128 end = TurnsBefore(order, token.position);
   std::vector<absl::uint128> turns;
@@ -45,13 +45,14 @@ bool HasStepAt(const ResumeToken& token, const Order& steps) {
   return step.ok() && step->skipped == 0;
 }
 
-// `order` with the one global batch that gives it the token's past. Nullopt if no batch does.
-// The result is also nullopt if several batches do: the examples at which later changes begin would
-// depend on the batch chosen.
+// `order` with the global batch, at most kMaxBatchFound, that gives it the token's past
+// (HasPastOf()) and a step that begins where the token was taken. Nullopt if no batch or more than
+// one does: with a choice of batches, the examples at which later changes begin would depend on the
+// choice.
 std::optional<Order> WithThePastOf(const ResumeToken& token, const Order& order) {
   if (order.spec().mixture == nullptr || token.weight_changes.empty()) return std::nullopt;
   OrderSpec spec = order.spec();
-  spec.epochs = 0;  // With a small batch, all epochs may have too many steps.
+  spec.epochs = 0;  // Endless: with a small batch, the epochs could have too many steps in total.
   std::optional<Order> found;
   for (int64_t batch = 1; batch <= kMaxBatchFound; ++batch) {
     spec.global_batch = batch;
@@ -95,7 +96,7 @@ std::string DifferentPast(const ResumeToken& token, const Order& order) {
   if (i < own.size()) {
     const ChangePlace& place = own[i].place;
     return absl::StrCat("the past differs from ", place.by_example ? "example " : "step ",
-                        place.number, " on: there the spec has `weights` ",
+                        place.number, " on: at that place the spec has `weights` ",
                         i < old.size() ? "other than those of the token's feed"
                                        : "that the token's feed did not have",
                         ". Weights may change where the token was taken, ",

@@ -1,8 +1,8 @@
 // One step of a feed in the trainer's memory, in one block. StepPlacement says where the tensors
 // stand in the block.
 //
-// Thread-compatible. Owns its memory, and gives it back to the client when destroyed. A Step may
-// outlive the client.
+// Thread-compatible. A Step owns its memory, and gives the memory back to the client when the Step
+// is destroyed. A Step may outlive the client.
 #ifndef SYSTOLE_CLIENT_STEP_STEP_H_
 #define SYSTOLE_CLIENT_STEP_STEP_H_
 
@@ -17,34 +17,34 @@
 
 namespace systole {
 
-// The memory for the tensors, for callers that want them in pinned or shared memory. Set both
-// functions or neither. Without them, steps are in plain memory on 64-byte boundaries. The client's
+// Functions that give the memory for steps, for example pinned or shared memory. Set both functions
+// or neither. Without them, steps are in plain memory on 64-byte boundaries. The client's
 // and gRPC's threads call the functions, several at a time. The functions must not throw.
 struct StepMemory {
-  // `bytes` bytes on a 64-byte boundary, or nullptr if there is not that much memory. Called
-  // seldom, because buffers are reused.
+  // Returns `bytes` bytes on a 64-byte boundary, or nullptr if there is not that much memory.
+  // Called seldom, because buffers are reused.
   std::function<uint8_t*(int64_t bytes)> allocate;
   // Takes back what `allocate` gave. The last call comes when both the client and the last Step
   // are gone.
   std::function<void(uint8_t* memory, int64_t bytes)> free;
 };
 
-// How the tensors of a step's cores stand in its memory.
+// How the tensors of a step's cores stand in the step's memory.
 enum class StepPlacement {
   // A slice for each core (core/batch/slice_layout.h):
   //   [core a: tensor 0][pad][tensor 1][pad] .. [core a+1: tensor 0] ..
   kCoreMajor,
   // A block for each tensor, which holds the cores' parts without a gap:
   //   [tensor 0: core a][core a+1] .. [pad][tensor 1: core a] ..
-  // Each block begins on a 64-byte boundary. With the examples in the first dimension, a block is
-  // the tensor of all cores. A core's part may begin anywhere.
+  // Each block begins on a 64-byte boundary, but a core's part may begin anywhere. If the tensor's
+  // first dimension counts the examples, a block is one tensor with the examples of all cores.
   kTensorMajor,
 };
 
 // The properties that all steps of a client share.
 struct StepShape {
   SliceLayout layout;
-  int core_begin = 0;  // Cores core_begin .. core_end - 1, absolute numbers.
+  int core_begin = 0;  // Cores core_begin .. core_end - 1 of the cores of the spec.
   int core_end = 0;
   StepPlacement placement = StepPlacement::kCoreMajor;
 
@@ -57,8 +57,8 @@ struct StepShape {
 // Copies `slice`, laid out as shape.layout says, to the places of the tensors of `core` in `step`.
 void PutSlice(const StepShape& shape, int core, const uint8_t* slice, uint8_t* step);
 
-// A block of memory on a 64-byte boundary. It goes back to its owner when the last reference is
-// gone.
+// A block of memory on a 64-byte boundary. The block goes back to its owner when the last reference
+// is gone.
 using StepBuffer = std::shared_ptr<uint8_t>;
 
 class Step {
@@ -70,14 +70,15 @@ class Step {
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  // Counts global batches from 0 over all epochs.
+  // The number of the step's global batch, counted from 0 over all epochs.
   int64_t number() const { return number_; }
   int core_begin() const { return shape_->core_begin; }
   int core_end() const { return shape_->core_end; }
   const SliceLayout& layout() const { return shape_->layout; }
 
-  // The slice of `core` (its absolute number): layout().slice_bytes() bytes. The padding between
-  // tensors holds whatever was there. REQUIRES: kCoreMajor, core_begin() <= core < core_end().
+  // The slice of `core`, a number among the cores of the spec: layout().slice_bytes() bytes. The
+  // padding between tensors may have any content. REQUIRES: the placement is kCoreMajor, and
+  // core_begin() <= core < core_end().
   const uint8_t* slice(int core) const;
   // Tensor `index` of layout().tensors(). Valid as long as this Step, as is every view below.
   TensorView Tensor(int core, int index) const;

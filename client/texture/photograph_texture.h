@@ -1,7 +1,7 @@
 // Noise that makes a drawn picture's JPEG as large and as slow to decode as a photograph's. As in
 // photographs, its amplitude falls with its frequency (1/f) and colour varies less than brightness.
-// Benchmarks draw whole pictures of this noise (bench/photographs.h). `systole make-flowers` lays
-// it over its flowers. bench/README.md says how the noise was compared with real photographs.
+// Benchmarks draw whole pictures of this noise (bench/photographs.h). `systole make-flowers` adds
+// it to its flowers. bench/README.md says how the noise was compared with real photographs.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_TEXTURE_PHOTOGRAPH_TEXTURE_H_
@@ -14,7 +14,7 @@
 
 namespace systole {
 
-// JPEG quality at which the texture costs what photographs cost: some 0.46 bytes a pixel.
+// JPEG quality at which a drawn picture is as large as a photograph: some 0.46 bytes a pixel.
 inline constexpr int kPhotographQuality = 96;
 
 // Each vector is [height, width], row-major. Its values are to be added to pixel values from 0 to

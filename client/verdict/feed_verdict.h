@@ -1,4 +1,4 @@
-// The answer to "what limits this feed?", and its words. README.md says what each answer means.
+// The answer to "what limits this feed?", and texts for it. README.md says what each answer means.
 //
 // Thread-compatible value types; functions without state.
 #ifndef SYSTOLE_CLIENT_VERDICT_FEED_VERDICT_H_
@@ -14,19 +14,19 @@
 
 namespace systole {
 
-// What a step was doing while the trainer waited for it.
+// What happened to a step while the trainer waited for the step.
 enum class WaitCause {
   kStorage,  // Its records were read.
   kDecode,   // Its examples were made, or waited for a processor.
   kWire,     // The step, or the request for it, was on its way.
   kClient,   // This process checked, copied or finished the step.
-  kUnknown,  // The server does not say: it is of an older release.
+  kUnknown,  // Not known: the server is of an older release, or the wait goes on.
 };
 inline constexpr size_t kNumWaitCauses = 5;
 
 // The seconds that a trainer waited for steps, by cause.
 struct WaitTimes {
-  // From the moment when the trainer got its first step to the moment when it got its last one.
+  // From the moment when the trainer got its first step to the moment when it got its last step.
   double seconds = 0;
   // The part of this time in which the trainer waited.
   std::array<double, kNumWaitCauses> waited = {};
@@ -39,12 +39,13 @@ struct FeedVerdict {
   FeedLimit limit = FeedLimit::kUnknown;
   // The part of the time in which the trainer waited for steps, 0 to 1.
   double waits = 0;
-  // The limit's part of these waits, 0 to 1. 0 if the trainer hardly waits.
+  // The part of these waits for which `limit` is the cause, 0 to 1. 0 if the trainer hardly waits.
   double share = 0;
-  // kDecode: the tensor of the output that costs most to make. -1: not known.
+  // If `limit` is kDecode: the number of the tensor of the output that costs most to make. -1: not
+  // known.
   int output = -1;
-  // The number of the operation that costs most, among the output's transforms. The number comes
-  // from a server, so it may be any number. -1: not known.
+  // The number, among the transforms of this output, of the transform that costs most. The number
+  // comes from a server, so it may have any value. -1: not known.
   int operation = -1;
 };
 

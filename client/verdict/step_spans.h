@@ -4,12 +4,12 @@
 //   \________ slice of core 0 ________/  (gap)  \____ slice of core 1 ___/
 //
 // The server says only how long each stage of a slice took (StageTimes). So the spans of a slice
-// are laid back from the moment when its first chunk arrives, and no clock of a server is needed. A
-// step waits for its last slice. So where stages of two slices fall on the same time, the stages of
-// the later slice count. But a slice may be done before the slice ahead of it has arrived in full.
-// Then the finished slice only waited for the slice ahead of it, and its own stages held up
-// nothing. A moment that lies in no span belongs to no stage. For example, there is no span for the
-// time in which the request is on its way.
+// are counted back from the moment when its first chunk arrives, and no clock of a server is
+// needed. A step waits for its last slice. So where stages of two slices overlap in time, the
+// stages of the later slice count. But a slice may be done before the slice ahead of it has arrived
+// in full. In this case the stages of the finished slice held up nothing, and do not count. A
+// moment that lies in no span belongs to no stage. For example, there is no span for the time in
+// which the request is on its way.
 //
 // All times are since one fixed moment. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_VERDICT_STEP_SPANS_H_
@@ -35,19 +35,20 @@ struct StageSpan {
 
 class StepSpans {
  public:
-  // A slice begins: its first chunk has arrived, and this process has dealt with it until
-  // `handled`. `stages` is nullopt if the server does not say. Then nothing is known of the time
-  // before the slice arrived.
+  // The first chunk of a slice came at `arrived`, and this process was done with the chunk at
+  // `handled`. `stages` is nullopt if the server sent no stages. The time before the slice arrived
+  // then counts as kUnknown.
   void BeginSlice(const std::optional<StageTimes>& stages, absl::Duration arrived,
                   absl::Duration handled);
-  // A further chunk of the slice. The time between two chunks counts as kWire.
+  // A further chunk of the slice. The time from the end of one chunk's handling to the next chunk's
+  // arrival counts as kWire.
   void AddChunk(absl::Duration arrived, absl::Duration handled);
   // Forgets everything, for another step.
   void Clear();
   // The step's last chunk was handled. Called once.
   void Complete() { EndSlice(); }
-  // `other` has the spans of another copy of the same step, which came too late. The stages of the
-  // late copy count up to the first span of this object, because until then they held up the step.
+  // `other` has the spans of another copy of the same step, which came too late. Up to the first
+  // span of this object, the late copy held up the step. So its spans before this moment are added.
   // REQUIRES: Complete() was called on this object, and not on `other`.
   void AddBefore(StepSpans other);
 
@@ -60,14 +61,14 @@ class StepSpans {
  private:
   void Append(WaitCause cause, absl::Duration begin, absl::Duration end, int output = -1,
               int operation = -1);
-  // Writes one span of kWire and one of kClient, which add up the times of all chunks of the slice.
-  // In which order these times alternated does not matter.
+  // Ends the slice with two spans: one of kWire and one of kClient. They have the sums of the times
+  // of all chunks of the slice. The order in which these times alternated does not matter.
   void EndSlice();
 
   Spans spans_;
   bool in_slice_ = false;
   absl::Duration arrived_;                          // When the slice's first chunk arrived.
-  absl::Duration handled_;                          // Time that this process spent on its chunks.
+  absl::Duration handled_;                          // Time that this process spent on the chunks.
   absl::Duration end_ = -absl::InfiniteDuration();  // When the last chunk was handled.
 };
 

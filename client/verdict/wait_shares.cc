@@ -90,7 +90,7 @@ void WaitShares::Take(const StepWait& wait, const StepSpans::Spans& spans) {
       step.outputs[output].seconds += seconds;
       if (span.operation >= 0) step.outputs[output].operation = span.operation;
     }
-    // A step that is complete waits only for this process.
+    // The last span ends when the step is complete. After that only this process causes the wait.
     if (!spans.empty()) count(WaitCause::kClient, spans.back().end, wait.at);
     step.times.waited[static_cast<size_t>(rest_)] += std::max(0.0, absl::ToDoubleSeconds(left));
   }

@@ -57,7 +57,7 @@ class WaitShares {
     double steps = 0;
     WaitTimes times;
     double ready_seconds = 0;  // The time in which steps lay ready.
-    // Waited for kDecode, by tensor.
+    // For each tensor, the time of waits for kDecode.
     struct Output {
       double seconds = 0;
       int operation = -1;  // The operation that was last named as the costliest.

@@ -17,7 +17,7 @@
 namespace systole {
 namespace {
 
-// A larger file cannot be a checkpoint, because a checkpoint must fit into a trainer's memory.
+// A trainer refuses a model that needs more memory than this, so no checkpoint is larger.
 constexpr int64_t kMaxFileBytes = emulator::TrainerOptions().memory_limit_bytes;
 
 absl::Status In(const std::string& file, const absl::Status& status) {
@@ -103,7 +103,7 @@ void CheckpointFlags::Declare(OptionList& options) {
   options.Optional("--checkpoint", "FILE", &file_,
                    "Save the run here after every epoch; --resume goes on from it");
   options.Optional("--checkpoint-every", "STEPS", &every_,
-                   "With --checkpoint: also save each time this many steps are done");
+                   "With --checkpoint: also save the run after every STEPS steps");
   options.Optional(
       "--resume", "FILE", &resume_,
       "Go on from this checkpoint. With the same global_batch, every bit is as in a run "

@@ -1,4 +1,4 @@
-// The options that save a training run and let it go on: --initial-checkpoint, --checkpoint,
+// The options that save and continue a training run: --initial-checkpoint, --checkpoint,
 // --checkpoint-every, --resume. Reads and writes the files that these options name.
 //
 // Thread-compatible.
@@ -28,19 +28,20 @@ emulator::EpochSize EpochSizeOf(const Feed& feed);
 // (state.epochs).
 int64_t StepsLeft(int64_t epochs, const emulator::LoopState& state, int64_t steps_per_epoch);
 
-// A checkpoint that was read, and where its feed goes on.
+// The run that --resume continues.
 struct ResumedRun {
   emulator::Checkpoint checkpoint;
-  ResumeToken token;
-  std::string file;  // Its name, for messages.
+  ResumeToken token;  // Where the training feed goes on.
+  std::string file;   // The checkpoint's name, for messages.
 
   // InvalidArgument if the run has finished `epochs` epochs.
   absl::Status CheckEpochs(int64_t epochs) const;
-  // The state of the loop that goes on with `feed`, which was resumed from the token and has given
-  // no step yet. If the feed's global batch is not the checkpoint's, `step_in_epoch` differs from
-  // the checkpoint's.
-  //   FailedPrecondition  the global batch is the same, but epochs have another number of steps.
-  //   DataLoss            the token is not for the loop's step.
+  // The state in which the training loop begins to take steps from `feed`. `feed` was resumed from
+  // `token`, and has given no step yet. If the global batch of `feed` is not the saved run's, the
+  // state's `step_in_epoch` may differ from the checkpoint's.
+  //   FailedPrecondition  the global batch is the same, but an epoch of `feed` has another number
+  //                       of steps than an epoch of the saved run.
+  //   DataLoss            the checkpoint's token and its loop are not at the same step.
   absl::StatusOr<emulator::LoopState> LoopIn(const Feed& feed) const;
   // A note for the report of a run that goes on with another global batch. Empty if the global
   // batch is the same.
@@ -60,9 +61,9 @@ class CheckpointFlags {
   //                      --initial-checkpoint with --resume, or a file that is no checkpoint.
   //   ResourceExhausted  a file larger than any trainer's memory.
   //   DataLoss           a damaged file.
-  // Also the errors of opening the file to read and of creating the files to write. As a trial,
-  // this function creates once each file that the run will write. So the errors of creating come
-  // before the run, not after an epoch. Errors of files name the file.
+  // Also the error of opening the file of --resume. As a trial, creates each file that the run will
+  // write, and returns the error if this fails. Otherwise the run would fail after an epoch. Errors
+  // of files name the file.
   absl::StatusOr<std::optional<ResumedRun>> Load() const;
 
   bool saves() const { return !file_.empty(); }
@@ -70,13 +71,14 @@ class CheckpointFlags {
   bool saves_initial() const { return !initial_.empty(); }
   int64_t every() const { return every_; }
   // Replaces the file that --checkpoint names, as a whole or not at all. The file is on the storage
-  // device when this function returns. `version` is that of the program. REQUIRES: saves().
+  // device when this function returns. `version` is the program's. REQUIRES: saves().
   absl::Status Save(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
   // Like Save(), for the file of --initial-checkpoint. REQUIRES: saves_initial().
   absl::Status SaveInitial(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
-  // The Cancelled error of a run that was stopped after `steps` steps in all. Says from which
-  // checkpoint to go on, or how to get one. `saved_steps`: the steps in the last checkpoint saved,
-  // if any.
+  // The Cancelled error of a run that was stopped after `steps` steps in all, including the steps
+  // before --resume. The message says which checkpoint continues the run, or how to get one.
+  // `saved_steps`: the number of steps in the last checkpoint that Save() wrote in this run, if
+  // any.
   absl::Status Interrupted(int64_t steps, const std::optional<int64_t>& saved_steps,
                            const std::optional<ResumedRun>& resumed) const;
 

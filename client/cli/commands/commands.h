@@ -1,5 +1,5 @@
 // The subcommands of `systole`, in the order of --help. A new subcommand needs a file
-// NAME_command.cc, which defines Make..Command(), and a line here.
+// NAME_command.cc, which defines Make..Command(), and a line in SYSTOLE_COMMANDS.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_COMMANDS_H_

@@ -53,14 +53,14 @@ class CompileCommand final : public Command {
                      "a core");
     options.Optional(
         "--overlap", "X", &options_.overlap,
-        "Part of the shorter time, matrix or memory, that passes during the longer one: "
-        "0 (nothing) to 1 (all of it). Default: the chip's");
+        "Overlap of matrix time and memory time, as a part of the shorter of the two: 0 (none) to "
+        "1 (all of it). Default: the chip's");
     options.Optional(
         "--layout", "NAME", &layout_,
         "Layout of the input in the chip's memory: nhwc, hwcn, nhwc-tiled, hwcn-tiled");
     options.Optional("--dtype", "NAME", &dtype_,
                      "Type of the input: bfloat16, float16, float32, uint8");
-    options.Flag("--inference", &inference_, "Price only the forward pass");
+    options.Flag("--inference", &inference_, "Count only the forward pass");
     options.Flag("--program", &program_, "Print every operation, too");
   }
 

@@ -27,14 +27,15 @@ struct TrainingOutputs {
 class CoreInfeeds {
  public:
   // Starts to fill the queues.
-  //   InvalidArgument  the feed lacks one of the outputs, or slices for some cores.
+  //   InvalidArgument  the feed lacks one of the outputs, or slices for some cores; or one of the
+  //                    outputs has the layout HWCN or HWCN_TILED.
   static absl::StatusOr<std::unique_ptr<CoreInfeeds>> Create(std::unique_ptr<FeedClient> client,
                                                              const TrainingOutputs& outputs);
 
   // The next slice of `core`. See emulator::PopInfeed.
   absl::StatusOr<std::optional<emulator::InfeedStep>> Pop(int64_t core);
 
-  // Makes Pop() return Cancelled, now and from now on. Any thread may call it at any time.
+  // Makes every running and every later Pop() return Cancelled. Any thread may call it at any time.
   void Cancel() { queues_->Cancel(); }
 
   FeedClient& client() { return queues_->client(); }

@@ -87,8 +87,8 @@ class DatasetsCommand final : public Command {
         CheckDuration("--connect-timeout", timeout_, absl::Milliseconds(1), kLongestWait));
     SYSTOLE_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse list,
                              AskDatasets(server_, timeout_, security_.security()));
-    // A client that may list datasets may lack the permission to ask for the status. It then sees
-    // no damage that was met while reading.
+    // A client that may list datasets may lack the permission to ask for the status. Such a client
+    // is not shown the damage that was met while reading.
     SYSTOLE_ASSIGN_OR_RETURN(
         const v1::ServerStatusResponse status,
         PermittedAnswer(AskServerStatus(server_, timeout_, security_.security())));

@@ -1,5 +1,5 @@
-// Opens a spec's feed as a feed that never ends (epochs: 0), for `replay --save-arrivals` and
-// `pace`, and starts its recording.
+// Opens a spec's feed as a feed that never ends (epochs: 0), and makes an empty recording of the
+// feed's arrivals. For `replay --save-arrivals` and `pace`.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_ENDLESS_FEED_H_

@@ -36,10 +36,10 @@ struct FeedReport {
   const SliceLayout* layout = nullptr;  // The client's.
   const v1::FeedSpec* spec = nullptr;
   int64_t steps = 0;
-  int64_t examples = 0;  // Only those with `valid` = 1.
+  int64_t examples = 0;  // Without padding and masked examples.
   double seconds = 0;
-  // bytes_per_step and the next field are sums over the cores that are read. Their difference is
-  // the padding of tiles.
+  // The next two fields are sums over the cores that are read. Their difference is the padding of
+  // tiles.
   int64_t bytes_per_step = 0;
   int64_t useful_bytes_per_step = 0;
   bool nothing_to_finish = false;  // --finish client was given, and has no effect.
@@ -58,7 +58,7 @@ struct FeedReport {
            MetricsText(ReadFeedMetrics(client)) + LimitText() + TilesText() + FinishText() +
            NotSharedText() + MaskedText();
   }
-  // Empty if nothing is known, as after a single step.
+  // What limits the feed. Empty if that is not known, as after a single step.
   std::string LimitText() const {
     const std::string text = VerdictText(client.waits.verdict, *layout, *spec);
     return text.empty() ? "" : absl::StrCat(text, "\n");
@@ -188,8 +188,8 @@ class FeedCommand final : public Command {
     report.client = client->stats();
     report.token = client->Token().Encode();
     if (!status.ok()) {
-      console.err << "after " << report.steps << " steps; --resume " << report.token
-                  << " goes on there\n";
+      console.err << "after " << report.steps << " steps; to go on there, give --resume "
+                  << report.token << "\n";
       console.err << report.MaskedText();
       return status;
     }

@@ -22,7 +22,7 @@ constexpr char kServerHelp[] =
     "(every address of the name), file:PATH (one address a line, read again when changed) or "
     "xds:///NAME";
 
-// The log on `console`. Null if `format` is "none", or if the console takes no lines.
+// The log on `console`. Null if `format` is "none" or `console.log` is null.
 absl::StatusOr<std::shared_ptr<EventLog>> LogTo(const Console& console, absl::string_view format) {
   if (format != "text" && format != "json" && format != "none") {
     return absl::InvalidArgumentError(

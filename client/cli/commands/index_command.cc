@@ -1,6 +1,8 @@
-// `systole index`: builds the index files that let a server start without scanning, and columns of
-// features, by which a spec's `where` chooses records. Each file is written as soon as its shard
-// has been read. If a run is interrupted, the next run makes only the files that are missing.
+// `systole index`: makes index files, with which a server starts without scanning its shards. On
+// request it also makes columns. A column is a file with the values of a feature in one shard, by
+// which a spec's `where` chooses records. Each index, and almost every column, is written as soon
+// as its shard has been read. If a run is interrupted, the next run makes only the files that are
+// missing.
 
 #include <algorithm>
 #include <cstddef>
@@ -73,8 +75,8 @@ class IndexCommand final : public Command {
     options.Optional("--index-dir", "DIR", &index_dir_,
                      "Folder for the index files, which must exist; default: beside each shard");
     options.Optional("--columns", "FEATURES", &columns_,
-                     "Note these features, such as label,width, so that the `where` of a spec can "
-                     "choose records by them; reads all records once");
+                     "Write columns of these features, such as label,width, by which the `where` "
+                     "of a spec can choose records; reads all records once");
     options.Flag("--rebuild", &rebuild_, "Make valid index files and columns anew, too");
     options.Optional("--threads", "N", &threads_,
                      "Shards at a time; 0 = one for each processor, and at least 16 if a server "
@@ -140,16 +142,16 @@ class IndexCommand final : public Command {
   }
 
  private:
-  // Notes the columns of all shards together, because a feature may be in few of them. If a column
-  // cannot be written to its file, this command fails. (A server goes on with the column in
-  // memory.)
+  // Writes the columns of all shards in one call, because a feature is refused only if no shard has
+  // it. If a column cannot be written to its file, this command fails. (A server would keep the
+  // column in memory.)
   absl::StatusOr<NotedColumns> NoteColumns(const Console& console,
                                            const std::vector<std::string>& columns,
                                            int threads) const {
     SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<Dataset> dataset,
                              Dataset::Open(ForeignName(ShownName(globs_.front())), globs_,
                                            {.index_dir = index_dir_, .write_index = true}));
-    ProgressBar bar(console, {.label = "noting columns",
+    ProgressBar bar(console, {.label = "making columns",
                               .total = static_cast<int64_t>(dataset->shards().size())});
     SYSTOLE_ASSIGN_OR_RETURN(
         NotedColumns noted,

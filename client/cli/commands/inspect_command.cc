@@ -1,4 +1,4 @@
-// `systole inspect`: what is in these shards, or in one record of them.
+// `systole inspect`: shows what is in shards or in one record.
 
 #include <algorithm>
 #include <cstdint>
@@ -111,7 +111,8 @@ void AppendReport(const Inspected& inspected, JsonWriter& json) {
   AppendShardDifferences(inspected.differences, json);
 }
 
-// Datasets that have names are in a list.
+// If the datasets have names, the JSON object has a list of them. Otherwise there is one dataset,
+// and the object has its fields.
 std::string AsJson(absl::Span<const Inspected> datasets,
                    const std::optional<FetchReport>& fetches) {
   JsonWriter json;
@@ -173,8 +174,9 @@ std::string ReportAsText(const InspectReport& report) {
   return text;
 }
 
-// Sorts the globs by the datasets that the spec names. If the spec has a mixture or a zip, each
-// glob must be NAME=GLOB. The result is in the order of the spec.
+// The datasets that the spec names, in its order, with the globs of each. If the spec has a mixture
+// or a zip, each glob must be NAME=GLOB. Otherwise all globs belong to one dataset, whose name is
+// left empty.
 absl::StatusOr<std::vector<Inspected>> DatasetsOfGlobs(const v1::FeedSpec& spec,
                                                        const std::vector<std::string>& globs) {
   if (MembersOf(spec).empty() && spec.zip().empty()) return {{{.name = "", .globs = globs}}};
@@ -194,10 +196,11 @@ absl::StatusOr<std::vector<Inspected>> DatasetsOfGlobs(const v1::FeedSpec& spec,
         absl::StrSplit(glob, absl::MaxSplits('=', 1));
     const auto found = find(parts.first);
     if (found == datasets.end() || parts.second.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", ForeignName(glob),
-          "' does not say whose shards it names, and --spec names several datasets; want ",
-          absl::StrJoin(wanted, " ")));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", ForeignName(glob),
+                       "' must name the dataset that its shards belong to, because --spec has "
+                       "several datasets; want ",
+                       absl::StrJoin(wanted, " ")));
     }
     found->globs.emplace_back(parts.second);
   }
@@ -260,8 +263,8 @@ class InspectCommand final : public Command {
     options.Optional("--index-dir", "DIR", &index_dir_,
                      "Folder of the columns; default: beside each shard");
     options.Optional("--spec", "FILE", &spec_,
-                     "A feed spec: show how many bytes its epochs fetch from shards in buckets and "
-                     "on web servers, and propose numbers for WINDOW");
+                     "Show how many bytes this feed spec's epochs fetch from shards in buckets and "
+                     "on web servers, and propose numbers for the shuffle WINDOW");
     options.Optional("--read-budget", "SIZE", &read_budget_,
                      "For --spec: memory for what is read ahead, such as 4GB. Give the value of "
                      "the server's flag of this name; default: 256MB");
@@ -277,9 +280,10 @@ class InspectCommand final : public Command {
     for (const auto& [option, text] : {std::pair("--read-budget", &read_budget_),
                                        std::pair("--block-cache-bytes", &block_cache_bytes_)}) {
       if (spec_.empty() && !text->empty()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            option,
-            " says what a feed may keep; name the feed's spec with --spec, or leave it out"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(option,
+                         " has no effect without --spec; name the feed's spec with --spec, or "
+                         "leave this option out"));
       }
     }
     if (!spec_.empty()) {
@@ -315,7 +319,7 @@ class InspectCommand final : public Command {
  private:
   using Shards = std::vector<std::unique_ptr<const RecordSource>>;
 
-  // Puts the open shards into `opened`. If `opened` is null, closes them.
+  // Sets the reports in `dataset`. Keeps its shards open in `opened`; if that is null, closes them.
   absl::Status Inspect(const Console& console, Inspected& dataset, Shards* opened) const {
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(dataset.globs));
     SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(0));
@@ -366,7 +370,7 @@ class InspectCommand final : public Command {
     return absl::DataLossError(ShardDifferencesText(differences));
   }
 
-  // A quarter of the server's default --memory-budget, as in the server.
+  // The server's default, too: a quarter of its default --memory-budget.
   static constexpr int64_t kDefaultReadBudget = int64_t{256} << 20;
 
   static absl::StatusOr<int64_t> ParseSize(absl::string_view option, absl::string_view text,

@@ -123,8 +123,9 @@ class LookCommand final : public Command {
       return;
     }
     console.out << absl::StrFormat(
-        "%s: %d of %d places, from step %d on, %.1f MB; open it in a browser\n", out_, shown,
-        places, steps.front().number(), static_cast<double>(page.size()) / 1e6);
+        "%s: %d of %d examples (padding included), from step %d on, %.1f MB; open it in a "
+        "browser\n",
+        out_, shown, places, steps.front().number(), static_cast<double>(page.size()) / 1e6);
     if (stats.masked_examples > 0) {
       console.out << "note: " << MissingTally(stats).MaskedText() << "\n";
     }

@@ -70,10 +70,10 @@ class PackCommand final : public Command {
     options.Positional("IMAGES", &images_,
                        "JPEGs and PNGs, here or in a bucket: a folder, IMAGES/CLASS/IMAGE.jpg; a "
                        "quoted pattern, 's3://bucket/flowers/*/*.jpg'; or @FILE, a file of names. "
-                       "Labels number the classes, sorted");
+                       "Labels count the sorted classes from 0");
     options.Positional("OUT_PREFIX", &out_prefix_,
-                       "Shards are OUT_PREFIX-train-00000-of-00016.tfrecord and so on; also "
-                       "s3://BUCKET/PREFIX or gs://");
+                       "Shards are OUT_PREFIX-train-00000-of-00016.tfrecord and so on. A path, "
+                       "s3://BUCKET/PREFIX or gs://BUCKET/PREFIX");
     options.Required("--shards", "N", &shards_, "Train shards");
     options.Optional("--resize-short", "PX", &options_.resize_short,
                      "If an image's short side has more than PX pixels, shrink the image until "
@@ -98,7 +98,7 @@ class PackCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(options_.compression, CompressionToWrite(compression_));
     absl::StatusOr<PackReport> report;
     {
-      InterruptFlag unwanted;  // Also ends long waits between two files.
+      InterruptFlag unwanted;  // Through `scope`, also ends waits between two files.
       const InterruptCallback interrupt(console.interrupt, [&unwanted] { unwanted.Raise(); });
       const InterruptScope scope(unwanted);
       std::optional<ProgressBar> bar;

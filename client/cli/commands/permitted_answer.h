@@ -9,8 +9,9 @@
 
 namespace systole {
 
-// Turns PermissionDenied and Unauthenticated into an empty answer. Use it for an answer that only
-// adds to a command's main answer, because it may need another permission.
+// Turns PermissionDenied and Unauthenticated into an empty answer. Use this function only for an
+// additional answer, which a command can do without: a client that may get the main answer may lack
+// the permission for the additional one.
 template <typename Response>
 absl::StatusOr<Response> PermittedAnswer(absl::StatusOr<Response> answer) {
   if (absl::IsPermissionDenied(answer.status()) || absl::IsUnauthenticated(answer.status())) {

@@ -37,8 +37,8 @@ namespace systole {
 namespace {
 
 constexpr absl::Duration kLongestWait = absl::Hours(24);
-// How many servers are asked at the same time. A server that is down may take the whole
-// --connect-timeout.
+// How many servers are asked at the same time. Each server that is down may take the whole
+// --connect-timeout, which is too long if servers are asked one after the other.
 constexpr size_t kMaxAskedAtOnce = 32;
 
 // A server's answer, and when it came.
@@ -61,7 +61,7 @@ struct ServerReport {
   // How much each counter grew per second between two answers. Nullopt if there are not two
   // answers, or if the server was restarted between them.
   std::optional<std::vector<MetricReading>> rates;
-  // The earlier answer. Not set if there is none.
+  // The earlier of the two answers. Nullopt if there are not two.
   std::optional<v1::ServerStatusResponse> before;
 
   const v1::ServerStatusResponse* earlier() const {
@@ -219,7 +219,7 @@ class StatusCommand final : public Command {
   }
 
  private:
-  // Returns an answer whose `found` is empty.
+  // Asks for the status. Leaves Answer::found empty.
   absl::StatusOr<Answer> Ask(const std::string& server, const ServerSecurity& security) const {
     SYSTOLE_ASSIGN_OR_RETURN(v1::ServerStatusResponse status,
                              AskServerStatus(server, timeout_, security));
@@ -228,11 +228,11 @@ class StatusCommand final : public Command {
     return Answer{std::move(status), std::move(metrics), at, {}};
   }
 
-  // Returns the value for Answer::found.
+  // Asks for the datasets. Returns the value for Answer::found.
   absl::StatusOr<std::map<std::string, int64_t>> AskForDamage(
       const std::string& server, const ServerSecurity& security) const {
-    // A client that may ask for the status may lack the permission to list datasets. It then sees
-    // no damage that was found while indexing.
+    // A client that may ask for the status may lack the permission to list datasets. Then the list
+    // is empty, and the command shows no damage that was found while indexing.
     SYSTOLE_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse list,
                              PermittedAnswer(AskDatasets(server, timeout_, security)));
     std::map<std::string, int64_t> found;

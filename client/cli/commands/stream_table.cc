@@ -42,7 +42,7 @@ Rates RatesOf(const v1::StreamStatus& now, const StreamsByNumber& earlier) {
   const double seconds = now.seconds() - begin.seconds();
   if (!(seconds > 0)) return {};
   const auto grown = [](int64_t from, int64_t to) {
-    return static_cast<double>(to) - static_cast<double>(from);  // Cannot overflow.
+    return static_cast<double>(to) - static_cast<double>(from);  // Doubles cannot overflow here.
   };
   return {.steps = grown(begin.steps(), now.steps()) / seconds,
           .bytes = grown(begin.payload_bytes(), now.payload_bytes()) / seconds};

@@ -13,8 +13,8 @@ namespace systole {
 
 // Prints a heading and, below it, a line for each stream of `now`, indented by two spaces. Prints
 // nothing if there is no stream. A stream's rates are averages since `before`, an earlier answer of
-// the same server. If `before` is null or does not have the stream, they are averages since the
-// stream was opened.
+// the same server. If `before` is null or does not have the stream, the rates are averages since
+// the stream was opened.
 void PrintStreams(const v1::ServerStatusResponse& now, const v1::ServerStatusResponse* before,
                   std::ostream& out);
 

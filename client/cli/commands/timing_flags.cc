@@ -23,7 +23,7 @@ using emulator::InfeedBytes;
 using emulator::TimedCores;
 
 constexpr int64_t kMostStepTimeUs = 3'600'000'000;  // An hour, the limit of InfeedOptions.
-constexpr double kLeastRate = 0.001;                // A step in 17 minutes.
+constexpr double kLeastRate = 0.001;                // Steps a second: one step in 17 minutes.
 constexpr double kMostRate = 1'000'000;
 constexpr int64_t kMostQueueDepth = 65536;  // The limit of InfeedOptions.
 
@@ -42,8 +42,8 @@ InfeedBytes BytesOf(const std::vector<ArrivalTensor>& tensors, emulator::InfeedL
 // "v3-8" is a slice of chip "v3".
 std::string ChipOf(const std::string& slice) { return slice.substr(0, slice.find('-')); }
 
-// The tensor that the model takes. It must have as many elements as the model's input, but may have
-// another shape, as in training.
+// The tensor that the model takes. Its examples must have as many elements as the model's input,
+// but may have another shape, as in `systole train`.
 absl::StatusOr<ArrivalTensor> ImageFor(const TimedSteps::ModelOnSlice& run,
                                        const std::vector<ArrivalTensor>& tensors) {
   const auto image = std::find_if(tensors.begin(), tensors.end(), [&](const ArrivalTensor& tensor) {
@@ -53,10 +53,10 @@ absl::StatusOr<ArrivalTensor> ImageFor(const TimedSteps::ModelOnSlice& run,
     const auto append_name = [](std::string* out, const ArrivalTensor& tensor) {
       absl::StrAppend(out, tensor.name);
     };
-    return absl::InvalidArgumentError(
-        absl::StrCat("the feed has no output '", absl::CHexEscape(run.image_output), "' (it has ",
-                     absl::StrJoin(tensors, ", ", append_name), "); name the one that model ",
-                     run.model.name, " takes with --image-output"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the feed has no output '", absl::CHexEscape(run.image_output), "' (it has ",
+        absl::StrJoin(tensors, ", ", append_name),
+        "); give --image-output the name of the output that model ", run.model.name, " takes"));
   }
   const std::vector<int64_t> example = image->example();
   const int64_t elements =
@@ -180,7 +180,7 @@ absl::StatusOr<TimedFeed> TimedSteps::FeedFor(const std::vector<ArrivalTensor>& 
     cores.infeed.transfer_time = absl::Seconds(bytes.padded / run->chip.host_bytes_per_s());
     feed.program = std::move(program);
   }
-  // Checks the options now, not after the wait for the first step.
+  // Checks the options before the wait for the first step.
   SYSTOLE_RETURN_IF_ERROR(emulator::InfeedClock::Create(cores.infeed).status());
   return feed;
 }
@@ -188,8 +188,8 @@ absl::StatusOr<TimedFeed> TimedSteps::FeedFor(const std::vector<ArrivalTensor>& 
 std::vector<ArrivalTensor> TensorsOf(const SliceLayout& layout) {
   std::vector<ArrivalTensor> tensors;
   for (const SliceTensor& tensor : layout.tensors()) {
-    // Tiled tensors are recorded with their shape before tiling: a recording is about when examples
-    // came, not about how they lay in memory.
+    // A tiled tensor is recorded with its shape before tiling, because a recording says when
+    // examples came, not how they lie in memory.
     tensors.push_back({.name = tensor.spec.name,
                        .dtype = tensor.spec.dtype,
                        .batch_axis = tensor.is_tiled() ? 3 : tensor.batch_axis,

@@ -1,5 +1,5 @@
-// The options that `pace`, `replay` and `load` share: which cores are timed, and how long one of
-// their steps takes.
+// The options that `pace`, `replay` and `load` share. They give the time of a step, or a model and
+// chips from which this time is computed, and describe the cores' infeed queues.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_TIMING_FLAGS_H_
@@ -24,15 +24,15 @@
 
 namespace systole {
 
-// The cores to be timed, and the program that they run. There is no program if the step's time was
-// given.
+// The cores to be timed, and the program that they run. There is no program if an option gave the
+// time of a step.
 struct TimedFeed {
   emulator::TimedCores cores;
   std::optional<emulator::ChipProgram> program;
 };
 
-// What is known about the steps even before the feed is opened: either their time, or the model and
-// the chips that it runs on.
+// What the options say about the steps: either their time, or the model and the slice of chips that
+// the model runs on.
 struct TimedSteps {
   struct ModelOnSlice {
     emulator::Model model;
@@ -41,12 +41,12 @@ struct TimedSteps {
     std::string image_output;
   };
 
-  std::optional<ModelOnSlice> run;  // Absent: `step_time` is given.
+  std::optional<ModelOnSlice> run;  // If not set, a step takes `step_time`.
   absl::Duration step_time;
   int64_t queue_depth = 0;
   emulator::InfeedLayout layout = emulator::InfeedLayout::kHwcnTiled;
 
-  // The `num_cores` cores that take slices of these tensors.
+  // The cores of a feed whose slices have `tensors`. There are `num_cores` cores.
   //   InvalidArgument  the model cannot take the image output; the chip's slice does not have
   //                    `num_cores` cores; the step or its transfer takes more than an hour.
   absl::StatusOr<TimedFeed> FeedFor(const std::vector<emulator::ArrivalTensor>& tensors,
@@ -58,8 +58,8 @@ class TimingFlags {
   // --model, --slice, --chip, --image-output, --step-time-us, --rate, --queue-depth, --layout.
   void Declare(OptionList& options);
 
-  // Reads the model and the chip. Call it before you connect to a server, because its errors need
-  // no server.
+  // Reads the model and the chip. Call this function before you connect to a server, so that wrong
+  // options are found even if the server does not answer.
   //   InvalidArgument  not exactly one of --model (with --slice), --step-time-us and --rate; a
   //                    value out of range; a file that is no model or chip.
   //   NotFound         no such model, chip or slice.
@@ -68,7 +68,7 @@ class TimingFlags {
   // InvalidArgument if an option for the time of a step was given, because a recording needs no
   // such time.
   absl::Status CheckRecordsOnly() const;
-  // --queue-depth. InvalidArgument unless it is 1 to 65536.
+  // The value of --queue-depth. InvalidArgument if it is not 1 to 65536.
   absl::StatusOr<int64_t> QueueDepth() const;
 
  private:

@@ -128,10 +128,9 @@ class TrainCommand final : public Command {
   }
 
  private:
-  // Where the run and its training feed begin.
   struct Beginning {
     emulator::LoopState loop;
-    int64_t feed_step = 0;
+    int64_t feed_step = 0;  // The training feed's first step in this run.
   };
 
   absl::StatusOr<v1::FeedSpec> TrainingSpec() const {
@@ -147,7 +146,7 @@ class TrainCommand final : public Command {
     return spec;
   }
 
-  // The spec of --eval-spec. InvalidArgument if its cores or its batch differ from the training
+  // The spec of --eval-spec. InvalidArgument if its num_cores or global_batch is not the training
   // spec's.
   absl::StatusOr<v1::FeedSpec> EvaluationSpec(const v1::FeedSpec& training) const {
     SYSTOLE_ASSIGN_OR_RETURN(v1::FeedSpec spec, LoadSpec(eval_spec_));
@@ -162,7 +161,7 @@ class TrainCommand final : public Command {
   }
 
   // Opens the training feed. A new run gets the steps of all epochs. A resumed run gets the steps
-  // that are left, and `beginning` is set.
+  // that are left; for this run the function also sets `beginning`.
   absl::StatusOr<std::unique_ptr<CoreInfeeds>> OpenTraining(
       const v1::FeedSpec& spec, FeedClientOptions options, const std::optional<ResumedRun>& resumed,
       Beginning& beginning, const Console& console) const {
@@ -173,7 +172,7 @@ class TrainCommand final : public Command {
       return CoreInfeeds::Create(std::move(client), outputs_);
     }
     SYSTOLE_RETURN_IF_ERROR(resumed->CheckEpochs(epochs_));
-    options.start_at_once = false;  // How many steps are left is known once a server has answered.
+    options.start_at_once = false;  // EndBefore() must come first, and needs a server's answer.
     absl::StatusOr<std::unique_ptr<FeedClient>> opened =
         OpenFeed(spec, options, console, resumed->token);
     if (!opened.ok()) return resumed->Annotate(opened.status());
@@ -219,8 +218,8 @@ class TrainCommand final : public Command {
                                           .clock = SteadyClock(),
                                           .resume_from = beginning.loop};
     const int64_t left = StepsLeft(epochs_, beginning.loop, loop.steps_per_epoch);
-    // The trainer counts its own steps. With another global batch, the feed numbers the same steps
-    // differently.
+    // The same step can have different numbers in the feed and in the trainer. If a run is resumed
+    // with another global batch, the feed numbers its steps anew, and the trainer counts on.
     const int64_t feed_is_ahead = beginning.feed_step - trainer.steps();
     std::optional<int64_t> saved_steps;  // The steps in the last checkpoint.
     const InterruptCallback interrupt(console.interrupt, [&feeds] { feeds.Cancel(); });
@@ -256,7 +255,7 @@ class TrainCommand final : public Command {
     if (eval_spec.has_value()) {
       options.epochs = 1;
       loop.open_validation = [&, options]() -> absl::StatusOr<emulator::PopInfeed> {
-        // The training's progress bar shows which server the feed waits for.
+        // Not OpenFeed(): the training's progress bar shows which server this feed waits for.
         SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client,
                                  FeedClient::Create(*eval_spec, options));
         SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<CoreInfeeds> opened,

@@ -33,7 +33,7 @@ class TrainingFeeds {
   void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Sentences about masked examples: one for the training feed, and one for all validation feeds
-  // together. Each is left out if there are no masked examples.
+  // together. A sentence is left out if its feeds have no masked examples.
   std::vector<std::string> MaskedNotes() const ABSL_LOCKS_EXCLUDED(mu_);
   // The missing examples of all feeds together.
   MissingTally missing() const ABSL_LOCKS_EXCLUDED(mu_);

@@ -16,8 +16,8 @@
 namespace systole {
 namespace {
 
-// Stores `text` in `*field`. False if the text is no value of the field's type. CLI11's own parser
-// is not used, because it reads 010 as 8.
+// Stores `text` in `*field`. Returns false if the text is not a value of the field's type. CLI11's
+// own parser would read 010 as 8.
 bool ParseValue(const std::string& text, std::string* field) {
   *field = text;
   return true;
@@ -165,7 +165,7 @@ int RunCommandLine(absl::Span<const std::string> args,
   app.set_version_flag("--version", absl::StrCat("systole ", version));
   app.require_subcommand(1);
   app.footer(absl::StrCat(kExitCodesText,
-                          "\nInterrupted, it exits with 128 + signal (Ctrl-C: 130).\n`systole "
+                          "\nAfter a signal the exit code is 128 + signal (Ctrl-C: 130).\n`systole "
                           "COMMAND --help` shows a command's options and an example."));
   bool json = false;
   std::vector<std::pair<CLI::App*, Command*>> added;
@@ -199,7 +199,7 @@ int RunCommandLine(absl::Span<const std::string> args,
       console.err << unexpected << std::endl;
       return kExitUsage;
     }
-    // Help and version are "errors" with exit code 0; everything else is wrong usage.
+    // CLI11 also throws for --help and --version, with exit code 0. All else is wrong usage.
     return app.exit(error, console.out, console.err) == 0 ? kExitOk : kExitUsage;
   }
 

@@ -1,6 +1,6 @@
-// The base class of `systole`'s subcommands, and the command line around them. A subcommand names
-// its options and runs. This file does the parsing, the help, `--json` and the exit codes. Only
-// command_line.cc includes the CLI11 library.
+// The base class of `systole`'s subcommands, and the function that runs a command line. A
+// subcommand declares its options and does its work. RunCommandLine() does the parsing, the help,
+// `--json` and the exit codes. Only command_line.cc includes the CLI11 library.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_CLI_CONSOLE_COMMAND_LINE_H_
@@ -72,14 +72,13 @@ class OptionList {
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  bool err_is_terminal = false;  // Progress bars are drawn only then.
+  bool err_is_terminal = false;  // If false, progress bars are not drawn.
   bool json = false;             // `--json`: `out` gets one JSON object and nothing else.
   absl::string_view version;     // The program's version.
-  // How wide the terminal is now, in columns; null: 80.
+  // Returns the current width of the terminal, in columns. If null, the width is 80.
   std::function<int()> terminal_columns;
   Interrupt* interrupt = nullptr;  // May be null.
-  // Takes a line of a log and shows it where `err` is shown. Any thread may call the function. May
-  // be null.
+  // Writes a log line to where `err` goes. Any thread may call the function. May be null.
   std::function<void(const std::string& line)> log;
 
   int Columns() const { return terminal_columns != nullptr ? terminal_columns() : 80; }
@@ -100,7 +99,7 @@ class Command {
 };
 
 // Parses `args` (without the program's name), runs the command they name, and returns the exit
-// code. The exit code follows from the command's status. If the status is Cancelled because of
+// code, which depends on the command's status. If the status is Cancelled because of
 // `console.interrupt`, the exit code is 128 + signal, as in shells. The command gets a copy of
 // `console`, with `json` set from the command line and `version` from the parameter.
 int RunCommandLine(absl::Span<const std::string> args,

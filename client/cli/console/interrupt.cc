@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<DescriptorPoller>> WatchSignals(Interrupt& interr
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action;
     // nohup and shells make a background program ignore some signals. The descriptor would receive
-    // even ignored signals, so these are not watched.
+    // even ignored signals, so ignored signals are not watched.
     if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
       sigaddset(&watched, signal);
     }

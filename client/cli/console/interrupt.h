@@ -40,13 +40,13 @@ class Interrupt {
   const std::function<void(int signal)> end_now_;
   mutable Mutex mu_;
   std::optional<int> signal_ ABSL_GUARDED_BY(mu_);
-  // Belongs to the InterruptCallback; null if there is none.
+  // The function of the living InterruptCallback; null if there is none.
   const std::function<void()>* on_request_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 
 // While an InterruptCallback lives, the first request calls `on_request` once, on another thread.
-// `on_request` must not wait. After this call the command must end by itself. At most one
-// InterruptCallback may live at a time.
+// `on_request` must not wait. After `on_request` was called, the command must end by itself. At
+// most one InterruptCallback may live at a time.
 class InterruptCallback {
  public:
   // If `interrupt` is null, there are no requests. If there was a request before, the constructor
@@ -63,9 +63,9 @@ class InterruptCallback {
   const std::function<void()> on_request_;
 };
 
-// From now on SIGINT, SIGTERM and SIGHUP call `interrupt`, as long as the returned poller lives.
-// A signal that is ignored when this function is called stays ignored. Call this before other
-// threads start. REQUIRES: `interrupt` outlives the poller.
+// While the returned poller lives, SIGINT, SIGTERM and SIGHUP call `interrupt`.Request(). A signal
+// that the process ignores when this function is called stays ignored. Call this function before
+// other threads start. REQUIRES: `interrupt` outlives the poller.
 absl::StatusOr<std::unique_ptr<DescriptorPoller>> WatchSignals(Interrupt& interrupt);
 
 }  // namespace systole

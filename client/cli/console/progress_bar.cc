@@ -75,7 +75,7 @@ std::string RateText(const Progress& progress) {
 
 std::string LeftText(const Progress& progress) {
   if (!progress.per_second.has_value() || !progress.total.has_value()) return "";
-  // A job that is counted in milliseconds goes at 1000 a second.
+  // A job whose progress is counted in milliseconds advances by 1000 a second.
   const double rate = progress.unit == ProgressUnit::kMilliseconds ? 1000 : *progress.per_second;
   const double left = static_cast<double>(*progress.total - progress.done);
   if (left <= 0 || rate <= 0) return "";
@@ -92,8 +92,8 @@ std::string Joined(std::vector<std::string> parts) {
   return absl::StrJoin(parts, "  ");
 }
 
-// Shortens `line` to `room` characters. If `room` is at least 3 * kEnd, the cut is in front of the
-// last kEnd characters, because a notice ends with its time. Otherwise the end is cut off.
+// Shortens `line` to `room` characters. If `room` is at least 3 * kEnd, the last kEnd characters
+// are kept, because a notice ends with its time. Otherwise the end is cut off.
 std::string Shortened(const std::string& line, size_t room) {
   constexpr size_t kEnd = 8;
   if (room < 3 * kEnd) return line.substr(0, room);

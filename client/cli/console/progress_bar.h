@@ -1,6 +1,6 @@
 // One line on a terminal that shows how far a long job is:
 //   packing [=============>                ]  45%  1620/3600  120/s  16 s left
-// and, while nothing moves, the reason:
+// While the job does not move, the line shows the reason:
 //   feeding [====>                         ]  17%  17/100  server A lost, asking B (12 s)
 // The line is never wider than the terminal. Parts that do not fit are left out, the least
 // important first.
@@ -51,29 +51,28 @@ struct ProgressBarOptions {
   // The part of `total` that an earlier run has done. The bar shows it as done, but does not count
   // it in the rate.
   int64_t done_before = 0;
-  // Called each time the bar is drawn; its text is shown before the remark of Add(). `remark` and
-  // `notice` may be null. The bar holds its lock while it calls them.
+  // Called each time the bar is drawn. The bar shows the returned text before the remark of Add().
+  // `remark` and `notice` may be null. The bar holds its lock while it calls these functions.
   std::function<std::string()> remark;
   // Called each time the bar is drawn; returns Progress::notice.
   std::function<std::string()> notice;
   MonotonicClock clock = SteadyClock();
-  // A thread redraws the bar this often, even if nothing moved. InfiniteDuration: only Add() draws
-  // it.
+  // A thread redraws the bar this often, even if the job does not move. InfiniteDuration: there is
+  // no such thread.
   absl::Duration redraw_every = absl::Seconds(1);
 };
 
 class ProgressBar {
  public:
-  // Draws to `console.err` if that is a terminal. Otherwise does nothing, because a log file needs
-  // no bar. A bar of unknown total is first drawn after `redraw_every`, so that a quick job shows
-  // no bar.
+  // Draws to `console.err` if that is a terminal, and otherwise nowhere. If the total is not known,
+  // the bar is first drawn after `redraw_every`, so that a quick job shows no bar.
   ProgressBar(const Console& console, ProgressBarOptions options);
   // Takes the bar off the screen.
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // `count` more units are done. A `remark` that is not empty is shown from now on.
+  // `count` more units are done. If `remark` is not empty, the bar shows this remark from now on.
   void Add(int64_t count, absl::string_view remark = "") ABSL_LOCKS_EXCLUDED(mu_);
   // Draws the bar as it is now.
   void Redraw() ABSL_LOCKS_EXCLUDED(mu_);

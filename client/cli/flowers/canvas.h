@@ -1,8 +1,8 @@
 // A picture in float RGB that the flower painter draws on: soft shapes, blur, and conversion to 8
 // bits.
 //   pixels: [height, width, 3] float, row-major, nominal range 0..1
-// Only additions, multiplications, square roots and comparisons are used, so that the same picture
-// comes out on every x86 CPU.
+// The code uses only additions, multiplications, square roots and comparisons, so that the picture
+// is the same on every x86 CPU.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_FLOWERS_CANVAS_H_
@@ -64,14 +64,16 @@ class Canvas {
   // A disc whose edge fades over `softness` pixels.
   void DrawDisc(Point centre, float radius, float softness, Rgb colour, float alpha);
 
-  // A leaf: a lens from `base` to `tip` with the given half width in the middle, a midrib, and
-  // `shade` mixed in towards one side. The leaf is bowed sideways by `bend` times its length.
+  // A leaf: a lens from `base` to `tip` with a midrib. `half_width` is half of its width in the
+  // middle. `shade` is mixed in towards one side. The leaf is bowed sideways by `bend` times its
+  // length.
   void DrawLeaf(Point base, Point tip, float half_width, float bend, Rgb colour, Rgb shade);
 
   // A bowed stroke of constant half width, lighter along its middle.
   void DrawStem(Point base, Point tip, float half_width, float bend, Rgb colour);
 
-  // Two passes of a box filter of 2 * radius + 1 pixels in each direction; edges repeat.
+  // Blurs with two passes of a box filter in each direction. The filter is 2 * radius + 1 pixels
+  // wide. Beyond the edge of the picture, the pixels at the edge repeat.
   void Blur(int radius);
 
   // [height, width, 3] uint8; values are clamped. `noise` is the spread of the sensor noise as a

@@ -48,8 +48,8 @@ constexpr Rgb kBackgrounds[] = {{0.16f, 0.30f, 0.10f}, {0.30f, 0.44f, 0.16f}, {0
 constexpr Rgb kLeafLight = {0.42f, 0.58f, 0.22f};
 constexpr Rgb kLeafDark = {0.10f, 0.26f, 0.08f};
 
-// Each statement draws at most one number, because the compiler chooses the order in which a call's
-// arguments are evaluated. (Braces fix the order.)
+// In this file, a statement draws several numbers only inside braces or with `?:`, which fix the
+// order of the draws. For arguments of a call and for operands, the compiler chooses the order.
 Rgb Pick(Dice& dice, absl::Span<const Rgb> palette) {
   const Rgb c = palette[dice.Below(static_cast<int>(palette.size()))];
   const float light = dice.Between(0.85f, 1.12f);

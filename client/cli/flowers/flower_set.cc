@@ -31,7 +31,8 @@ std::string FileName(int64_t number) {
   return absl::StrFormat("%s_%06d.jpg", FlowerKindName(KindOf(number)), number);
 }
 
-// Makes the folder of one kind and checks that it holds nothing but files of this set.
+// Makes the folder of one kind. Checks that the folder holds only files of this set and hidden
+// files. Removes the unfinished files of an earlier run.
 absl::Status PrepareFolder(const fs::path& folder, FlowerKind kind, int64_t images) {
   std::error_code error;
   fs::create_directories(folder, error);

@@ -39,8 +39,7 @@ absl::StatusOr<std::string> MakeFlowerJpeg(uint64_t seed, int64_t number,
 // `progress` from any thread with the number of images made since the last call. The run stops if
 // `progress` returns false. Removes the unfinished files of an earlier run that was killed.
 //   InvalidArgument  an option is out of range.
-//   AlreadyExists    a class folder holds a file that is not of this set, so packing the folder
-//                    would give a mixture.
+//   AlreadyExists    the folder of a kind holds a file that is neither of this set nor hidden.
 //   Cancelled        `progress` returned false; the files made so far are whole.
 absl::StatusOr<FlowerSet> MakeFlowerSet(const std::string& dir, const FlowerSetOptions& options,
                                         absl::FunctionRef<bool(int64_t)> progress);

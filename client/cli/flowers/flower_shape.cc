@@ -136,7 +136,8 @@ FlowerSample SampleRose(const FlowerForm& form, float x, float y, float pixel) {
     const uint32_t petal = static_cast<uint32_t>(nearest) % petals;
     const float off = places - nearest;  // -0.5 .. 0.5 across one petal.
     const float own = Speckle(petal, form.individual + row, 14);
-    // Broad lobes. Each petal leans over its neighbour, so the petal's rim falls off to one side.
+    // The petals are broad lobes. Each petal leans over its neighbour, so the petal's rim falls off
+    // to one side.
     const float edge = rim * (1.0f - 0.5f * off * off - 0.10f * (off + 0.5f) - 0.08f * own);
     const float alpha = Clamp01((edge - r) / pixel + 0.5f);
     if (alpha > 0.0f) {

@@ -1,5 +1,5 @@
-// The shapes of the five kinds of flowers that `systole make-flowers` draws. Only the shape tells
-// them apart; the caller chooses the colours:
+// The shapes of the five kinds of flowers that `systole make-flowers` draws. This file gives the
+// kinds only their shapes; the caller chooses the colours:
 //   daisy      one row of narrow petals with gaps, small button in the middle
 //   dandelion  several rows of many thin rays, no button
 //   rose       round, broad petals wound into each other
@@ -31,8 +31,8 @@ struct FlowerForm {
   Rgb centre;                   // Button or seed disc; used by daisy and sunflower.
   int petals = 12;              // In the outermost row; not used by the tulip.
   float centre_radius = 0.25f;  // In flower radii.
-  float petal_width = 0.8f;     // 1: petals about fill the ring; tulip: the usual cup.
-  float openness = 0.5f;        // 0..1: tulip and rose, how far the petals lean out.
+  float petal_width = 0.8f;     // With 1, petals about fill the ring; a tulip has the usual cup.
+  float openness = 0.5f;        // 0 to 1: how far petals lean out; used by tulip and rose.
   uint32_t individual = 0;      // Decides the irregularities of the petals.
 };
 

@@ -25,7 +25,7 @@ namespace {
 // How often the waiting thread reports the time that has passed.
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(10);
-// The most processors of one server. If a server reports more, its report is ignored.
+// More processors than any server has.
 constexpr double kMostProcessors = 1 << 16;
 
 // The trainers of one level, each on a thread of its own, and their progress.
@@ -141,7 +141,8 @@ struct ServerUse {
   int64_t resident_bytes = 0;
 };
 
-// The use of all servers together; nullopt if a server does not report its use.
+// What all servers together have used so far. Returns nullopt if a server does not answer, or
+// if its number of processors is below 1 or above kMostProcessors.
 std::optional<ServerUse> AskServers(const FeedClientOptions& options) {
   ServerUse sum;
   for (const std::string& server : options.servers) {

@@ -34,7 +34,7 @@ std::string LevelText(const LoadLevel& level) {
       OrDash(level.cores_fed_per_server_cpu()), emulator::PercentilesText(level.waits()));
 }
 
-// The AU of each trainer, or of the first trainers if not all fit into a line.
+// The AU of each trainer, or of the first kMost trainers if there are more.
 std::string TrainersText(const LoadLevel& level) {
   constexpr size_t kMost = 12;
   std::string text = "AU per trainer ";
@@ -45,7 +45,7 @@ std::string TrainersText(const LoadLevel& level) {
   return text + (level.trainers.size() > kMost ? " ..\n" : "\n");
 }
 
-// Why larger numbers of trainers were not tried; empty if --trainers itself was tried.
+// Why larger numbers of trainers were not tried; empty if the number of --trainers was tried.
 std::string StopText(const LoadReport& report) {
   if (report.ramp || report.largest_fed == report.most_trainers) return "";
   const auto starved = std::min_element(
@@ -59,7 +59,7 @@ std::string StopText(const LoadReport& report) {
   return absl::StrFormat(
       "stopped         %d %s at AU %.2f %%, below 90 %%: %s, and more trainers would need more "
       "data. "
-      "With --ramp, 1, 2, 4 .. %d trainers run even so\n",
+      "With --ramp, larger numbers of trainers, up to %d, are tried all the same\n",
       starved->trainers.size(), starved->trainers.size() == 1 ? "trainer was" : "trainers were",
       100 * std::min(starved->lowest_au(), starved->lowest_wall_au()),
       here ? "this machine cannot pace them" : "the servers do not feed them",
@@ -150,8 +150,8 @@ std::string WindowsText(const LoadLevel& level) {
   constexpr double kClearly = 1.1;
   if (level.steps_per_s() <= kClearly * level.wanted_steps_per_s()) return "";
   return absl::StrFormat(
-      "%.1f steps/s arrived, and the trainers take %.1f: the clients filled their windows "
-      "(--prefetch-bytes) in this time. With a longer --duration these steps are a smaller part",
+      "%.1f steps/s arrived, and the trainers take %.1f: the clients also filled their windows "
+      "(--prefetch-bytes). With a longer --duration, the steps in these windows matter less",
       level.steps_per_s(), level.wanted_steps_per_s());
 }
 

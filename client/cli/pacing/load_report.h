@@ -1,13 +1,13 @@
-// The results of `systole load` for all levels that it ran: as text, and as a report for the JSON
-// and the page.
+// The results of `systole load`: as text, and as a report for the JSON and the page. `load` runs
+// one or more levels. A level has a fixed number of trainers.
 //
-// The headline is "cores fed per server CPU". The number of cores is the number of examples that
-// arrived per second, divided by the number of examples per second that one core of the chip takes.
-// The headline is this number of cores, divided by the number of processors that the servers kept
-// busy in the same time. The headline is taken from the largest level that was fed. If not even one
-// trainer was fed, the headline is taken from the level with one trainer. In that case the headline
-// shows what the servers gave, which was too little. The headline may be a fraction: 0.2 means that
-// one core needs the work of five processors.
+// The headline, "cores fed per server CPU", is the quotient of two numbers:
+//   cores       the examples that arrived per second, divided by the examples per second that one
+//               core of the chip takes
+//   server CPU  the average number of processors that the servers kept busy in the same time
+// For example, 0.2 means that one core needs the work of five processors. The headline is taken
+// from the largest level that was fed. If not even one trainer was fed, the headline is taken from
+// the level with one trainer.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_CLI_PACING_LOAD_REPORT_H_
@@ -38,8 +38,8 @@ struct LoadReport {
 };
 
 // A note if clearly more steps arrived than the trainers take; else empty. At first, clients fetch
-// steps ahead until their windows (--prefetch-bytes) are full. In a short run these steps are a
-// large part of what arrives.
+// steps ahead until their windows (--prefetch-bytes) are full. In a short run these extra steps are
+// a large part of the steps that arrive.
 std::string WindowsText(const LoadLevel& level);
 
 // The report for emulator::ToJson and ToHtml.

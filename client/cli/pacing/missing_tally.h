@@ -21,7 +21,7 @@ class MissingTally {
   MissingTally() = default;
   explicit MissingTally(const FeedClientStats& stats) { Add(stats); }
 
-  // Adds the counts of a feed: all of them, or those up to now if the feed has not ended. Call it
+  // Adds the counts of a feed. If the feed has not ended, these are its counts so far. Call Add()
   // once for each feed.
   void Add(const FeedClientStats& stats);
   void Merge(const MissingTally& other);

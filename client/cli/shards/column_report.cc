@@ -71,8 +71,8 @@ absl::StatusOr<ColumnReport> ReportColumns(absl::Span<const ShardSummary> shards
   std::map<std::string, ColumnSummary> columns;           // By feature.
   for (const ShardSummary& shard : shards) {
     if (shard.indexed_path.empty()) continue;
-    // In a web address a query may follow the base name, so the folder ends where BaseName()
-    // begins.
+    // The folder ends where the base name begins. (The base name is not always the end of `index`:
+    // in a web address a query may follow.)
     const std::string index = IndexPath(shard.indexed_path, index_dir);
     const absl::string_view base = BaseName(index);
     const std::string folder = index.substr(0, static_cast<size_t>(base.data() - index.data()));

@@ -19,8 +19,9 @@ struct RgbImage {
 
 // Returns `image`, shrunk until its short side has `short_px` pixels. The aspect ratio is kept, to
 // the nearest pixel. An image whose short side is not longer than `short_px` is returned as it is.
-// While the image is at least twice as large as wanted, 2x2 pixels are averaged (an odd last row or
-// column is dropped), so that every pixel counts. A bilinear resize does the rest.
+// A bilinear resize alone would skip pixels of a much larger image. So while the image is at least
+// twice as large as wanted, each block of 2x2 pixels is averaged, and an odd last row or column is
+// dropped. A bilinear resize does the rest.
 //   InvalidArgument  short_px < 1.
 absl::StatusOr<RgbImage> ShrinkShortSide(RgbImage image, int short_px);
 

@@ -24,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A mistyped address is taken for a folder. It may hold secrets, which ShownName() leaves out.
+// A mistyped web address is taken for a folder. ShownName() leaves out the secrets that an address
+// may hold.
 std::string Shown(const fs::path& folder) { return ForeignText(ShownName(folder.string())); }
 
 // The names in `folder`, hidden ones left out, sorted by bytes.
@@ -117,10 +118,11 @@ absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
   if (!tree.files.empty()) return tree;
   const int64_t beside = std::count_if(top.begin(), top.end(), HasImageName);
   if (beside > 0) {
-    return absl::NotFoundError(
-        absl::StrCat("no class folder in ", Shown(root), " has a file, but ", beside,
-                     beside == 1 ? " image lies" : " images lie",
-                     " directly in it; want ROOT/CLASS/IMAGE.jpg: give its parent folder"));
+    return absl::NotFoundError(absl::StrCat(
+        "no class folder in ", Shown(root), " has a file, but ", beside,
+        beside == 1 ? " image lies" : " images lie",
+        " directly in this folder; want ROOT/CLASS/IMAGE.jpg: if this is a class folder, give "
+        "the folder that holds it"));
   }
   return absl::NotFoundError(absl::StrCat(
       "no images in ", Shown(root), ": it has ", tree.classes.size(),

@@ -16,24 +16,24 @@
 namespace systole {
 
 struct ImageFile {
-  std::string path;   // Root included.
+  std::string path;   // Includes the root.
   int64_t label = 0;  // Index into ImageTree::classes.
 };
 
 struct ImageTree {
   std::vector<std::string> classes;  // Folder names, sorted by bytes.
-  std::vector<ImageFile> files;      // Sorted by label, then file name. Not opened yet.
+  std::vector<ImageFile> files;      // Sorted by label, then file name. None has been opened.
 };
 
 // Lists the tree at `root`: the files directly in its class folders. Links are followed. Names that
 // begin with a dot and files beside the class folders are left out. An empty class folder is a
 // class too.
 //   NotFound          no folder `root`, no class folder in it, or no file in any of them.
-//   InvalidArgument   a class folder holds a folder, so the tree is of another kind.
+//   InvalidArgument   a class folder holds a folder.
 //   PermissionDenied  a folder cannot be read.
 absl::StatusOr<ImageTree> ListImageTree(const std::string& root);
 
-// The most bytes of a file that names images.
+// The size limit for the text file of "@FILE" (see below).
 inline constexpr uint64_t kMaxImageListBytes = uint64_t{256} << 20;
 
 // Lists the images that `images` names, in any store:
@@ -42,8 +42,8 @@ inline constexpr uint64_t kMaxImageListBytes = uint64_t{256} << 20;
 //   GLOB           files in folders of their classes: "gs://B/flowers/*/*.jpg"
 //   @FILE          a text file; each line has the name of an image, or a glob. Images on https://
 //                  need this form, because a web server cannot list them
-// The images of the last three forms are sorted in the same way as those of a tree. In these forms
-// a folder is a class only if it has a file. Errors are those of ListImageTree(), ListShards() and
+// For all forms the images are sorted by label, then file name. For the last three forms a folder
+// is a class only if it has a file. Errors are those of ListImageTree(), ListShards() and
 // GroupImages(), and of reading FILE.
 absl::StatusOr<ImageTree> ListImages(const std::string& images);
 

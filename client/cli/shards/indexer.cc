@@ -38,7 +38,7 @@ absl::StatusOr<IndexedShard> IndexShard(NamedShard each, const IndexerOptions& o
   ShardOptions how = {.index_dir = options.index_dir,
                       .index_use = options.rebuild ? IndexUse::kRebuild : IndexUse::kKeep,
                       .file_done = [progress](uint64_t /*bytes*/) { progress(1); }};
-  if (each.is_group()) {  // A group is the only shard, so no other thread works.
+  if (each.is_group()) {  // A group of files is the only shard, so all threads open its files.
     how.for_each = [&options](int64_t count, absl::FunctionRef<void(int64_t)> work) {
       ParallelFor(options.threads, count, work);
     };
@@ -48,7 +48,8 @@ absl::StatusOr<IndexedShard> IndexShard(NamedShard each, const IndexerOptions& o
   }
   const std::string shown = ShownName(each.path);
   const std::string index_path = ShownName(IndexPathOf(each, options.index_dir));
-  // A name for the second try below. A group is not copied, because it may have many names.
+  // A copy for the second try below. A group of files may have many names, so it is not copied and
+  // gets no second try.
   const NamedShard again = each.is_group() ? NamedShard() : each;
   absl::StatusOr<std::unique_ptr<RecordSource>> opened = OpenShard(std::move(each), how);
   if (absl::IsFailedPrecondition(opened.status()) && !again.path.empty() &&

@@ -28,18 +28,18 @@ struct IndexerOptions {
   // Each shard that is not on this machine takes up to 8 MiB of memory, and 8 bytes for each of its
   // records.
   int threads = 1;
-  // Features for which the caller will write column files beside the indexes. IndexShards() only
-  // removes unfinished column files of these features.
+  // Features for which the caller will write column files beside the indexes. IndexShards() writes
+  // no column file, but removes unfinished column files of these features.
   std::vector<std::string> columns = {};
-  // The list that the shards come from. It must outlive the call. The states of shards and images
-  // are taken from this list, so they need no requests to the stores. Null: each state costs a
-  // request.
+  // The list that the shards come from. It must outlive the call. IndexShards() takes the states
+  // (size, identity) of shards and images from this list, as far as the list has them. It asks the
+  // store for each other state, and for all states if the list is null.
   const ShardList* list = nullptr;
 };
 
 struct IndexedShard {
-  std::string path;        // From ShownName(), so messages may show it.
-  std::string index_path;  // From ShownName(), so messages may show it.
+  std::string path;        // From ShownName(): without secrets.
+  std::string index_path;  // From ShownName(): without secrets.
   int64_t records = 0;
   uint64_t bytes = 0;
   int64_t damaged = 0;
@@ -50,15 +50,14 @@ struct IndexedShard {
 
 // Makes the index of each shard that has no valid one. `paths` come from ListShards(). The results
 // are in the order of the shards, and do not depend on the number of threads. Calls `progress` from
-// any thread, with the number of files that were done since the call before. Each index is written
-// as soon as its shard has been read. So after an error or an interruption the finished indexes
-// stay, and another call goes on with the other shards. First removes the unfinished index files of
-// killed processes.
+// any thread, with the number of files that were done since the previous call of `progress`. Each
+// index is written as soon as its shard has been read. So after an error or an interruption the
+// finished indexes stay, and another IndexShards() makes only the rest. First removes the
+// unfinished index files of killed processes.
 //   PermissionDenied  an index file cannot be written.
 //   Cancelled         InterruptRequested(). The message says how many shards have an index.
 // Also the errors of GroupShards(), OpenShard() and RecordSource::CheckHoldsRecords(). After an
-// error no further shard is begun. The error returned is that of the first shard, in order, that
-// has an error.
+// error no further shard is begun. Returns the error of the first shard in `paths` that has one.
 absl::StatusOr<std::vector<IndexedShard>> IndexShards(
     std::vector<std::string> paths, const IndexerOptions& options,
     absl::FunctionRef<void(int64_t files)> progress);

@@ -78,7 +78,7 @@ absl::Status PackOutput::Undo(const absl::Status& error,
     const absl::StatusOr<bool> is_alone =
         left.outage.ok() ? IsAloneInFolder(shards) : absl::StatusOr<bool>(left.outage);
     const bool is_needed = is_alone.ok() && !*is_alone;
-    // The file also stays if the folder could not be listed: another run may need the file.
+    // If the folder could not be listed, labels.txt stays, too, because another run may need it.
     const bool is_gone =
         is_alone.ok() && *is_alone && ShardSet::IsGoneAfter(RemoveStored(labels_path_));
     if (!is_needed && !is_gone) left.files.push_back(ForeignText(ShownName(labels_path_)));

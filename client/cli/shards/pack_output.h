@@ -42,10 +42,10 @@ class PackOutput {
   // Writes labels.txt and the manifest.
   absl::Status Finish(absl::Span<const ShardCount> shards);
 
-  // Removes the shards. In a bucket, also removes what BeginWith() and Finish() wrote. The
-  // labels.txt stays if the folder has shards or a manifest of another run, which may need it.
-  // Returns `error`, the reason for the removal, with a list of what could not be removed. Goes on
-  // even if the thread is interrupted. If a server does not answer, it is not asked again.
+  // Removes `shards`. In a bucket, also removes what BeginWith() and Finish() wrote. But labels.txt
+  // stays if the folder has shards or a manifest of another run, which may need labels.txt.
+  // Returns `error`, the reason for the removal, with a list of what could not be removed. Does not
+  // stop if the thread is interrupted. A server that does not answer is not asked again.
   absl::Status Undo(const absl::Status& error, absl::Span<const ShardCount> shards) const;
 
  private:
@@ -58,8 +58,8 @@ class PackOutput {
   ShardSet set_;
   std::string labels_path_;
   std::string labels_;
-  // Whether BeginWith() wrote labels.txt, or may have written it, which it does only in a bucket.
-  // If so, Undo() may remove the file.
+  // Whether BeginWith() wrote labels.txt or may have written it. This is so only in a bucket. If
+  // true, Undo() may remove the file.
   bool wrote_labels_ = false;
 };
 

@@ -66,9 +66,9 @@ absl::StatusOr<PackPlan> PlanPack(absl::Span<const int64_t> labels,
         "--shards is ", options.shards, ", but there are only ", num_train, " train images"));
   }
   if (options.validation > 0 && num_validation == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--validation ", options.validation, " of ",
-                                                   labels.size(),
-                                                   " images takes no image of any class"));
+    return absl::InvalidArgumentError(absl::StrCat("--validation ", options.validation,
+                                                   " is too small: of ", labels.size(),
+                                                   " images it takes none of any class"));
   }
   PackPlan plan;
   plan.train = Deal(train, options.shards, options.seed, kOrderTrain);

@@ -32,12 +32,12 @@ struct PackPlan {
 
 // Image i is of class labels[i]. Each class is split by itself: of its n images, n * validation go
 // to validation, rounded to the nearest whole number. A permutation keyed by the seed and the class
-// chooses these images, so the choice does not change if another class gets more images. Train and
-// validation are then shuffled, each by a keyed permutation, and cut into shards. Validation shards
-// are about as large as train shards. Their number is ceil(validation images * shards / train
-// images).
-//   InvalidArgument  an option is out of range, no train image is left for a shard, or `validation`
-//                    is above 0 and takes no image.
+// chooses these images. So the choice does not change if another class gets more images. Then the
+// train images and the validation images are each shuffled by a keyed permutation and cut into
+// shards. There are ceil(validation images * shards / train images) validation shards, so they are
+// about as large as train shards.
+//   InvalidArgument  an option is out of range, there are fewer train images than train shards, or
+//                    `validation` is above 0 but rounds to no image in every class.
 absl::StatusOr<PackPlan> PlanPack(absl::Span<const int64_t> labels, const PackPlanOptions& options);
 
 // "PREFIX-train-00003-of-00016.tfrecord".

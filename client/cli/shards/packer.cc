@@ -53,7 +53,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 struct DecodedImage {
-  int stored_channels = 0;  // In the file: 1 or 3.
+  int stored_channels = 0;  // Channels in the file: 1 or 3.
   RgbImage image;
 };
 
@@ -81,15 +81,15 @@ absl::Status AboutFile(const ImageFile& file, const absl::Status& error) {
                       absl::StrCat(ForeignText(ShownName(file.path)), ": ", error.message()));
 }
 
-// Whether `error`, from reading the file `path`, is about this file alone. A server may fail in
-// ways that say nothing about the file, and that affect many files. Only the error that a file is
-// too large is certain to be about the file.
+// Returns whether `error` is about the file `path`, and not about its store. `error` comes from
+// reading this file. If the file is on a server, only the error that the file is too large is
+// certain to be about the file.
 bool IsOfFileAlone(const absl::Status& error, const std::string& path) {
   return IsOnServer(path) ? absl::IsResourceExhausted(error) : !IsOutage(error);
 }
 
-// Returns why the file cannot be packed; empty if it can be. An error means that the file could not
-// be read, and says nothing about its content.
+// Returns why the file cannot be packed; empty if it can be. Returns an error if the content of the
+// file could not be checked.
 absl::StatusOr<std::string> CheckFile(const ImageFile& file) {
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
   const absl::StatusOr<std::string> bytes = ReadFile(file.path);
@@ -171,8 +171,8 @@ class Pass {
   std::atomic<bool> stopped_ = false;
 };
 
-// Writes one shard. Sets `shard.path` if the shard's file may exist, and also the numbers in
-// `shard` if there is no error.
+// Writes one shard. Sets `shard.path` if the shard's file may exist. If there is no error, also
+// sets the numbers in `shard`.
 absl::Status WriteShard(const PackOutput& output, const ShardJob& job, const ImageTree& tree,
                         const PackOptions& options, Pass& pass, ShardCount& shard) {
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
@@ -181,7 +181,7 @@ absl::Status WriteShard(const PackOutput& output, const ShardJob& job, const Ima
     const ImageFile& file = tree.files[i];
     absl::StatusOr<std::string> record =
         MakeRecord(decoder, file, tree.classes[file.label], options);
-    // The first pass found this file whole. Since then the file was replaced, or the disk failed.
+    // In the first pass this file was whole. Since then it was replaced, or its store failed.
     if (!record.ok()) return AboutFile(file, record.status());
     SYSTOLE_RETURN_IF_ERROR(writer.Write(*record));
     SYSTOLE_RETURN_IF_ERROR(pass.Done(1));
@@ -244,7 +244,7 @@ absl::Status PackInto(PackOutput& output, const std::string& images, const std::
                       const PackOptions& options, const PackObserver& observer,
                       PackReport& report) {
   SYSTOLE_ASSIGN_OR_RETURN(ImageTree tree, ListImages(images));
-  // Plans once before the files are read, so that wrong options are found at once.
+  // Plans once before the files are read, so that wrong options are found early.
   SYSTOLE_RETURN_IF_ERROR(PlanPack(Labels(tree), options.plan).status());
   SYSTOLE_ASSIGN_OR_RETURN(const std::string labels, LabelsText(tree.classes));
   SYSTOLE_RETURN_IF_ERROR(output.BeginWith(labels));

@@ -1,7 +1,7 @@
 // Packs JPEGs and PNGs, which lie in a folder for each class, into TFRecord shards of
 // tf.train.Example. `systole pack` does this. Each record (core/record/images/image_record.h) has
-//   image  bytes      the file as it is. If the image was made smaller or a quality is set, a newly
-//                     encoded JPEG. With `raw`, the pixels, [height, width, 3] uint8
+//   image  bytes      the unchanged file; or a newly encoded JPEG, if the image was made smaller or
+//                     `quality` is set; or, with `raw`, the pixels, [height, width, 3] uint8
 //   class  bytes      name of the class folder
 //   label  int64      the place of this folder among the sorted class folders, counted from 0
 //   size   int64[3]   height, width, channels of `image`; channels is 1 for the unchanged file of a
@@ -28,11 +28,10 @@ namespace systole {
 
 struct PackOptions {
   PackPlanOptions plan;
-  // Shrinks images so that their short side has this many pixels. Images with a shorter short side
-  // stay as they are.
+  // Shrinks images whose short side has more pixels than this, so that it has this many.
   std::optional<int64_t> resize_short;
-  // JPEG quality, 1 to 100. If it is set, every image is encoded anew. If not, only images that
-  // were made smaller are encoded anew, with quality 90.
+  // JPEG quality, 1 to 100. If set, every image is encoded anew. If not set, only images that were
+  // made smaller are encoded anew, with quality 90.
   std::optional<int64_t> quality;
   // Stores pixels instead of JPEGs. If this is true, `quality` must not be set.
   bool raw = false;
@@ -67,18 +66,19 @@ struct PackObserver {
   std::function<bool(int64_t files)> done;
 };
 
-// Reads every file twice: once to find broken ones before anything is written, once to pack it.
-// A shard's file gets its final name only when the shard is complete. The folder of `out_prefix` is
-// created if needed. Its labels.txt names the classes of labels 0, 1, .., one on each line.
-// OUT_PREFIX.manifest says how many records and bytes each shard has. If a step fails, the shards
-// of this run are removed, and the error names files that could not be removed. The unfinished
-// files of an earlier, killed run are removed. In a bucket, only a lifecycle rule of the bucket
-// removes the uploaded parts of a killed run. `images` is what ListImages() takes.
+// `images` is what ListImages() takes. Reads every file twice: once to find broken files before any
+// shard is written, and once to pack the file. Creates the folder of `out_prefix` if needed, and
+// writes there:
+//   * the shards; a shard's file gets its final name only when the shard is complete
+//   * labels.txt, with the names of the classes of labels 0, 1, .., one on each line
+//   * OUT_PREFIX.manifest, which says how many records and bytes each shard has
+// After an error, removes the shards of this run; the error names files that could not be removed.
+// Before the first shard is written, removes the unfinished files of an earlier, killed run. In a
+// bucket, only a lifecycle rule of the bucket removes the uploaded parts of a killed run.
 //   NotFound         no images.
 //   InvalidArgument  an option is out of range (see PlanPack).
-//   AlreadyExists    there are shards of this prefix that this run would not replace. A glob over
-//                    the prefix would then match shards of two runs. Or there is a labels.txt of
-//                    other classes.
+//   AlreadyExists    there are shards of this prefix that this run would not replace (a glob over
+//                    the prefix would match shards of two runs), or a labels.txt of other classes.
 //   DataLoss         a file is not a whole JPEG or PNG, and `skip_bad` is not set. The error names
 //                    the first such file.
 //   Cancelled        PackObserver::done returned false, or InterruptRequested().

@@ -202,7 +202,7 @@ absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, 
                            GroupShards({paths.begin(), paths.end()}));
   for (const NamedShard& files : shards) {
     ShardOptions scanning = {.index_use = IndexUse::kIgnore};
-    if (files.is_group()) {  // A group is the only shard.
+    if (files.is_group()) {  // A group of files is the only shard.
       const auto records = static_cast<int64_t>(files.group.files.size());
       if (record < 0 || record >= records) {
         before = records;

@@ -43,19 +43,20 @@ struct ShardSummary {
   int64_t records = 0;
   uint64_t bytes = 0;       // Decompressed.
   uint64_t file_bytes = 0;  // As stored.
-  // Stretches without a readable header. Each covers one record or more. Payloads are not checked.
+  // How many stretches have no readable header. A stretch covers one record or more. Payloads are
+  // not checked.
   int64_t damaged = 0;
   std::vector<PlacedDamage> first_damaged;  // A few of them.
   uint64_t content_hash = 0;                // RecordSource::content_hash().
   std::string indexed_path;                 // RecordSource::indexed_path().
 };
 
-// One feature over all records that were looked at.
+// One feature, summed up over the InspectReport::sampled records.
 struct FeatureSummary {
   std::string name;
   FeatureKind kind = FeatureKind::kMissing;  // In the first record that has it.
-  int64_t records = 0;                       // Records that have it with this kind.
-  int64_t other_kind = 0;                    // Records that have it with another kind.
+  int64_t records = 0;                       // Records in which the feature has this kind.
+  int64_t other_kind = 0;                    // Records in which the feature has another kind.
   Range values;                              // How many values a record has.
   Range bytes;                               // Size of a value; kBytes only.
   int64_t jpegs = 0;                         // Values that are JPEGs by their headers.
@@ -106,13 +107,13 @@ struct RecordDetail {
   std::string place;    // RecordSource::PlaceOf().
   uint64_t payload_bytes = 0;
   std::string example_name;             // The kind of record expected: "tf.train.Example".
-  std::string no_example;               // Why the payload is not of that kind. Empty if it is.
+  std::string no_example;               // Why the payload is not of this kind; empty if it is.
   std::vector<FeatureDetail> features;  // By name.
 };
 
-// Describes one record. `record` is its number, counted over all of `paths` in order, which is also
-// the feed's `record_id`. If `paths` are a group of files with one record each, only this record's
-// file is read.
+// Describes one record. `record` is the record's number, counted from 0 over all of `paths` in
+// order. In a feed of these shards, the same number is the `record_id`. If `paths` are a group of
+// files with one record each, only this record's file is read.
 //   NotFound  there is no such record.
 //   DataLoss  the record is damaged. The message names shard, record, offset and cause.
 absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, int64_t record);

@@ -16,7 +16,7 @@ namespace {
 constexpr Dataflow kDataflows[] = {Dataflow::kWsDb, Dataflow::kScaleSimOs, Dataflow::kScaleSimWs,
                                    Dataflow::kScaleSimIs};
 
-// With sizes up to 2^40, folds stay below 2^80 and their cycles below 2^123.
+// Sizes are at most 2^40. So a product has at most 2^80 folds, which take less than 2^123 cycles.
 using Wide = absl::uint128;
 
 absl::Status CheckSize(absl::string_view what, int64_t value) {
@@ -106,8 +106,9 @@ absl::StatusOr<GemmCycles> CountCycles(const GemmShape& gemm, const ArrayShape& 
   SYSTOLE_RETURN_IF_ERROR(CheckSize("the array's number of columns", array.columns));
   SYSTOLE_RETURN_IF_ERROR(CheckSize("the number of matrix units", units));
   if (units > 1 && dataflow != Dataflow::kWsDb) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        DataflowName(dataflow), " prices one array, not ", units, "; ws-db prices several"));
+    return absl::InvalidArgumentError(absl::StrCat(DataflowName(dataflow),
+                                                   " counts the cycles of one array, not of ",
+                                                   units, "; use ws-db for several arrays"));
   }
   const Mapping mapping = MappingOf(gemm, dataflow);
   const Wide folds = DivideUp<Wide>(mapping.on_rows, array.rows) *

@@ -4,7 +4,7 @@
 //   ws-db        R + (F - 1) * max(M, R) + M + R + C - 2     F = cd(K,R) * cd(N,C)
 //                Weight-stationary with shadow weights, as a TPU: the next tile's weights shift in
 //                (R cycles) while the rows of this tile stream. The formula is our own derivation.
-//                With one fold it is SCALE-Sim's formula.
+//                With one fold it is the formula of scalesim-ws without the - 1.
 //   scalesim-os  F * (R + C + K - 2) - 1                     F = cd(M,R) * cd(N,C)
 //   scalesim-ws  F * (2R + C + M - 2) - 1                    F = cd(K,R) * cd(N,C)
 //   scalesim-is  F * (2R + C + N - 2) - 1                    F = cd(K,R) * cd(M,C)
@@ -51,19 +51,19 @@ absl::string_view UnitSplitName(UnitSplit split);
 
 struct GemmCycles {
   int64_t folds = 0;   // F of the whole product.
-  int64_t cycles = 0;  // 1 too few in SCALE-Sim's dataflows: see the - 1 above.
+  int64_t cycles = 0;  // In the scalesim dataflows 1 too few: see the - 1 above.
   // M * K * N / (cycles * R * C * units), in which 0 cycles count as 1. SCALE-Sim's - 1 can make
   // the quotient larger than 1 on an array of one element.
   double utilisation = 0;
   UnitSplit split = UnitSplit::kNone;
 };
 
-// The largest value of M, K, N, of the array's sides and of `units`.
+// The largest value of M, K, N, R, C and `units`.
 inline constexpr int64_t kLargestGemmSize = int64_t{1} << 40;
 
-// Counts the cycles if `units` matrix units work on one product. kRows or kTiles is chosen,
-// whichever takes fewer cycles, and kRows if both take the same number. SCALE-Sim's dataflows have
-// only one array.
+// Counts the cycles that `units` matrix units take for one product. If `units` > 1, the product is
+// split by kRows or kTiles, whichever takes fewer cycles. If both take the same number, kRows is
+// chosen. The scalesim dataflows have only one array.
 //   InvalidArgument  a size is not in [1, kLargestGemmSize];
 //                    units > 1 with a scalesim dataflow;
 //                    more than 2^63 - 1 cycles.

@@ -23,7 +23,7 @@ std::optional<int64_t> RowStride(const Patches& p) {
   const struct {
     int64_t size, stride;
   } dimensions[] = {{p.width, p.x_stride}, {p.height, p.y_stride}, {p.images, p.image_stride}};
-  // Rows, and their stride, of the dimensions looked at so far.
+  // How many rows the dimensions so far have, and the distance from one row to the next.
   int64_t rows = 1, stride = p.run_length;
   for (const auto& dimension : dimensions) {
     if (dimension.size == 1) continue;

@@ -5,8 +5,8 @@
 //
 // aarch64 flushes a result that is subnormal before rounding. x86 flushes a result that is
 // subnormal after rounding. So if a subnormal result would round up to the smallest normal number,
-// aarch64 gives 0 and x86 gives that number. A result near the smallest normal number has this
-// property with a chance of about 2^-24.
+// aarch64 gives 0 and x86 gives that number. For a result near the smallest normal number,
+// the chance of this is about 2^-24.
 //
 // Single-thread: create and destroy on the same thread. Scopes nest.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_FLUSH_SCOPE_H_
@@ -15,7 +15,7 @@
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #elif !defined(__aarch64__)
-#error "FlushScope knows x86-64 and aarch64 only"
+#error "FlushScope supports only x86-64 and aarch64"
 #endif
 
 #include <cstdint>

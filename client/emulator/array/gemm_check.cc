@@ -56,10 +56,10 @@ absl::Status CheckSizes(const GemmShape& gemm, const ArrayShape& array, int64_t 
       ProductExceeds(gemm.k, gemm.n, kMostCheckElements) ||
       ProductExceeds(gemm.m, gemm.n, kMostCheckElements) ||
       ProductExceeds(padded_rows, padded_columns, kMostCheckElements)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a matrix of M,K,N = ", gemm.m, ",", gemm.k, ",", gemm.n, " or the ",
-                     array.rows, "x", array.columns, " array holds more than ", kMostCheckElements,
-                     " numbers, too many to step; want smaller sizes, or the cycles alone"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a matrix of M,K,N = ", gemm.m, ",", gemm.k, ",", gemm.n, " or the ", array.rows, "x",
+        array.columns, " array holds more than ", kMostCheckElements,
+        " numbers, too many to compute cycle by cycle; want smaller sizes, or the cycles alone"));
   }
   const int64_t elements = padded_rows * padded_columns;
   if (ProductExceeds(cycles + 1, elements, kMostCheckSteps) ||
@@ -67,7 +67,7 @@ absl::Status CheckSizes(const GemmShape& gemm, const ArrayShape& array, int64_t 
     return absl::InvalidArgumentError(absl::StrCat(
         cycles, " cycles of ", arrays, " ", array.rows, "x", array.columns, " array",
         arrays == 1 ? "" : "s",
-        " are too many to step: want cycles * arrays"
+        " are too many to compute cycle by cycle: want cycles * arrays"
         " * (rows + 1) * (columns + ",
         PeGrid::kMostPadding, ") of at most ", kMostCheckSteps, ", or the cycles alone"));
   }
@@ -75,7 +75,7 @@ absl::Status CheckSizes(const GemmShape& gemm, const ArrayShape& array, int64_t 
 }
 
 // Draws numbers in [-16, 16). Even a sum of two products of such numbers must be rounded in f32. So
-// a sum in another order usually has other bits, and the check notices the order.
+// a sum in a wrong order usually has other bits, and the check finds the mistake.
 std::vector<uint16_t> DrawMatrix(int64_t size, CounterRng rng) {
   std::vector<uint16_t> values(static_cast<size_t>(size));
   for (uint16_t& value : values) {

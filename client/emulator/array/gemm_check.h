@@ -15,9 +15,9 @@ namespace systole::emulator {
 
 struct GemmCheck {
   int64_t counted_cycles = 0;  // By the cycle model.
-  // The cycles that the stepped array took, counted as the dataflow's formula counts them. The
-  // scalesim dataflows give the last cycle's index, and scalesim-os does not count the R cycles in
-  // which a fold's sums move out.
+  // The cycles that the stepped array took, counted as the dataflow's formula counts them. In the
+  // scalesim dataflows this is the index of the last cycle, from 0. scalesim-os does not count the
+  // R cycles in which the sums of a fold (one filling of the array) move out.
   int64_t stepped_cycles = 0;
   int64_t values = 0;            // M * N.
   int64_t differing_values = 0;  // Values whose bits differ from MultiplyByDefinition's.
@@ -26,17 +26,17 @@ struct GemmCheck {
   bool values_agree() const { return differing_values == 0; }
 };
 
-// kMostCheckSteps is the most steps of single processing elements (PEs) that a check may take, a
-// few minutes of work. A check takes cycles * arrays * (R + 1) * (C + 31) steps. The + 1 and + 31
-// are the padding of the registers. kMostCheckElements is the most numbers that one matrix, or the
-// padded array, may hold.
+// A step is one cycle of one processing element (PE). A check may take at most kMostCheckSteps
+// steps, which is a few minutes of work. It takes cycles * arrays * (R + 1) * (C + 31) steps:
+// registers are padded by a row and at most 31 columns. kMostCheckElements is the most numbers that
+// one matrix, or the padded array, may hold.
 inline constexpr int64_t kMostCheckSteps = int64_t{1} << 36;
 inline constexpr int64_t kMostCheckElements = int64_t{1} << 26;
 
 // Operands lie in [-16, 16) and are drawn from a fixed seed. `units` arrays share the product.
 // CountCycles() decides how the product is split. `stepped_cycles` are those of the slowest array.
-// The slabs of MultiplyByDefinition() are R long. For scalesim-os one slab is all of K, because
-// sums stay in place.
+// The slabs of MultiplyByDefinition() are R long. For scalesim-os, where sums stay in place, one
+// slab is all of K.
 //   InvalidArgument  the cases of CountCycles, or a size above a limit.
 absl::StatusOr<GemmCheck> CheckByStepping(const GemmShape& gemm, const ArrayShape& array,
                                           Dataflow dataflow, int64_t units = 1);

@@ -13,11 +13,11 @@
 //
 #include "hwy/highway.h"
 
-// How a product is cut: the dimension that is summed over is cut into slabs of kArrayRows. b is cut
-// into panels of kTileColumns columns, so that one slab of a panel stays in the L1 cache. a is cut
-// into blocks of kBlockRows rows, so that one slab of a block stays in L2. A tile of kTileRows x
-// kTileColumns sums is held in registers. Packing widens bf16 to f32, so the inner loop is one
-// broadcast and kTileVectors fused multiply-adds per row.
+// How a product is cut: the dimension that is summed over is cut into slabs of kArrayRows. `b` is
+// cut into panels of kTileColumns columns, so that one slab of a panel stays in the L1 cache. `a`
+// is cut into blocks of kBlockRows rows, so that one slab of a block stays in L2. A tile of
+// kTileRows x kTileColumns sums is held in registers. Packing widens bf16 to f32, so the inner loop
+// is one broadcast and kTileVectors fused multiply-adds per row.
 
 HWY_BEFORE_NAMESPACE();
 namespace systole::emulator {
@@ -70,7 +70,7 @@ HWY_INLINE void WidenRow(const Patches& p, const uint16_t* row, int64_t begin, i
 }
 
 // c (kTileRows x kVectors vectors, rows `c_stride` apart) += one slab's sums, which start from +0.
-// Element (r, k) of a lies at a[r * kArrayRows + k], or at a[k * a_stride + r] if kKMajor.
+// Element (r, k) of `a` lies at a[r * kArrayRows + k], or at a[k * a_stride + r] if kKMajor.
 template <int kVectors, bool kKMajor>
 HWY_INLINE void Tile(const float* HWY_RESTRICT a, int64_t a_stride, const float* HWY_RESTRICT b,
                      int64_t depth, float* HWY_RESTRICT c, int64_t c_stride) {
@@ -111,7 +111,7 @@ constexpr bool kNeedsRangeCheck = true;
 
 // Without a fused instruction MulAdd is a product and a sum. A product of two bf16 numbers is exact
 // in f32, so the result is the same, unless the product alone is outside f32's range of normal
-// numbers. The smallest and largest exponents of the packed operands say whether that is possible.
+// numbers. The smallest and largest exponents of the packed operands show whether a product can be.
 struct ExponentRange {
   int smallest = 255, largest = 0;  // Biased exponents of the numbers that are not zero.
 
@@ -193,7 +193,7 @@ void Multiply(const Patches& a, const uint16_t* b, int64_t n, float* out, int64_
   Reserve(scratch.a, kBlockRows * kArrayRows);
   Reserve(scratch.tile, kTileRows * kTileColumns);
   // scratch.b holds [slab depth][kTileColumns] numbers for each panel of each slab. Columns beyond
-  // n hold numbers of the next row of b; their sums are never stored.
+  // n hold numbers of the next row of `b`; their sums are never stored.
   ExponentRange b_range;
   for (int64_t k0 = 0; k0 < depth; k0 += kArrayRows) {
     const int64_t slab = std::min(kArrayRows, depth - k0);

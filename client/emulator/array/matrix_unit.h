@@ -12,8 +12,8 @@
 //   MatrixUnit<double>  for gradient checks. Nothing is rounded to bf16: f64 operands, f64 sums in
 //                       the order of k.
 //
-// Single-thread: one thread at a time may use it. Each shard of an emulated core owns a unit with
-// its scratch memory.
+// Single-thread: one thread at a time may use a unit. Each shard of an emulated core owns a unit
+// with its scratch memory.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_MATRIX_UNIT_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_MATRIX_UNIT_H_
 
@@ -55,7 +55,7 @@ class MatrixUnit<float> {
   void Multiply(const PatchMatrix<uint16_t>& a, const uint16_t* b, int64_t n, float* out,
                 int64_t out_stride);
 
-  // out[m, n] = sum over r of a[r, m] * b[r, n]: the product of a's transpose with b.
+  // out[m, n] = sum over r of a[r, m] * b[r, n]: the transpose of `a`, multiplied by `b`.
   // REQUIRES: a.rows() == b.rows().
   void MultiplyTransposed(const PatchMatrix<uint16_t>& a, const PatchMatrix<uint16_t>& b,
                           float* out, int64_t out_stride);
@@ -75,7 +75,7 @@ class MatrixUnit<float> {
 template <>
 class MatrixUnit<double> {
  public:
-  // The argument has no effect: numerics are chosen for float only.
+  // The argument has no effect: it chooses the numerics for float only.
   explicit MatrixUnit(Numerics /*numerics*/ = Numerics::kExact) {}
 
   void Multiply(const PatchMatrix<double>& a, const double* b, int64_t n, double* out,
@@ -84,8 +84,9 @@ class MatrixUnit<double> {
                           int64_t out_stride);
 };
 
-// The definition of `exact` as a plain loop: a is [m, k] and b is [k, n], bf16, row-major; slabs of
-// `array_rows`. The vector code and the stepped array are tested against it. Sets FlushScope.
+// The definition of `exact` as a plain loop. `a` is [m, k] and `b` is [k, n], bf16, row-major. A
+// slab has `array_rows` terms. The vector code and the stepped array are tested against this loop.
+// Sets FlushScope.
 void MultiplyByDefinition(const uint16_t* a, const uint16_t* b, int64_t m, int64_t k, int64_t n,
                           int64_t array_rows, float* out);
 

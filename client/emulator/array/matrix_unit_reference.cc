@@ -10,11 +10,11 @@
 namespace systole::emulator {
 namespace {
 
-// Element (row, column) of a patch matrix, where `row_start` = RowStart(p, row).
 const double* RowStart(const PatchMatrix<double>& p, int64_t row) {
   const int64_t x = row % p.width, y = row / p.width % p.height, image = row / p.width / p.height;
   return p.data + image * p.image_stride + y * p.y_stride + x * p.x_stride;
 }
+// Element (row, column) of a patch matrix. `row_start` is RowStart(p, row).
 double ElementAt(const PatchMatrix<double>& p, const double* row_start, int64_t column) {
   return row_start[column / p.run_length * p.run_stride + column % p.run_length];
 }

@@ -4,15 +4,15 @@
 //   exact  f32 sums in one fixed order (matrix_unit.h): the same bits on every machine, for any
 //          number of threads, and for any split of the same shards over cores.
 //   fast   oneDNN's bf16 matrix product: f32 sums in the order that is quickest on this machine.
-//          oneDNN may use AMX. A machine gives the same bits again, for any number of threads.
-//          Another CPU or another oneDNN may give other bits. A sum differs from `exact` only by
-//          rounding. If its terms have both signs, the difference is at most 8 * 2^-24 * sum over k
-//          of |a[k] * b[k]|. If all terms have the same sign, the rounding error grows with the
-//          number of terms, in any order. Subnormals are flushed, as in `exact`. Infinities and
-//          NaNs come out as in `exact`, with one exception: a partial sum may overflow in one order
-//          of summation and not in another. On a CPU without bf16 products (AVX512_BF16) `fast` is
-//          `exact`, because oneDNN's substitute for such products is slower. On aarch64 `fast` is
-//          `exact`, too, because oneDNN 2.6 multiplies no bf16 there.
+//          oneDNN may use AMX. On one machine all runs give the same bits, for any number of
+//          threads. Another CPU or another oneDNN may give other bits. A sum differs from `exact`
+//          only by rounding. If its terms have both signs, the difference is at most 8 * 2^-24 *
+//          sum over k of |a[k] * b[k]|. If all terms have the same sign, the rounding error grows
+//          with the number of terms, whatever the order. Subnormals are flushed, as in `exact`.
+//          Infinities and NaNs come out as in `exact`, with one exception: a partial sum may
+//          overflow in one order of summation and not in another. On a CPU without bf16 products
+//          (AVX512_BF16) `fast` is `exact`, because oneDNN's substitute for such products is
+//          slower. On aarch64 `fast` is `exact`, too, because oneDNN 2.6 multiplies no bf16 there.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_NUMERICS_H_

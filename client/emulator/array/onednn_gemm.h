@@ -1,9 +1,8 @@
 // The only code that uses oneDNN: products of two bf16 matrices in memory, sums in f32.
 //
 // A product runs only on the calling thread, whatever OMP_NUM_THREADS says. The emulator gives each
-// of its threads whole cores, and never splits a product over threads. The code that oneDNN
-// generates for a shape is kept, so only the first product of a shape takes the time to generate
-// it.
+// of its threads whole cores, and never splits a product over threads. oneDNN generates code for
+// each shape. The code is kept, so only the first product of a shape takes the time for it.
 //
 // Single-thread: one thread at a time may use it. Consecutive calls may come from different
 // threads.
@@ -17,8 +16,8 @@
 namespace systole::emulator {
 
 // out[m, n] = (accumulate ? out : 0) + a[m, k] * b[k, n], all row-major. A stride is the number of
-// elements from one row to the next. With `transposed`, a lies in memory as [k, m], and `a_stride`
-// is the stride of those rows.
+// elements from one row to the next. With `transposed`, `a` lies in memory as [k, m], and
+// `a_stride` is the number of elements from one of these k rows to the next.
 struct StridedGemm {
   int64_t m = 0, k = 0, n = 0;
   int64_t a_stride = 0, b_stride = 0, out_stride = 0;

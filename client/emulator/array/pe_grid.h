@@ -9,8 +9,8 @@
 //            b or sum
 //
 // All registers of the grid change at the same time, once per cycle: a new value depends only on
-// values before the cycle. On every instruction set, a multiply-add rounds only once. It flushes
-// subnormals, because the caller holds a FlushScope. Thread-compatible.
+// values before the cycle. On every instruction set, a multiply-add rounds only once. Subnormals
+// are flushed, because the caller holds a FlushScope. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_PE_GRID_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_PE_GRID_H_
 
@@ -26,7 +26,7 @@ class PeGrid {
     float a = 0, b = 0, shadow = 0, sum = 0;
   };
 
-  // Starts cleared. REQUIRES: rows, columns in [1, 2^31).
+  // All registers start as +0. REQUIRES: rows, columns in [1, 2^31).
   PeGrid(int64_t rows, int64_t columns);
 
   int64_t rows() const { return rows_; }
@@ -37,11 +37,11 @@ class PeGrid {
 
   // The registers of PE (r, c) after the last cycle.
   Pe At(int64_t r, int64_t c) const;
-  // The sum of PE (rows - 1, c), which leaves the array.
+  // The sum that leaves the array below PE (rows - 1, c).
   float bottom(int64_t c) const { return sum_[RowStart(rows_ - 1) + c]; }
 
-  // The values that enter the grid in the next cycle. They start as +0, and stay until they are
-  // written again.
+  // The values that enter the grid in the next cycle. They start as +0. A value enters in every
+  // cycle until the caller overwrites it.
   float& left(int64_t r) { return a_[RowStart(r) - 1]; }              // Column 0's a.
   float& top_b(int64_t c) { return b_[RowStart(-1) + c]; }            // Row 0's b.
   float& top_shadow(int64_t c) { return shadow_[RowStart(-1) + c]; }  // Row 0's shadow.
@@ -54,22 +54,22 @@ class PeGrid {
   // nothing.
   void TakeShadow(int64_t diagonal);
 
-  // One cycle with a stationary operand: a moves right, sum = fma(a, b, the upper neighbour's sum),
-  // +0 enters from above. In each column the top shift_depth() shadow registers shift down by one.
-  // `loading` must be true if shift_depth() of any column is not 0.
+  // One cycle with a stationary operand: `a` moves right, sum = fma(a, b, the upper neighbour's
+  // sum), +0 enters from above. In each column the top shift_depth() shadow registers shift down by
+  // one. `loading` must be true if shift_depth() of any column is not 0.
   void StreamCycle(bool loading);
-  // One cycle with stationary sums: a moves right, b moves down, sum = fma(a, b, sum).
+  // One cycle with stationary sums: `a` moves right, `b` moves down, sum = fma(a, b, sum).
   void AccumulateCycle();
-  // One cycle in which stationary sums leave: sums move down, +0 enters from above; a and b move as
-  // in AccumulateCycle().
+  // One cycle in which stationary sums leave: sums move down, +0 enters from above; `a` and `b`
+  // move as in AccumulateCycle().
   void DrainCycle();
 
   // Rows of registers are padded. A row has at most this many numbers in addition to one for each
   // column.
   static constexpr int64_t kMostPadding = 31;
 
-  // Pointers to the registers, whose rows are `stride` elements apart. There is a row above the
-  // first one and kMargin elements left of each row, for the entering values. Public only for the
+  // Pointers to the registers, whose rows are `stride` elements apart. The entering values lie in
+  // one more row above the first row, and in kMargin elements left of each row. Public only for the
   // kernels.
   struct Planes {
     float *a, *b, *shadow, *sum;  // PE (0, 0).
@@ -78,7 +78,7 @@ class PeGrid {
   };
 
  private:
-  // The size of the widest vector, so that rows stay aligned.
+  // As many floats as the widest vector has, so that rows stay aligned.
   static constexpr int64_t kMargin = 16;
   int64_t RowStart(int64_t r) const { return (r + 1) * stride_ + kMargin; }
   Planes planes();

@@ -28,8 +28,8 @@ class ScratchPlan {
 
  private:
   const Numerics numerics_;
-  // The number of elements of the unit's arrays, which the largest product needs. `widest_` is the
-  // longest row that numerics `fast` copies.
+  // How many elements each of the unit's arrays must have for the largest product. `widest_` is the
+  // length of the longest row that numerics `fast` copies.
   int64_t packed_a_ = 0, packed_b_ = 0, row_ = 0, widest_ = 0;
 };
 

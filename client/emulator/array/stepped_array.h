@@ -1,21 +1,24 @@
-// A systolic array stepped cycle by cycle. It checks the matrix unit's values and the cycle model.
-// Operands enter at the edges when they are due, every register moves in every cycle, and sums
-// leave at the bottom. The cycles are counted as they happen, not computed by a formula.
+// A systolic array stepped cycle by cycle. The matrix unit's values and the cycle model are
+// compared with it. Operands enter at the edges when they are due, every register moves in every
+// cycle, and sums leave at the bottom. The cycles are counted as they happen, not computed by a
+// formula.
 //
-// Weight-stationary (ws-db, scalesim-ws): [k, n] is cut into tiles of R x C. A tile's weights enter
-// from above into the shadow registers, last row first. Column c starts c cycles after column 0. R
-// cycles after the start of column 0, the first row of a enters from the left. Row r of the array
-// starts r cycles after row 0. So after r + c cycles the first row of a reaches the processing
-// element PE (r, c). In each cycle the first row reaches one diagonal of PEs. Just before, the
-// shadow weights of these PEs become their weights. Sums leave below the last row and are added up
-// in f32 outside.
-//   ws-db        without a pause: when a tile's first row has entered, the next tile's weights
-//                begin to enter. The next tile's rows follow directly after this tile's rows.
-//   scalesim-ws  a tile's weights enter after the last sum of the tile before has left.
-// Input-stationary (scalesim-is): computes the transposed product, b' * a', like scalesim-ws.
-// Output-stationary (scalesim-os): [m, n] is cut into tiles. a enters from the left and b from
-// above, both skewed in the same way. PE (r, c) keeps the sum of row r and column c. When the last
-// operands have met in the last PE, the sums move down and out in R more cycles ("drain").
+// Weight-stationary (ws-db, scalesim-ws): the weights `b` ([k, n]) are cut into tiles of R x C. A
+// tile's weights enter from above into the shadow registers, last row first. Column c starts c
+// cycles after column 0. R cycles after the start of column 0, the first row of `a` enters from the
+// left. Row r of the array starts r cycles after row 0. So the first row of `a` needs r + c cycles
+// from its entry to the processing element PE (r, c). In each cycle the first row reaches one
+// diagonal of PEs. Just before this cycle, the shadow weights of these PEs become their weights.
+// Sums leave below the last row and are added up in f32 outside.
+//   ws-db        tiles overlap: when a tile's first row has entered, the next tile's weights begin
+//                to enter. When the weights of column 0 are in place, and this tile's last row has
+//                entered row 0 of the array, the next tile's rows follow without a pause.
+//   scalesim-ws  a tile's weights enter after the last sum of the previous tile has left.
+// Input-stationary (scalesim-is): computes the transposed product, b' * a', as scalesim-ws does.
+// Output-stationary (scalesim-os): `out` ([m, n]) is cut into tiles. `a` enters from the left, row
+// r with a delay of r cycles. `b` enters from above, column c with a delay of c cycles. PE (r, c)
+// keeps the sum of row r and column c. When the last operands have met in the last PE, the sums
+// move down and out in R more cycles ("drain").
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_STEPPED_ARRAY_H_
@@ -36,7 +39,7 @@ class SteppedArray {
   SteppedArray(int64_t rows, int64_t columns);
 
   struct Product {
-    const uint16_t* a = nullptr;  // [m, k] bf16, row-major; read until the last step.
+    const uint16_t* a = nullptr;  // [m, k] bf16, row-major; must live until the last step.
     const uint16_t* b = nullptr;  // [k, n], stored like a.
     GemmShape shape;              // REQUIRES: all > 0.
     float* out = nullptr;         // [m, n]: the accumulators, which sums are added to.
@@ -49,8 +52,8 @@ class SteppedArray {
   };
   // Begins a product and clears every register.
   //
-  // Places that a tile does not use hold b = -0 and see a = +0. That changes no bit, because
-  // x + (0 * -0) is x for every x, -0 included.
+  // In places that a tile does not use, a sum that counts meets only a = +0 and b = -0. That
+  // changes no bit, because x + (0 * -0) is x for every x, -0 included.
   void Start(const Product& product);
   // Runs one cycle in a FlushScope. If the product is complete, runs no cycle and returns false.
   bool Step();
@@ -79,8 +82,8 @@ class SteppedArray {
     int64_t i_stride = 0, j_stride = 0;
     T& operator()(int64_t i, int64_t j) const { return data[i * i_stride + j * j_stride]; }
   };
-  // How the product lies on the array: two of its dimensions lie on rows and columns, the third one
-  // streams.
+  // How the product lies on the array: one of its dimensions lies on the rows and another on the
+  // columns. The third dimension streams.
   struct Mapping {
     int64_t on_rows = 0, on_columns = 0, streamed = 0;
     Matrix<const uint16_t> left;  // (on_rows, streamed)

@@ -1,4 +1,4 @@
-// Limits of how a matrix product is cut.
+// The largest tiles and blocks into which matrix_unit.cc cuts a product.
 //
 // Thread-safe: constants.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_TILE_LIMITS_H_
@@ -8,7 +8,7 @@
 
 namespace systole::emulator {
 
-// The largest tiles and blocks that a product is cut into on any instruction set (matrix_unit.cc).
+// The limits hold for every instruction set.
 inline constexpr int64_t kMostTileRows = 12, kMostTileColumns = 32, kMostBlockRows = 192;
 
 }  // namespace systole::emulator

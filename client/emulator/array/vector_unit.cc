@@ -29,9 +29,9 @@ HWY_ATTR void AddBias(int64_t rows, int64_t channels, const PerChannel<T>& bias,
   }
 }
 
-// Adds a term for each element to sums[c], where c is the element's channel, in the order of
-// VectorUnit::sum_rows. The term is `term(at + i, i)`: `at + i` is the element's index, and `i` its
-// index in a PerChannel.
+// Adds a term for each element to sums[c], where c is the element's channel. The terms are added in
+// the order that VectorUnit::sum_rows defines. The term of element `at + i` is `term(at + i, i)`.
+// `i` is the index in a PerChannel of the number for the element's channel.
 template <typename T, typename Term>
 HWY_INLINE HWY_ATTR void SumOverRows(int64_t rows, int64_t channels, T* sums, const Term& term) {
   const int64_t total = rows * channels, step = RowsAtOnce(channels) * channels;

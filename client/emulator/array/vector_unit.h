@@ -4,8 +4,8 @@
 // at run time. No multiplication is fused with an addition, and the loops fix the order of every
 // sum. So all targets give the same bits.
 //
-// A batch is a row-major matrix [rows, channels]. A row belongs to one place of one example.
-// Thread-safe: no state.
+// A batch is a row-major matrix [rows, channels]. Each row holds the channels of one place of one
+// example. Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_VECTOR_UNIT_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_VECTOR_UNIT_H_
 
@@ -65,7 +65,7 @@ struct VectorUnit {
                              const PerChannel<T>& mean, const PerChannel<T>& inverse,
                              const PerChannel<T>& mean_dy, const PerChannel<T>& mean_product,
                              const PerChannel<T>& scale, T* dx);
-  // y = x > 0 ? x : +0 (also for NaN).
+  // y = x > 0 ? x : +0. NaN gives +0.
   void (*relu)(int64_t n, const T* x, T* y);
   // dx = x > 0 ? dy : +0.
   void (*relu_backward)(int64_t n, const T* x, const T* dy, T* dx);

@@ -1,12 +1,13 @@
-// How long the chips of a torus take to add up one buffer, until every chip has the sum. They do a
-// reduce-scatter along one axis after the other, then all-gathers in the reverse order.
+// How long the chips of a torus take to add up one buffer, until every chip has the sum. The chips
+// do a reduce-scatter along one axis after the other, then all-gathers in the reverse order.
 // The buffer has G bytes. A link carries B bytes/s one way. A hop takes `a` seconds. The axes have
 // n1, n2, .. chips.
 //   b = 2B along a ring (both links of a chip on this axis are used), B along an open line
 //   one order  2 * ((n1-1)/n1 * G/b1 + (n2-1)/n2 * (G/n1)/b2 + ..) + 2 * (n1-1 + n2-1 + ..) * a
 //   all axes   the buffer is cut into one part for every axis. Part i takes the axes in the order
-//              i, i+1, .., wrapping around, and all parts run at once: every link is busy in every
-//              phase. A phase ends when its slowest part ends. For two equal axes, N = n * n:
+//              i, i+1, .., last, first, .., i-1. In a phase each part works on one axis, all parts
+//              at once, so every link is busy. A phase ends when its slowest part ends. For two
+//              equal axes, N = n * n:
 //              2 * (N-1)/N * G/(2b) + 2 * (n1-1 + n2-1) * a
 // The formula for two axes is from Ying et al. 2018 (arXiv:1811.06992). For a third axis we rotate
 // the order of the axes in the same way. The sum over a chip's own cores is not included.
@@ -26,7 +27,7 @@ enum class AllReduceOrder { kOneOrder, kAllAxes };
 
 struct TorusAxis {
   int64_t chips = 1;  // 1 to 2^20.
-  // Whether the axis's two ends are joined. In small slices of some chips they are not.
+  // Whether the axis's two ends are joined. In small slices of some chips the ends are not joined.
   bool ring = true;
 };
 

@@ -34,7 +34,8 @@ absl::Status CheckChip(const v1::Chip& chip);
 // multiply-accumulate counts as two.
 double PeakFlops(const v1::Chip& chip);
 // The floating-point operations per byte of memory traffic at which matrix units and memory take
-// the same time. Above this number the matrix units are the limit, below it the memory.
+// the same time. With more operations per byte, the matrix units are the limit. With fewer, the
+// memory is the limit.
 double RidgeFlopsPerByte(const v1::Chip& chip);
 
 // The slice called `name`, or the first one if `name` is empty. The slice lives as long as `chip`.

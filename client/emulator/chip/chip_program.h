@@ -36,7 +36,8 @@ struct Op {
   std::string name;    // "conv1 forward".
   int64_t layer = -1;  // Index into ChipProgram::layers; -1: belongs to the whole step.
 
-  // kGemm: `repeats` products of this shape, one after the other, such as an attention's heads.
+  // kGemm: `repeats` products of this shape, one after the other, such as one for each head and
+  // example of an attention layer.
   GemmShape gemm;
   int64_t repeats = 1;
   int64_t tiles = 0;   // How often an array is filled, in all repeats together.
@@ -62,7 +63,8 @@ struct LayerCost {
   std::string name;
   std::string kind;                // "conv2d"
   std::vector<std::string> fused;  // Names of the layers that are fused with this layer, in order.
-  // The forward pass's first product, and how often it is repeated. All are 0 if there is none.
+  // The forward pass's first product, and how often it is repeated. All are 0 if the layer has no
+  // products.
   GemmShape gemm;
   int64_t repeats = 0;
 
@@ -75,8 +77,8 @@ struct LayerCost {
   double matrix_s = 0;
   double memory_s = 0;
   double vector_s = 0;
-  // For each operation: matrix_s + memory_s, as if these never overlapped, + the part of vector_s
-  // that is longer than this sum.
+  // A sum over the layer's operations. Each operation adds matrix_s + memory_s, as if these never
+  // overlapped. If the operation's vector_s is longer than this sum, the excess is added, too.
   double seconds = 0;
   Bound bound = Bound::kMatrix;
 
@@ -94,7 +96,7 @@ struct StepCost {
   int64_t cycles = 0;
   double utilisation = 0;  // Defined as in LayerCost.
   double flops = 0;
-  double memory_bytes = 0;  // Of all operations but infeed, core sum and all-reduces.
+  double memory_bytes = 0;  // Of all operations except infeed, core sum and all-reduces.
   double matrix_s = 0;
   double memory_s = 0;
   double vector_s = 0;

@@ -215,10 +215,10 @@ absl::Status Lowering::AddStatisticsSum(size_t row, size_t pass, absl::string_vi
                       2 * kF32Bytes * Size(norm.output.channels));
 }
 
-// Bytes that an attention moves for its scores. A head's scores stay in the vector memory if, in
-// f32, they fit into half of this memory. If so, inference moves no scores, and training writes
-// them once and reads them once, as bfloat16. If not, every step between the products reads and
-// writes the scores in the core's main memory.
+// Bytes that an attention layer moves for its scores. A head's scores stay in the vector memory if,
+// in f32, they fit into half of this memory. If they fit, inference moves no scores, and training
+// writes them once and reads them once, as bfloat16. If they do not fit, every step between the
+// products reads and writes the scores in the core's main memory.
 struct ScoreBytes {
   double forward = 0, backward = 0;
 };
@@ -280,7 +280,7 @@ absl::Status Lowering::LowerBackward(size_t row) {
                                         x + y + 2 * w, vector_s, /*may_transpose=*/true));
   }
   if (!first.needs_input_gradient()) return absl::OkStatus();
-  // An attention reads its output's gradient and its input, and writes its input's gradient.
+  // An attention layer reads its output's gradient and its input, and writes the input's gradient.
   const double bytes =
       weighted ? y + w + x : y + 2 * x + ScoreBytesOf(first, options_, chip_).backward;
   return AddProducts(row, "input gradient", products.input_gradient, bytes, weighted ? 0 : vector_s,

@@ -30,7 +30,7 @@ struct CompileOptions {
   std::optional<double> overlap;
   // false: only the forward pass, with batch norm folded into its convolution.
   bool training = true;
-  // The input's type, and how the chip stores it.
+  // The type of the model's input, and how the chip stores the input.
   DType dtype = DType::kBfloat16;
   InfeedLayout layout = InfeedLayout::kHwcnTiled;
 };

@@ -51,7 +51,7 @@ std::vector<FusedRow> FuseLayers(const Model& model, bool training) {
     const auto number = static_cast<int64_t>(i);
     // A layer can join the row of an input that no other layer takes, because this input is the
     // last layer of its row. If there are several such inputs, the layer joins the row of the input
-    // that is computed last, because the other inputs have been computed before.
+    // that is computed last. By then the other inputs of this kind are known.
     int64_t carrier = -1;
     for (const int64_t input : layer.inputs) {
       if (input >= 0 && takers[static_cast<size_t>(input)] == 1) {

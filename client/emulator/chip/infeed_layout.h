@@ -1,14 +1,14 @@
 // How a core's slice of a batch lies in the accelerator's memory. The layout decides how many bytes
 // the host must transfer.
 //
-//   nhwc, hwcn              examples outermost or innermost, without padding
+//   nhwc, hwcn              no padding; examples are outermost in nhwc, innermost in hwcn
 //   nhwc-tiled, hwcn-tiled  the last two dimensions are cut into tiles of 8 x 128 and padded to
 //                           whole tiles. This is XLA's T(8,128). For bfloat16 it is T(8,128)(2,1):
 //                           two neighbouring rows share a word, which changes no size
 //   padded bytes = leading dimensions * roundup(d2, 8) * roundup(d1, 128) * bytes of an element
 // nhwc-tiled pads 3 channels to 128. To avoid this, host pipelines transpose to hwcn-tiled, which
-// pads 3 channels only to 8. Its other tiled dimension is the batch, and a batch of 128 needs no
-// padding.
+// pads 3 channels only to 8. The other tiled dimension of hwcn-tiled is the batch, and a batch of
+// 128 needs no padding.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_INFEED_LAYOUT_H_

@@ -3,9 +3,9 @@
 //            weight gradient  M = kh*kw*Ci  K = B*H'*W'    N = Co, or the transposed product
 //            input gradient   M = B*H*W     K = kh*kw*Co   N = Ci
 //                             With stride s, no zeros are inserted. The input's places form s*s
-//                             phases. The same weights act on all places of a phase, and the phase
-//                             is a product with only these weights. (1x1 with stride 2: one phase
-//                             has a product, and the gradient of the other three phases is zero.)
+//                             phases. Each phase is a product with only those weights that act on
+//                             the places of the phase. (1x1 with stride 2: one phase has a product,
+//                             and the gradient of the other three phases is zero.)
 //   dense    like conv2d with a 1 x 1 window: M = B*positions, K = in, N = out
 //   attention with P positions and heads of D channels. The products below are done for every
 //            example and every head, and have M,K,N:

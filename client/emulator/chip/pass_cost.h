@@ -1,6 +1,6 @@
 // The costs of the passes of a FusedRow: bytes of memory and time of the vector unit. README.md has
 // the tables. Activations are bfloat16, 2 bytes. y is the number of bytes of the output of the
-// pass's first layer, x that of its input.
+// pass's first layer, and x is the number of bytes of this layer's input.
 //
 //   first layer         forward           backward
 //   an epilogue         none              none (its tensors are charged to the products)
@@ -43,8 +43,8 @@ struct PassCosts {
 };
 
 // The costs of one pass for one core's `batch` examples. The backward costs count only in training.
-// Batch norm's statistics are charged to the pass before the batch norm's own pass, if there is
-// one.
+// If the row has a pass before the batch norm's own pass, that pass has the costs of the batch
+// norm's statistics.
 PassCosts CostOf(const Model& model, const FusedRow& row, size_t pass, int64_t batch, bool training,
                  const v1::Chip& chip);
 

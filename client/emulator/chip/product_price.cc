@@ -18,9 +18,10 @@ double Real(int64_t a) { return static_cast<double>(a); }
 
 }  // namespace
 
-// In the dataflow ws-db, the repeats of a product follow each other without a gap, as tiles do. So
-// they are priced as one product with a longer K, in whole slabs. In SCALE-Sim's dataflows, each
-// repeat starts when the previous one has ended.
+// In the dataflow ws-db, the repeats of a product follow each other without a gap, as the tiles of
+// one product do. So all repeats are priced as one product with a longer K. The K of each repeat is
+// rounded up to whole slabs of array_rows terms. In SCALE-Sim's dataflows, each repeat starts when
+// the previous one has ended.
 absl::StatusOr<Op> PriceProduct(const Product& product, const v1::Chip& chip, Dataflow dataflow) {
   const ArrayShape array = {.rows = chip.array_rows(), .columns = chip.array_columns()};
   GemmShape priced = product.gemm;

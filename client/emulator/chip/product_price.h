@@ -13,8 +13,8 @@
 namespace systole::emulator {
 
 // Returns an Op of kind kGemm with shape, repeats, tiles, cycles, macs and matrix_s. The caller
-// fills in the other fields. The array steps macs_per_place times in a clock cycle. All of the
-// core's matrix units work on the product.
+// fills in the other fields. matrix_s is the time of `cycles` / Chip.macs_per_place clock cycles.
+// All of the core's matrix units work on the product.
 //   InvalidArgument  the cases of CountCycles, more than 10^12 cycles, or too many repeats.
 absl::StatusOr<Op> PriceProduct(const Product& product, const v1::Chip& chip, Dataflow dataflow);
 

@@ -29,7 +29,7 @@ absl::Status CheckHeader(const FileFormat& format, const v1::FileHeader& header)
   return absl::InvalidArgumentError(
       absl::StrCat("a ", format.noun, " of version ", header.version(), ", written by Systole ",
                    Quoted(header.written_by()), "; this Systole reads version ", format.version,
-                   ": use the one that wrote it"));
+                   ": use the Systole that wrote the file"));
 }
 
 }  // namespace
@@ -95,9 +95,8 @@ absl::Status MessageFileReader::ExpectEnd() {
   const absl::StatusOr<std::optional<absl::string_view>> record = records_.Next();
   SYSTOLE_RETURN_IF_ERROR(record.status());
   if (!record->has_value()) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat("the file was added to: something follows its last record, number ",
-                   records_.num_read() - 2));
+  return absl::DataLossError(absl::StrCat(
+      "something was added to the file after its last record, number ", records_.num_read() - 2));
 }
 
 }  // namespace systole::emulator

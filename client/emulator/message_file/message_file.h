@@ -2,7 +2,7 @@
 // and a CRC-32C. The first message, a FileHeader, names the file's format. Programs in other
 // languages find the FileHeader in proto/systole/v1/message_file.proto.
 //
-//   FileHeader  message  message ..       each format decides which messages, in which order
+//   FileHeader  message  message ..       each format says which messages follow, in which order
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_MESSAGE_FILE_MESSAGE_FILE_H_
@@ -25,8 +25,7 @@
 namespace systole::emulator {
 
 // The largest message of a file. Each format cuts larger values into several messages. So writing
-// and reading take little memory besides the values, and no message comes near protobuf's limit of
-// 2 GiB.
+// and reading take little memory besides the values.
 inline constexpr int64_t kMaxMessageBytes = (int64_t{1} << 20) + (int64_t{64} << 10);
 
 struct FileFormat {
@@ -64,7 +63,7 @@ class MessageFileReader {
   static absl::StatusOr<MessageFileReader> Open(const ByteSource& source, const FileFormat& format);
 
   // Reads the next message. `what` is the message's name in errors, such as "an epoch". Takes
-  // kMaxMessageBytes of memory, and memory for one parsed message of this size.
+  // kMaxMessageBytes of memory, and the memory of one parsed message of this size.
   //   DataLoss  at this place, the file is cut short or damaged, or has another kind of message.
   absl::Status Next(absl::string_view what, google::protobuf::MessageLite& message);
   // DataLoss if the file has more messages.

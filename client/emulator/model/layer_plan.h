@@ -24,7 +24,7 @@ struct Shape {
 struct Window {
   int64_t size_y = 1, size_x = 1;
   int64_t stride = 1;
-  // By how many pixels the first window reaches over the image's edge.
+  // By how many pixels the first window reaches beyond the image's top and left edges.
   int64_t pad_top = 0, pad_left = 0;
 };
 
@@ -59,22 +59,23 @@ struct LayerPlan {
   v1::Initializer initializer = v1::HE_UNIFORM;
   float momentum = 0;  // kBatchNorm.
   float epsilon = 0;   // kBatchNorm, kLayerNorm.
-  // kBatchNorm: statistics are taken over this core's examples only.
+  // kBatchNorm: whether statistics are taken over this core's examples only.
   bool local_statistics = false;
   float drop_rate = 0;  // kDropout.
   int64_t heads = 0;    // kAttention.
 
-  // Where the layer's parameters are among the parameters of a replica, and how many it has: first
-  // the weights (a norm's scales), then the biases (a norm's shifts).
+  // Where the layer's parameters begin among the parameters of a replica, and how many the layer
+  // has: first the weights (a norm's scales), then the biases (a norm's shifts).
   int64_t weights_at = 0, weights = 0;
   int64_t biases_at = 0, biases = 0;
-  // Where a batch norm's running statistics are among the statistics of a replica, and how many it
-  // has: first the means, then the variances.
+  // Where a batch norm's running statistics begin among the statistics of a replica, and how many
+  // the layer has: first the means, then the variances.
   int64_t statistics_at = 0, statistics = 0;
   // How many multiply-accumulates the matrix unit does in the forward pass of one example.
   int64_t forward_macs = 0;
 
-  // Whether the backward pass goes on to an earlier layer.
+  // Whether the backward pass goes on to an earlier layer. False if the layer takes nothing but the
+  // model's input.
   bool needs_input_gradient() const;
 };
 

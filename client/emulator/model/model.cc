@@ -23,12 +23,12 @@ constexpr char kInputName[] = "input";
 // The most multiply-accumulates in one example's forward pass. Training does up to three times as
 // many, which does not overflow.
 constexpr int64_t kMostMacs = int64_t{1} << 50;
-// The most layers. There is a limit because every layer takes memory and time, even if it has few
-// values. A thousand layers are already a deep network.
+// The most layers. Every layer takes memory and time, even if it has few values. A thousand layers
+// are already a deep network.
 constexpr int64_t kMostLayers = 1 << 14;
 
-// Something whose values a layer can take: the model's input or a layer of the text. A flatten has
-// the same `layer` as its input, but another `shape`.
+// A possible input of a layer: the model's input, or a layer of the text. A flatten has the same
+// `layer` as its input, but another `shape`.
 struct Source {
   int64_t layer;  // Index into Model::layers; -1: the model's input.
   Shape shape;
@@ -45,13 +45,13 @@ class GraphCompiler {
   }
 
   absl::Status Add(const v1::Layer& layer, int64_t number);
-  // InvalidArgument if a source other than the last one is not the input of any layer. The last
-  // source is the model's output.
+  // InvalidArgument if any source but the last one is the input of no layer. The last source is the
+  // model's output.
   absl::Status CheckAllTaken() const;
   const Shape& last_shape() const { return sources_.back().shape; }
 
  private:
-  // The indices in sources_ of the layer's inputs.
+  // The layer's inputs, as indices into sources_.
   absl::StatusOr<std::vector<size_t>> FindInputs(const v1::Layer& layer) const;
   // Appends the layer's plan to the model, and sets where its parameters and statistics are.
   absl::Status Place(LayerPlan plan);

@@ -39,8 +39,8 @@ struct Model {
   uint64_t fingerprint = 0;
 
   int64_t forward_macs() const;
-  // The multiply-accumulates of one example, forward and backward. A layer that takes the model's
-  // input computes no gradient for it.
+  // The multiply-accumulates of one example, forward and backward. A layer computes no gradient for
+  // the model's input.
   int64_t training_macs() const;
   // The first layer that the emulator cannot compute, although its cost on a chip is known
   // (layer_norm, gelu, attention). Null if there is none. The pointer is valid while this Model
@@ -49,8 +49,8 @@ struct Model {
 };
 
 // Reads a textproto of v1::Model and compiles it. `file` is for messages only.
-//   InvalidArgument  `text` is not such a textproto, it has a field that the schema does not have,
-//                    or CompileModel() refuses the model. If the text cannot be parsed, the message
+//   InvalidArgument  `text` is not a textproto of v1::Model, it has an unknown field, or
+//                    CompileModel() refuses the model. If the text cannot be parsed, the message
 //                    names file, line and column. Line and column are counted from 1.
 absl::StatusOr<Model> ParseModel(absl::string_view text, absl::string_view file);
 

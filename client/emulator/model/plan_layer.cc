@@ -51,15 +51,15 @@ absl::Status SetWindow(int64_t size, int64_t stride, v1::Padding padding, LayerP
   return absl::OkStatus();
 }
 
-// Sets the weights of conv2d and dense: a matrix [patch, channels]. The input values under the
-// window, the patch, are multiplied by this matrix at every place.
+// Sets the weights of conv2d and dense: a matrix [patch, channels]. At every place, the input
+// values under the window (the patch) are multiplied by this matrix.
 absl::Status SetWeights(int64_t patch, int64_t channels, v1::Initializer initializer, bool bias,
                         LayerPlan& plan) {
   if (initializer != v1::HE_UNIFORM && initializer != v1::GLOROT_UNIFORM) {
     return absl::InvalidArgumentError(absl::StrCat("initializer is ", static_cast<int>(initializer),
                                                    ", want HE_UNIFORM or GLOROT_UNIFORM"));
   }
-  // `patch` is checked before patch * channels, which could overflow.
+  // `patch` is checked first, because patch * channels could overflow.
   SYSTOLE_RETURN_IF_ERROR(CheckRange("the number of weights of one unit", patch, 1, kMostElements));
   SYSTOLE_RETURN_IF_ERROR(CheckRange("the number of weights", patch * channels, 1, kMostElements));
   plan.output.channels = channels;
@@ -97,7 +97,7 @@ absl::Status Plan(const v1::Pool& pool, LayerKind kind, LayerPlan& plan) {
     return SetWindow(window, pool.stride() == 0 ? window : pool.stride(), pool.padding(), plan);
   }
   if (pool.window() != 0 || pool.stride() != 0 || pool.padding() != v1::SAME) {
-    return absl::InvalidArgumentError("global takes no window, stride or padding beside it");
+    return absl::InvalidArgumentError("global cannot be combined with window, stride or padding");
   }
   plan.window = {.size_y = plan.input.height, .size_x = plan.input.width, .stride = 1};
   plan.output.height = plan.output.width = 1;
@@ -143,7 +143,8 @@ absl::Status Plan(const v1::Attention& attention, LayerPlan& plan) {
   }
   plan.heads = attention.heads();
   plan.output.channels = channels;
-  // Two products have the same cost: Q K^T, and the scores times V. positions^2 stays below 2^56.
+  // There are two products of the same cost: Q K^T, and the scores times V. positions^2 stays below
+  // 2^56.
   plan.forward_macs = 2 * plan.output.height * plan.output.height * channels;
   return absl::OkStatus();
 }

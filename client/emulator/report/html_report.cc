@@ -34,7 +34,7 @@ const char* TitleOf(RunMode mode) {
   return "";
 }
 
-// Says what the report of a mode shows, and what it does not show.
+// What the report of a mode shows, and what it does not show.
 const char* ClaimOf(RunMode mode) {
   switch (mode) {
     case RunMode::kFunctional:
@@ -187,15 +187,15 @@ std::string FooterHtml(const RunReport& report) {
     absl::StrAppend(&html, "<li>The run's history is kept in ", rows, " rows, ", each,
                     ". Plots merge them further, to at most ", kMaxLinePoints, " points or ",
                     kMaxBars,
-                    " bars. Merged rows keep their mean, smallest and largest, so that no spike "
-                    "is lost.</li>\n");
+                    " bars. A merged row keeps the mean, the smallest and the largest value, so "
+                    "that no spike is lost.</li>\n");
   }
   if (report.has_barrier()) {
     html +=
         "<li>Accelerator utilization (AU) is compute time over total time, without the first "
         "step. "
         "Infeed is a step's longest infeed stall divided by the step's duration. If a core has its "
-        "data and waits for cores that have not, this wait counts as barrier, not as infeed "
+        "data and waits for cores that have none yet, this wait counts as barrier, not as infeed "
         "stall.</li>\n";
   }
   html +=

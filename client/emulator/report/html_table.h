@@ -1,6 +1,6 @@
-// The page's numbers and tables. Every number is a <data> element. `data-key` is the number's path
-// in the JSON ("epochs.0.training.loss"), `value` is the number as written in the JSON, and the
-// element's content is the rounded number for readers.
+// The page's facts and tables. Every number in them that is also in the JSON is a <data> element.
+// `data-key` is the number's path in the JSON ("epochs.0.training.loss"), `value` is the number as
+// written in the JSON, and the element's content is the rounded number for readers.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_HTML_TABLE_H_

@@ -46,8 +46,8 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
     range.Add(spread.max);
   }
   std::vector<double> epoch_ends;
-  // If the run continued from a checkpoint, the report has the earlier epochs, but not their steps.
-  // These earlier epochs are not drawn.
+  // If the run continued from a checkpoint, the report has the epochs before the checkpoint, but
+  // not their steps. These epochs are not drawn.
   double at = 0;
   for (const EpochReport& epoch : report.epochs) {
     at += static_cast<double>(epoch.steps);
@@ -57,7 +57,7 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
     validation.push_back({at, (*epoch.validation).*curve.of_epoch});
     range.Add(validation.back().y);
   }
-  // The axis of a fraction begins at 0. Any other axis begins at 0, too, except if the whole curve
+  // The axis of a fraction begins at 0. Any other axis begins at 0, too, unless the whole curve
   // would then lie in the upper half of the plot.
   const bool share = curve.unit == Unit::kFraction;
   const double bottom = share || range.from < 0.5 * range.to ? 0 : range.from;
@@ -99,9 +99,9 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
   }
   Figure figure = {.title = curve.name, .legend = {{"training", "Training"}}};
   if (merged > 1) {
-    figure.remark =
-        absl::StrCat("Line: mean of ", NumberText(static_cast<double>(merged), Unit::kCount),
-                     " steps. Band: smallest to largest of them.");
+    figure.remark = absl::StrCat("Line: the mean of every ",
+                                 NumberText(static_cast<double>(merged), Unit::kCount),
+                                 " steps. Band: from their smallest to their largest value.");
   } else {
     figure.remark = "One point for each step.";
   }
@@ -110,8 +110,8 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
   return figure;
 }
 
-// The learning rate over the steps. If the rate never changes, there are no points, because a plot
-// of one number is of no use.
+// The learning rate over the steps. Empty if the rate never changes, because a plot of one number
+// is of no use.
 std::vector<Point> LearningRates(const RunReport& report) {
   std::vector<Point> points;
   bool varies = false;

@@ -14,18 +14,19 @@
 namespace systole::emulator {
 namespace {
 
-// One line of a figure. The figure's x axis is the number of trainers.
+// One curve of a figure. The figure's x axis is the number of trainers.
 struct LevelCurve {
   std::string series;
   std::string label;
   std::function<double(const LevelReport&)> value_of;
 };
 
-// A level, with its index in RunReport::levels. The JSON uses the same index.
+// A level (the figures for one number of trainers), with its index in RunReport::levels. The JSON
+// uses the same index.
 using Numbered = std::pair<size_t, const LevelReport*>;
 
-// The levels, sorted by number of trainers. They ran in another order, because the search for the
-// largest number of trainers that the servers can feed goes up and down.
+// The levels, sorted by number of trainers. They ran in another order: the search for the largest
+// number of trainers that the servers can feed goes up and down.
 std::vector<Numbered> Sorted(const RunReport& report) {
   std::vector<Numbered> levels;
   for (size_t i = 0; i < report.levels.size(); ++i) levels.emplace_back(i, &report.levels[i]);
@@ -140,8 +141,8 @@ Figure Waits(const std::vector<Numbered>& levels) {
       Drawn(levels, curves, Unit::kSeconds,
             {.id = "plot-waits", .title = "Wait for a step", .width = kWidePx, .height = 300});
   figure.remark =
-      "How long a trainer waited from the moment it needed a step until the step arrived, over all "
-      "trainers.";
+      "The time from the moment a trainer needs a step until the step arrives, for the steps of "
+      "all trainers.";
   const HtmlTable table = LevelTable(levels);
   figure.table = table.ToHtml();
   figure.table_is_long = table.is_long();
@@ -156,8 +157,8 @@ Figure Rates(const std::vector<Numbered>& levels) {
        {"arrived", "Arrived", [](const LevelReport& level) { return level.steps_per_second; }}},
       Unit::kCount, {.id = "plot-rates", .title = "Steps a second"});
   figure.remark =
-      "All trainers together. Wanted: the steps that they take if they never wait. At first, more "
-      "steps may arrive, because clients fetch steps ahead.";
+      "All trainers together. Wanted: the rate at which the trainers take steps if they never "
+      "wait. Arrived may be higher at first, because clients fetch steps ahead.";
   return figure;
 }
 
@@ -166,7 +167,7 @@ Figure Processors(const std::vector<Numbered>& levels) {
                         {{"cpus", "Server CPUs busy",
                           [](const LevelReport& level) { return level.server_cpus_busy; }}},
                         Unit::kCount, {.id = "plot-cpus", .title = "Processors of the servers"});
-  figure.remark = absl::StrCat("How many processors are busy on average, of ",
+  figure.remark = absl::StrCat("The average number of busy processors, of ",
                                levels.back().second->server_cpus, " that the servers may use.");
   return figure;
 }

@@ -12,8 +12,8 @@
 
 namespace systole::emulator {
 
-// Empty if the report has no level. The figure of the processors is left out if no level has
-// numbers for it.
+// Empty if report.levels is empty. The figure of the processors is left out if no level has numbers
+// for it.
 std::vector<Figure> LoadFigures(const RunReport& report);
 
 }  // namespace systole::emulator

@@ -6,7 +6,8 @@
 
 namespace systole::emulator {
 
-// The rules that follow kBaseStyle. The class `s-SERIES` gives a series its colour.
+// The page has kBaseStyle (core/page/base_style.h), then these rules. The class `s-SERIES` gives a
+// series its colour.
 inline constexpr char kPageStyle[] = R"css(
 .remark { color: var(--soft); }
 .notice ul { margin: 0; padding-left: 16px; overflow-wrap: anywhere; }

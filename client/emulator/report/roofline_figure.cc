@@ -11,7 +11,8 @@
 namespace systole::emulator {
 namespace {
 
-// Each bound has a colour. The bound's number selects the shape of its dots.
+// The labels of the bounds in the legend. BoundName() selects the colour of a bound's dots, and the
+// value of the enum selects their shape.
 constexpr struct {
   Bound bound;
   const char* label;

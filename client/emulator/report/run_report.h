@@ -23,12 +23,12 @@
 namespace systole::emulator {
 
 enum class RunMode {
-  // Computes values. Times are those of the emulating host, so they say nothing about a chip's
-  // utilization.
+  // Computes the model's values. Times are those of the emulating host, so they say nothing about a
+  // chip's utilization.
   kFunctional,
-  // Measures times: every core takes the chip's step time by the wall clock.
+  // Measures times. On every core a step takes as long as on the chip, by the wall clock.
   kPaced,
-  // Computes times for a chip from arrivals that were recorded once.
+  // Computes times for a chip from recorded arrivals of slices.
   kReplay,
   // Measures servers under load with paced runs of several trainers at once.
   kLoad,
@@ -37,15 +37,15 @@ const char* RunModeName(RunMode mode);  // "functional"
 
 // A number or a text, with its name in the JSON.
 struct Fact {
-  std::string key;    // "images_per_second"; "infeed.average": a field of the object "infeed".
-  std::string label;  // "Images per second"
+  std::string key;    // "steps"; or "infeed.average": the field "average" of the object "infeed".
+  std::string label;  // "Steps"
   std::variant<std::string, int64_t, uint64_t, double> value;
   Unit unit = Unit::kNone;
   bool stands_out = false;  // Shown large.
 };
 
 // Writes the facts as fields of the JSON object that is open. The facts of an inner object are
-// written together, where the first of them stands. Keys must differ.
+// written together, at the place of the first of these facts. Keys must differ.
 void AppendFacts(absl::Span<const Fact> facts, JsonWriter& json);
 
 // The times of one core over the whole run, without its first step.
@@ -77,10 +77,10 @@ struct LevelReport {
   int64_t trainers = 0;
   bool fed = false;             // Each `au` and `wall_au` is at least kHighAu.
   std::vector<double> au;       // Each trainer's (utilisation.h). Here and below: NaN if not known.
-  std::vector<double> wall_au;  // Each trainer's, with the emulator's own lost time counted.
+  std::vector<double> wall_au;  // Each trainer's; the emulator's lost time counts, too.
   double lowest_au = 0;
   double lowest_wall_au = 0;
-  absl::Duration window;  // The time over which rates are taken.
+  absl::Duration window;  // The rates of arrived steps and examples are averages over this time.
   double steps_per_second = 0;
   double wanted_steps_per_second = 0;  // The trainers' rate if they never wait.
   double examples_per_second = 0;
@@ -93,7 +93,7 @@ struct LevelReport {
   int64_t server_cpus = 0;
   std::optional<int64_t> server_resident_bytes;
   double cores_fed_per_server_cpu = 0;
-  LatencyHistogram waits;  // One for each step of each trainer.
+  LatencyHistogram waits;  // A wait for each step of each trainer but its first; open waits, too.
 };
 
 // The run's result in one line: "highly input-bound: waiting for data 36.0 % of the time".
@@ -103,7 +103,7 @@ struct Verdict {
   Grade grade = Grade::kNeutral;
 };
 
-// Sections that a mode does not have are empty, and left out of the JSON and the page.
+// Sections that a mode does not have are empty. The JSON and the page leave them out.
 struct RunReport {
   RunMode mode = RunMode::kFunctional;
   Verdict verdict;
@@ -121,10 +121,11 @@ struct RunReport {
   bool has_scores() const { return mode == RunMode::kFunctional; }
 };
 
-// One object, on one line. Times are in seconds. Numbers that are not finite are null. `facts` and
-// `results` are fields of the object itself. Their keys must differ from each other and from those
-// of the sections ("mode", "verdict", "epochs", "infeed_stall_seconds", "barrier_seconds",
-// "history", "roofline", "levels", "masked_records", "notes").
+// The report as one object, on one line. Times are in seconds. Numbers that are not finite are
+// null. The `facts` and `results` are fields of the object, or of its inner objects (Fact::key).
+// The keys of these fields must differ from each other and from those of the sections ("mode",
+// "verdict", "epochs", "infeed_stall_seconds", "barrier_seconds", "history", "roofline", "levels",
+// "masked_records", "notes").
 std::string ToJson(const RunReport& report);
 
 }  // namespace systole::emulator

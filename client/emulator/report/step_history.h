@@ -28,7 +28,8 @@ struct StepEntry {
   double learning_rate = 0;
 };
 
-// Mean, smallest and largest of the finite values. If there are none, all three are NaN.
+// Mean, smallest and largest of the finite losses (or accuracies) of some steps. If no value is
+// finite, all three are NaN.
 struct Spread {
   double mean = 0;
   double min = 0;
@@ -40,11 +41,11 @@ struct Spread {
 struct StepRow {
   int64_t first_step = 0;
   int64_t steps = 0;
-  absl::Duration start;                           // The first step's.
+  absl::Duration start;                           // Of the first step.
   absl::Duration infeed_stall, compute, barrier;  // Sums.
   absl::Duration longest;                         // Of the longest step: stall + compute + barrier.
   Spread loss, accuracy;
-  double learning_rate = 0;  // The first step's.
+  double learning_rate = 0;  // Of the first step.
 };
 
 class StepHistory {

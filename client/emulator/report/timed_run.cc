@@ -31,7 +31,7 @@ std::vector<Fact> UtilisationFacts(const TimingReport& timing, const Utilisation
   return {
       {"au", "Accelerator utilization (AU)", OrUnknown(used.au), Unit::kFraction, true},
       {"au_verdict", "AU is", std::string(used.au.has_value() ? AuVerdict(*used.au) : "not known")},
-      {"infeed.average", "Infeed, of a step's time", part(&InfeedFraction::average),
+      {"infeed.average", "Infeed, average part of a step", part(&InfeedFraction::average),
        Unit::kFraction, true},
       {"infeed.min", "Infeed, smallest part of a step", part(&InfeedFraction::min),
        Unit::kFraction},
@@ -43,7 +43,7 @@ std::vector<Fact> UtilisationFacts(const TimingReport& timing, const Utilisation
       {"compute_seconds", "Compute of each core", absl::ToDoubleSeconds(used.compute),
        Unit::kSeconds},
       {"total_seconds", "Counted time", total_seconds, Unit::kSeconds, true},
-      Seconds("open_wait_seconds", "Wait in which the run ended", used.open_wait),
+      Seconds("open_wait_seconds", "Wait when the run ended", used.open_wait),
   };
 }
 
@@ -52,7 +52,8 @@ std::vector<Fact> OverheadFacts(const PacingOverhead& overhead, const Utilisatio
   return {
       Seconds("emulator.noticing_seconds",
               "Sum of the delays with which the emulator noticed steps", overhead.noticing),
-      Seconds("emulator.max_noticing_seconds", "Longest of these delays", overhead.max_noticing),
+      Seconds("emulator.max_noticing_seconds",
+              "Longest delay with which the emulator noticed a step", overhead.max_noticing),
       Seconds("emulator.work_seconds", "Emulator's own work, in sum", overhead.work),
       Seconds("emulator.max_late_seconds", "Longest delay with which the emulator ended a step",
               overhead.max_late),
@@ -106,8 +107,8 @@ Verdict VerdictOf(const Utilisation& used) {
   using Grade = Verdict::Grade;
   if (!used.au.has_value()) {
     return {.text =
-                "not known whether input-bound: the first step is left out, and there was no "
-                "other"};
+                "not known whether input-bound: the first step does not count, and no step "
+                "came after it"};
   }
   if (!used.infeed.has_value()) {
     return {.text = "highly input-bound: no step came after the first one", .grade = Grade::kBad};
@@ -144,7 +145,7 @@ RunReport ReportOf(const TimingReport& timing, const StepHistory& steps) {
   report.results.push_back({"steps", "Steps", timing.books.steps(), Unit::kCount});
   report.results.push_back({"counted_steps", "Counted steps", used.steps, Unit::kCount, true});
   report.results.push_back(
-      Seconds("first_step_wait_seconds", "First step waited", timing.books.first_wait()));
+      Seconds("first_step_wait_seconds", "Wait for the first step", timing.books.first_wait()));
   Append(PercentileFacts("step_arrival_seconds", "Step arrived late by", timing.books.waits()),
          report.results);
   if (timing.overhead.has_value()) {

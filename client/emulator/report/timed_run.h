@@ -22,7 +22,8 @@ namespace systole::emulator {
 // time add up to the time of the whole step.
 StepEntry EntryOf(const StepRecord& record);
 
-// The facts about the cores: their number, step and slice.
+// The facts about the cores: how many there are, how long a step takes, and how large the slice of
+// a core is.
 std::vector<Fact> FactsOf(const TimedCores& cores);
 // "<key>.p50" .. "<key>.max", labelled "<label>, p50".
 std::vector<Fact> PercentileFacts(absl::string_view key, absl::string_view label,

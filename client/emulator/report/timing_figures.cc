@@ -13,7 +13,7 @@ namespace {
 struct TimePart {
   const char* series;
   const char* label;
-  const char* key;  // The key of the sum in the JSON.
+  const char* key;  // The JSON's key for the sum of this part.
   absl::Duration StepRow::*of_row;
 };
 
@@ -77,7 +77,7 @@ std::string StepRemark(const RunReport& report, int64_t steps_per_column, double
       steps_per_column > 1
           ? absl::StrCat("Each column is the mean of ",
                          NumberText(static_cast<double>(steps_per_column), Unit::kCount),
-                         " steps; the thin line is the longest of them.")
+                         " steps; the thin line shows the longest of these steps.")
           : "One column for each step.";
   if (absl::ToDoubleSeconds(report.steps.Total().longest) > top) {
     absl::StrAppend(&remark, " Columns and lines are cut off at ", NumberText(top, Unit::kSeconds),
@@ -207,7 +207,7 @@ Figure CoreStalls(const RunReport& report) {
   if (report.has_barrier()) figure.legend.push_back({"barrier", "Barrier"});
   if (merged > 1) {
     absl::StrAppend(&figure.remark, " Each bar stands for ", merged,
-                    " neighbouring cores and shows the one that waited longest for data.");
+                    " neighbouring cores and shows the core that waited longest for data.");
   }
   return figure;
 }

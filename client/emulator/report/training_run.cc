@@ -60,7 +60,7 @@ RunReport ReportOf(const TrainingReport& training, const StepHistory& steps,
        Unit::kCount, true},
       {"training_seconds", "Training took", absl::ToDoubleSeconds(training.training_time),
        Unit::kSeconds, true},
-      {"first_step_wait_seconds", "First step waited",
+      {"first_step_wait_seconds", "Wait for the first step",
        absl::ToDoubleSeconds(training.first_step_wait), Unit::kSeconds, true},
       {"bytes_received", "Received", training.bytes_received(), Unit::kBytes, true},
   };

@@ -25,7 +25,7 @@ absl::Span<const ShippedFile> ShippedChips();
 absl::Span<const ShippedFile> ShippedModels();
 
 // Reads the shipped file of this name or, if there is none, the file at that path. (To read a file
-// that has the name of a shipped one, write "./v3".) The message's values are not checked.
+// that has the name of a shipped one, write "./v3".) The values in the file are not checked.
 //   NotFound         no shipped file and no other file has this name. The message lists the
 //                    shipped names.
 //   InvalidArgument, ResourceExhausted  the cases of LoadMessage.

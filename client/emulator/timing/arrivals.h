@@ -16,7 +16,7 @@ namespace systole::emulator {
 
 // One tensor of a core's slice.
 struct ArrivalTensor {
-  std::string name;  // The feed spec's, 1 to 128 bytes.
+  std::string name;  // As in the feed's spec. 1 to 128 bytes.
   DType dtype = DType::kUint8;
   int batch_axis = 0;
   std::vector<int64_t> shape;  // Batch included. The tensor has at most 2^40 bytes.
@@ -29,8 +29,8 @@ struct ArrivalTensor {
 
 enum class RecordedBy { kDrain, kPaced };
 
-// A recording has at most this many times. That is half a gigabyte, enough for eight million steps
-// of eight cores.
+// A recording has at most this many times of arrival, one for each step and core. They take half a
+// gigabyte of memory, and are enough for eight million steps of eight cores.
 inline constexpr int64_t kMaxArrivalTimes = int64_t{1} << 26;
 
 struct Arrivals {
@@ -48,9 +48,9 @@ struct Arrivals {
   friend bool operator==(const Arrivals&, const Arrivals&) = default;
 };
 
-// Checks that `arrivals` can be a recording. It is called before a recording is written and after
-// one is read.
-// InvalidArgument, naming the tensor or the field, if `arrivals` cannot be a recording.
+// Checks that `arrivals` can be a recording. Called before a recording is written and after a
+// recording is read.
+//   InvalidArgument  `arrivals` cannot be a recording. The message names the tensor or the field.
 absl::Status CheckArrivals(const Arrivals& arrivals);
 
 }  // namespace systole::emulator

@@ -1,5 +1,5 @@
 // The feed that a run read: its spec, its servers and the date. The run's report and its recording
-// contain them.
+// contain these facts.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_FEED_ORIGIN_H_

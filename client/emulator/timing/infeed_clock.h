@@ -11,9 +11,9 @@
 // TensorFlow's infeed.
 //
 // The PCIe link belongs to a chip. The slices of the chip's cores cross the link one at a time,
-// each at full speed. All slices of a step cross before any slice of the next step, because a host
-// hands over whole steps. Within a step, slices cross in the order in which they were enqueued. If
-// two slices were enqueued at the same time, the slice of the lower core crosses first.
+// each at full speed. A host hands over whole steps, so all slices of a step cross before any slice
+// of the next step. Within a step, slices cross in the order in which they were enqueued. If two
+// slices were enqueued at the same time, the slice of the lower core crosses first.
 //
 // Per core c: infeed stall = max(0, ready(i,c) - end(i-1)), transfer included; barrier = the rest
 // of the wait. So a core's infeed stall is only the wait for its own slice.
@@ -35,7 +35,7 @@ namespace systole::emulator {
 struct InfeedOptions {
   // The number of cores, 1 to 65536.
   int num_cores = 1;
-  // Cores that share a PCIe link, 1 to 65536. The last chip may have fewer.
+  // Cores that share a PCIe link, 1 to 65536. The last chip may have fewer cores.
   int cores_per_chip = 1;
   // Steps that can wait in front of a core, besides the step that the core works on: 1 to 65536. A
   // larger number hides longer interruptions of the feed.
@@ -51,7 +51,7 @@ class InfeedClock {
   // InvalidArgument if an option is out of range.
   static absl::StatusOr<InfeedClock> Create(const InfeedOptions& options);
 
-  // Runs the next step. `arrived[c]` is when core c's slice arrived, by this clock.
+  // Runs the next step. `arrived[c]` is when core c's slice arrived, on the time scale of end().
   // REQUIRES: arrived.size() == num_cores.
   StepRecord Step(absl::Span<const absl::Duration> arrived);
 

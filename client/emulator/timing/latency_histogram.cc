@@ -5,8 +5,8 @@
 
 namespace systole::emulator {
 
-// Values below 128 have a bucket each. A larger value is cut down to its 7 highest bits, so there
-// are 64 buckets for each position of the highest bit.
+// Values below 128 have a bucket each. A larger value is cut down to its 7 highest bits. The first
+// of these bits is always 1, so there are 64 buckets for each position of the highest bit.
 int LatencyHistogram::BucketOf(uint64_t ns) {
   const int shift = std::max(0, static_cast<int>(std::bit_width(ns)) - 7);
   return shift * kSubBuckets + static_cast<int>(ns >> shift);

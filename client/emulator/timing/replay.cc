@@ -15,7 +15,7 @@ PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arri
           &arrivals](int core) -> absl::StatusOr<std::optional<SliceArrival>> {
     const absl::StatusOr<std::optional<SliceArrival>> slice = pop(core);
     if (!slice.ok() || !slice->has_value()) {
-      // A step that only some cores got does not count.
+      // Drops the arrivals of a step that not all cores got.
       arrivals.ns.resize(static_cast<size_t>(arrivals.steps() * arrivals.num_cores));
       return slice;
     }

@@ -2,12 +2,12 @@
 // offline, how busy the feed would have kept any chip. The same file gives the same numbers every
 // time.
 //
-// If the recorder takes slices as fast as they come, the feed never waits for it. The recording
-// then shows a feed that may run ahead of the cores without a limit. With a slower chip, the feed
-// could only run ahead by the steps that fit into its client's window and queue. In the recording,
-// steps that came early may hide an interruption that would stall the real chip. So the replayed AU
-// (utilisation.h) is an upper bound. The bound is close for a steady feed. Pacing (paced_run.h)
-// measures the real AU for one chip.
+// If the recorder takes slices as fast as they come, the feed never waits for the recorder. So a
+// step may arrive long before a real chip needs it. With a real chip, the feed can be ahead only by
+// the steps that fit into the client's window and queue. So steps that came early in the recording
+// may hide an interruption that would stall the real chip, and the replayed AU (utilisation.h) is
+// an upper bound. The bound is close for a steady feed. Pacing (paced_run.h) measures the real AU
+// for one chip.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_REPLAY_H_
@@ -27,9 +27,9 @@ namespace systole::emulator {
 // Returns a function that calls `pop` and appends each slice's time of arrival to `arrivals.ns`, in
 // nanoseconds since the call of Recording(). Slices that arrived before this call have the time 0.
 // The function also sets `arrivals.first_step`, and drops a last step that only some cores got.
-// `clock` is the clock of SliceArrival.arrived_at. The function borrows `arrivals`. Call the
-// function for the cores in order. It returns ResourceExhausted if there are more than
-// kMaxArrivalTimes times.
+// `clock` is the clock of SliceArrival.arrived_at. The function borrows `arrivals`. For each step,
+// call the function once for each core, in the order of the cores. It returns ResourceExhausted if
+// there are more than kMaxArrivalTimes times.
 PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arrivals);
 
 // InvalidArgument if an option is out of range. `options.num_cores` is ignored, because the

@@ -16,7 +16,7 @@
 namespace systole::emulator {
 
 struct SliceArrival {
-  int64_t step = 0;           // The feed's number of the step.
+  int64_t step = 0;           // The step's number in the feed.
   absl::Duration arrived_at;  // Time by a monotonic clock.
 };
 
@@ -28,9 +28,9 @@ struct StepArrival {
   std::vector<absl::Duration> arrived_at;  // Per core.
 };
 
-// Takes one step's slices, one for each core. Returns nullopt at the end of the feed, which is when
-// core 0 gets no slice. An error of the feed is passed on unchanged.
-//   FailedPrecondition  another core gets no slice, or a slice of another step than core 0.
+// Takes one step's slices, one for each core. Returns nullopt if core 0 gets no slice: the feed has
+// ended. An error of the feed is passed on unchanged.
+//   FailedPrecondition  core 0 gets a slice, but another core gets none, or one of another step.
 absl::StatusOr<std::optional<StepArrival>> PopStep(const PopArrival& pop, int num_cores);
 
 }  // namespace systole::emulator

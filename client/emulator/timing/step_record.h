@@ -1,5 +1,5 @@
 // How one step's time was spent, core by core. All times are those of the virtual clock
-// (infeed_clock.h), since the run began.
+// (infeed_clock.h). `start` and end() count from the beginning of the run.
 //
 //   end of the step before                     start                      end
 //        |-- overhead --|---------- wait --------|-------- compute --------|
@@ -19,14 +19,14 @@ namespace systole::emulator {
 
 struct StepRecord {
   int64_t step = 0;         // Counted from 0 in this run.
-  absl::Duration overhead;  // The emulator's own lateness, which is in no wait; 0 in replay.
+  absl::Duration overhead;  // The emulator's own lateness, not part of `wait`; 0 in replay.
   absl::Duration wait;      // The wait until the last core was fed.
   absl::Duration start;     // When all cores began to compute.
   absl::Duration compute;
   // Each core's wait for its own slice, at most `wait`.
   std::vector<absl::Duration> infeed_stall;
 
-  // How long a core that was fed waited for the core that was fed last.
+  // How long `core`, after it was fed, waited for the core that was fed last.
   absl::Duration barrier(int core) const { return wait - infeed_stall[static_cast<size_t>(core)]; }
   absl::Duration max_infeed_stall() const {
     return *std::max_element(infeed_stall.begin(), infeed_stall.end());

@@ -25,7 +25,7 @@ class TimingBooks {
   absl::Duration first_wait() const { return first_wait_; }
   Utilisation utilisation() const { return meter_.result(); }
   // The waits for all steps but the first. A wait lasts from the end of the step before until the
-  // last core had its slice. The wait is 0 for a step that was there in time.
+  // last core had its slice. The wait is 0 if all cores had their slices when that step ended.
   const LatencyHistogram& waits() const { return waits_; }
 
  private:

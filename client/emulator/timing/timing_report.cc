@@ -25,7 +25,7 @@ std::string CoreLine(const char* what, const std::vector<CoreBooks>& cores,
 
 std::string UtilisationText(const Utilisation& used) {
   if (!used.au.has_value()) {
-    return "AU              not known: the first step is left out, and there was no other\n";
+    return "AU              not known: the first step does not count, and no step came after it\n";
   }
   if (!used.infeed.has_value()) {
     return absl::StrFormat("AU              0.00 %%: no step came in %.3f s after the first one\n",

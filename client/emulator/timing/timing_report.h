@@ -1,6 +1,6 @@
-// The results of a paced or a replayed run, and their text. The text names the mode, because a
-// functional run (training/) says nothing about a chip's time. report/timed_run.h makes the JSON
-// and the page.
+// The results of a paced or a replayed run, and their text. The text names the mode, because the
+// report of another mode, functional (training/), says nothing about a chip's time.
+// report/timed_run.h makes the JSON and the page.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_TIMING_REPORT_H_
@@ -23,7 +23,8 @@ struct TimedCores {
   std::string slice;  // "v3-8"; empty if `model` is empty.
   InfeedOptions infeed;
   int64_t per_core_batch = 0;
-  // The size of one core's slice of a step, as it is and as the chip stores it.
+  // The bytes of one core's slice of a step: as the feed delivers the slice, and as the chip stores
+  // it.
   int64_t slice_bytes = 0;
   int64_t padded_slice_bytes = 0;
 
@@ -47,7 +48,7 @@ struct TimingReport {
 
 // "p50 0.0 ms, p90 ..".
 std::string PercentilesText(const LatencyHistogram& latencies);
-// One or two lines.
+// Two lines: about the cores, and about one core's slice.
 std::string CoresText(const TimedCores& cores);
 
 }  // namespace systole::emulator

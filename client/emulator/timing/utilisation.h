@@ -1,8 +1,8 @@
 // How well the cores were used over a run's steps. The first step is left out, because it waits for
 // connections and for the pipeline to fill.
 //
-// * AU (accelerator utilization) is defined as in MLPerf Storage: compute time / total time. The
-//   benchmark of MLPerf Storage passes at 90 % (ResNet-50, UNet3D) or 70 % (CosmoFlow).
+// * AU (accelerator utilization) is defined as in MLPerf Storage: compute time / total time. A run
+//   of MLPerf Storage passes at 90 % (ResNet-50, UNet3D) or 70 % (CosmoFlow).
 // * The infeed fraction is defined as in the TPU profiler (xprof): a step's infeed stall / the
 //   step's duration, for the core that stalled longest. Below 5 % a step is not input-bound. From 5
 //   % on it is moderately input-bound, and from 20 % on highly input-bound.
@@ -45,15 +45,15 @@ struct InfeedFraction {
 
 struct Utilisation {
   int64_t steps = 0;       // The counted steps: all but the first.
-  absl::Duration compute;  // One core's; it is the same for all cores.
+  absl::Duration compute;  // Of one core. All cores compute for the same time.
   absl::Duration total;    // compute + waits + open_wait.
-  // The wait that the end of the run cut short. It is not known whose slice was missing, so the
-  // wait is in no core's books.
+  // The wait that the end of the run cut short. It is not known which core's slice was missing, so
+  // the wait is in no core's books.
   absl::Duration open_wait;
   absl::Duration overhead;  // The emulator's, not in `total`.
   std::vector<CoreBooks> cores;
 
-  // nullopt if no time counts yet. The AU is then unknown, and not 0.
+  // nullopt if no time was counted, because the AU is then unknown and not 0.
   std::optional<double> au;
   std::optional<InfeedFraction> infeed;
 };

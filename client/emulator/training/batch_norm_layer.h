@@ -5,13 +5,13 @@
 //   backward phases   sums of dy and of dy * normal(x) | dx
 //
 // To avoid cancellation, the variance is summed in a second pass and not computed from sums of x^2.
-// Only valid examples are in the sums. In training, examples that are not valid are set to zeros,
-// and so are their gradients. Otherwise the values of these examples could grow without bound,
-// layer after layer, because the statistics do not cover these values. For example, a layer
-// multiplies by 1 / sqrt(epsilon) if the variance is 0. A gradient of 0 times an infinite value
-// would be NaN. A shard adds up its images in order (see VectorUnit::sum_rows). Then the sums of
-// all shards are added in the fixed tree of network.h. With local statistics, only the sums of the
-// core's shards are added. Single-thread.
+// Only valid examples are in the sums. In training, the values and gradients of examples that are
+// not valid are set to zeros. Otherwise these values could grow without bound, layer after layer,
+// because the statistics do not cover them. For example, a layer multiplies by 1 / sqrt(epsilon) if
+// the variance is 0. The product of an infinite value and a gradient of 0 would be NaN. A shard
+// adds up its images in order (see VectorUnit::sum_rows). Then the sums of all shards are added in
+// the fixed tree of network.h. With local statistics, only the sums of the core's shards are added.
+// Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
 

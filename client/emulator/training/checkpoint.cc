@@ -49,8 +49,8 @@ absl::Status RestoreTrainer(const Checkpoint& checkpoint, Trainer& trainer) {
   const TrainerOptions& options = trainer.options();
   if (checkpoint.model_fingerprint != trainer.model().fingerprint) {
     return Differs("model", absl::StrCat("'", absl::CEscape(checkpoint.model), "'"),
-                   absl::StrCat("'", trainer.model().name, "', whose text is not the same"),
-                   "give the model as it was, or start anew");
+                   absl::StrCat("'", trainer.model().name, "', whose file has other text"),
+                   "give the model file that the checkpoint was saved with, or start anew");
   }
   if (checkpoint.seed != options.seed) {
     return Differs("seed", absl::StrCat(checkpoint.seed), absl::StrCat(options.seed),

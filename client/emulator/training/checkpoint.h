@@ -1,6 +1,6 @@
-// A saved training run, as a value. It has the report so far, and everything that the next step
-// depends on, except for the model text, the options and the feed. A run that is saved, ended and
-// resumed computes the same bits as a run without the break. checkpoint_file.h describes the file.
+// A saved training run, as a value. It has the report so far, and what the next step depends on:
+// all of it except the model text, the options and the feed. A run that is saved, ended and resumed
+// computes the same bits as a run without the break. checkpoint_file.h describes the file.
 //
 // Thread-compatible value type; functions without state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_CHECKPOINT_H_
@@ -23,7 +23,8 @@ struct Checkpoint {
   uint64_t model_fingerprint = 0;
   uint64_t seed = 0;
   Numerics numerics = Numerics::kExact;
-  // The feed's examples per step, and its steps per epoch. A later run may have other numbers.
+  // The feed's examples per step, and its steps per epoch. A run that resumes may have other
+  // numbers.
   int64_t global_batch = 0;
   int64_t steps_per_epoch = 0;
   std::string feed_token;  // The feed's resume token, opaque here.
@@ -38,7 +39,8 @@ struct EpochSize {
   int64_t steps_per_epoch = 0;
 };
 
-// Takes a checkpoint of `trainer` between two steps. The other arguments are stored in it.
+// Takes a checkpoint of `trainer` between two steps. The other arguments are stored in the
+// checkpoint.
 Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, const EpochSize& size,
                           const std::string& feed_token);
 
@@ -47,8 +49,9 @@ Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, const EpochSi
 // `size` describes the epochs of the resumed run.
 int64_t StepInEpoch(const Checkpoint& checkpoint, const EpochSize& size);
 
-// Puts the checkpoint's numbers into `trainer`. Cores and batch may differ. With another number of
-// cores, sums are grouped differently, unless cores times shards_per_core is unchanged.
+// Puts the checkpoint's numbers into `trainer`. The number of cores and the batch may differ from
+// the checkpoint's. With another number of cores, sums are grouped as before only if cores times
+// shards_per_core is unchanged.
 //   InvalidArgument  model, seed or numerics differ from the checkpoint's. The message says what to
 //                    do. `trainer` has not changed.
 absl::Status RestoreTrainer(const Checkpoint& checkpoint, Trainer& trainer);

@@ -101,7 +101,7 @@ v1::Checkpoint ToMessage(const Checkpoint& checkpoint) {
   message.set_training_ns(absl::ToInt64Nanoseconds(loop.training_time));
   message.set_first_step_wait_ns(absl::ToInt64Nanoseconds(loop.first_step_wait));
   message.set_num_tensors(static_cast<int64_t>(checkpoint.trainer.tensors.size()));
-  // Set only if a reader cannot compute it from the other fields.
+  // step_in_epoch is set only if a reader cannot compute it from the other fields.
   if (!HasOneBatch(message) || loop.step_in_epoch != loop.current.steps) {
     message.set_step_in_epoch(loop.step_in_epoch);
   }
@@ -202,7 +202,8 @@ absl::StatusOr<StateTensor> ReadTensor(int64_t most_elements, MessageFileReader&
       return Inconsistent(absl::StrCat("the piece at element ", begin, " of tensor '",
                                        absl::CEscape(tensor.name.substr(0, 40)), "'"));
     }
-    // Allocated only now that one piece has been read and its size agrees with the shape.
+    // Memory is allocated only after the first piece was read and had the size that the shape
+    // demands.
     if (begin == 0) tensor.values.resize(static_cast<size_t>(elements));
     std::memcpy(tensor.values.data() + begin, message.data().data(), bytes);
   }

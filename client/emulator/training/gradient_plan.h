@@ -1,7 +1,7 @@
 // Where the backward pass of a model keeps its gradients. The pass goes from the last layer to the
-// first. The gradient with respect to a layer's output is complete when the pass is through with
-// all layers that take this output. The gradient is needed until the pass is through with the layer
-// itself. So a few buffers ("slots") are used in turns. A chain of layers needs two slots.
+// first. The gradient with respect to a layer's output is complete after the backward passes of all
+// layers that take this output. It is needed until the end of the layer's own backward pass. So a
+// few buffers ("slots") are used in turns. A chain of layers needs two slots.
 //
 // If several layers take an output, its gradient is summed in the order of the backward pass, from
 // the last of these layers to the first. If a layer takes the output twice (an add), the order is
@@ -22,7 +22,7 @@ struct GradientPlan {
   // inputs, or adds it there.
   struct Delivery {
     int64_t to = 0;
-    bool adds = false;  // False: this is the first contribution, so it is copied.
+    bool adds = false;  // False: the first contribution to a gradient is copied.
   };
   struct Step {
     int64_t output = 0;  // The slot of the gradient with respect to the layer's output.

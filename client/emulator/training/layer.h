@@ -3,11 +3,11 @@
 // Most layers have one phase in each pass. Batch norm must add up statistics over all shards
 // between its phases. So after every phase but a layer's last, the network adds up the Partials()
 // of all shards, or of each core's shards, and writes the sum back to the shards. network.h shows
-// the order of the additions. T is float for users. Gradient checks use double, which is never
-// rounded to bf16.
+// the order of the additions. Training uses T = float. Tests of gradients use double, which is
+// never rounded to bf16.
 //
-// Single-thread: a shard's layers are called by one thread at a time. The arrays handed over belong
-// to the network and outlive the layer.
+// Single-thread: a shard's layers are called by one thread at a time. The arrays passed to a layer
+// belong to the network and outlive the layer.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_LAYER_H_
 
@@ -54,20 +54,22 @@ class Layer {
 
   virtual int BackwardPhases() const { return 1; }
   // `in` as in Forward(). d_out is the loss's gradient with respect to `out`. Writes the gradient
-  // with respect to `in` to d_in, unless d_in is null, as for the model's input. Writes the
-  // parameters' gradients to weight_gradients and bias_gradients. If a layer has several inputs,
-  // they all have the same gradient, and d_in holds it once.
+  // with respect to `in` to d_in. If the layer takes only the model's input, d_in is null, and this
+  // gradient is not written. Writes the parameters' gradients to weight_gradients and
+  // bias_gradients. If a layer has several inputs, they all have the same gradient, and d_in holds
+  // it once.
   virtual void Backward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
                         const T* d_out, T* d_in) = 0;
 
-  // The partial sums to add up after the phase that has just run: over all shards, or over the
-  // shards of this core if sums_on_core_only().
+  // This shard's partial sums after the phase that has just run. They are added up over all shards
+  // or, if sums_on_core_only(), over the shards of this core.
   virtual absl::Span<T> Partials() { return {}; }
   virtual bool sums_on_core_only() const { return false; }
 
   // Moves the running statistics towards this step's statistics. Called once per core and training
-  // step. With sums_on_core_only() it is called only for cores with a valid example, and then the
-  // network sets the running statistics of every core to the mean over those cores.
+  // step. With sums_on_core_only(), this function is called only for cores with a valid example.
+  // Then the network computes the mean of these cores' running statistics, and every core gets this
+  // mean.
   virtual void UpdateStatistics() {}
 };
 

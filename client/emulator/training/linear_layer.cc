@@ -24,8 +24,8 @@ typename LinearLayer<T>::Geometry LinearLayer<T>::InputGeometry(const LayerPlan&
           .channels = plan.input.channels};
 }
 
-// The size of one image of rounded_gradient_. With `needs_d_in` the image has a rim. So for every
-// input place, the gradients of all outputs to which this place contributed lie inside the image.
+// The size of one image of rounded_gradient_. With `needs_d_in` the image has a rim of zeros, so
+// that a whole window of gradients can be read for every input place, also at the edge.
 template <typename T>
 typename LinearLayer<T>::Geometry LinearLayer<T>::GradientGeometry(const LayerPlan& plan,
                                                                    bool needs_d_in) {

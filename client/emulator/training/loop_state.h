@@ -40,8 +40,8 @@ struct LoopState {
   EpochReport current;
   ScoreSums sums;
   // The next step of the current epoch, counted from 0. Equals current.steps, except if the run was
-  // resumed with another global batch within this epoch. Then the epoch's examples before the
-  // resume count as steps of the new batch size.
+  // resumed with another global batch within this epoch. Then this field counts the epoch's
+  // examples before the resume in steps of the new batch size.
   int64_t step_in_epoch = 0;
   // As in TrainingReport, for the run so far.
   absl::Duration training_time;

@@ -353,7 +353,7 @@ template <typename T>
 std::vector<uint64_t> Network<T>::HashReplicas() {
   std::vector<uint64_t> hashes(cores_.size());
   Parallel(options_.num_cores, [this, &hashes](int64_t core) {
-    // Without the rotation, the differences of two arrays could cancel each other. With the
+    // Without the rotation, the hashes of two equal arrays would cancel each other. With the
     // rotation, unequal replicas get equal hashes only by an ordinary collision.
     const uint64_t statistics = Xxh3(BytesOf(cores_[core].statistics));
     hashes[core] = Xxh3(BytesOf(cores_[core].parameters)) ^ (statistics << 1 | statistics >> 63);

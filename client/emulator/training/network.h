@@ -10,9 +10,9 @@
 //                   +                            a sum without a partner moves up alone
 //
 // A core usually has one shard. One core with eight shards computes the same bits as eight cores
-// with one shard each. Only batch norm with local statistics differs: it sums over the shards of
-// its own core. T is float or double. With float, matrix units use the chosen numerics. Doubles are
-// never rounded to bf16.
+// with one shard each. The exception is batch norm with local statistics, which sums only over the
+// shards of one core. T is float or double. With float, matrix units use the chosen numerics.
+// Doubles are never rounded to bf16.
 // Thread-compatible. Uses `pool`'s threads inside its calls.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_
@@ -40,18 +40,19 @@ struct NetworkOptions {
   int64_t shards_per_core = 1;
   int64_t images_per_shard = 1;
   uint64_t seed = 0;
-  Numerics numerics = Numerics::kExact;  // Every shard's matrix unit has these.
+  Numerics numerics = Numerics::kExact;  // Of every shard's matrix unit.
 };
 
 template <typename T>
 class Network {
  public:
-  // Draws the initial weights. `pool` may be null. Then the calling thread does all work. REQUIRES:
-  // options are positive, there is memory for Bytes(), and the model has no first_untrainable().
+  // Draws the initial weights. If `pool` is null, the calling thread does all work. REQUIRES:
+  // options are positive, Bytes() bytes of memory are free, and the model has no
+  // first_untrainable().
   Network(const Model& model, const NetworkOptions& options, WorkerPool* pool);
 
   // How many bytes of memory a network holds. Only memory that grows with the model's sizes is
-  // counted. With numerics `fast`, oneDNN takes some more.
+  // counted. With numerics `fast`, oneDNN takes some memory that is not counted.
   static int64_t Bytes(const Model& model, const NetworkOptions& options);
 
   // One shard's part of the batch, to be filled before Forward(). input: [images, input shape].
@@ -69,13 +70,13 @@ class Network {
     int64_t correct = 0, valid = 0;
   };
   // Computes the loss of the batch. Training uses batch statistics and dropout, and prepares
-  // Backward(). `step` is the number of the run's step, from 0. Dropout's draws depend on it.
+  // Backward(). `step` is the step's number in the run, from 0. Dropout's draws depend on `step`.
   Result Forward(bool training, int64_t step = 0);
   // Computes every shard's gradients with respect to all parameters. REQUIRES: Forward(true) came
   // before and found valid examples.
   void Backward();
   // Sums the gradients, and moves every replica's parameters, optimizer state and running
-  // statistics. `step` as in Forward(); Adam's corrections depend on it.
+  // statistics. `step` is as in Forward(). Adam's corrections depend on `step`.
   void Update(T rate, int64_t step = 0);
 
   // A hash of each core's parameters and statistics. The hashes are equal if the replicas are
@@ -84,7 +85,8 @@ class Network {
 
   absl::Span<T> parameters(int64_t core) { return cores_[core].parameters.span(); }
   absl::Span<T> statistics(int64_t core) { return cores_[core].statistics.span(); }
-  // The optimizer's numbers per parameter: one array, but two for adam. See WeightUpdate.
+  // The optimizer's numbers per parameter: two arrays for Adam, one for other optimizers. See
+  // WeightUpdate.
   absl::Span<DeviceArray<T>> optimizer_state(int64_t core) {
     return absl::MakeSpan(cores_[core].optimizer_state);
   }
@@ -118,7 +120,9 @@ class Network {
   };
 
   void InitialiseWeights(Core& core) const;
-  // Runs phases on all shards, in stretches that end where the shards' sums must be added up.
+  // Runs the phases on all shards. A shard runs several phases in a row, up to a phase after which
+  // partial sums are added up: over all shards or, if sums_on_core_only(), over the shards of each
+  // core.
   void Run(absl::Span<const Phase> phases,
            absl::FunctionRef<void(int64_t shard, const Phase&)> run);
   // Adds up the layer's partial sums over all shards, or over the shards of each core, and gives
@@ -126,7 +130,7 @@ class Network {
   void SumPartials(size_t layer);
   void SumPartials(size_t layer, int64_t first_shard, int64_t shards);
   void UpdateStatistics();
-  // Sets a layer's statistics to the mean over the cores that had a valid example.
+  // On every core, sets a layer's statistics to the mean over the cores that had a valid example.
   void AverageStatistics(const LayerPlan& layer);
   StepContext<T> ContextOf(int64_t shard);
   std::vector<const T*> InputsOf(const Shard& shard, size_t layer) const;

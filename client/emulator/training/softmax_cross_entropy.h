@@ -22,7 +22,7 @@ struct LossSums {
 
 // logits: [labels.size(), classes]. Labels of valid examples are in [0, classes). The labels of
 // other examples are not read, and the gradient of these examples is zero. `smoothing` is in [0,
-// 1). Writes (softmax - target) / divisor to d_logits unless that is null.
+// 1). Writes (softmax - target) / divisor to `d_logits`, unless `d_logits` is null.
 template <typename T>
 LossSums<T> SoftmaxCrossEntropy(const T* logits, int64_t classes, absl::Span<const int64_t> labels,
                                 absl::Span<const uint8_t> valid, T smoothing, T divisor,

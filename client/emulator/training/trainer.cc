@@ -92,8 +92,8 @@ absl::StatusOr<Trainer> Trainer::Create(const Model& model, const TrainerOptions
         absl::StrCat("TrainerOptions.per_core_batch is ", options.per_core_batch,
                      ", want a multiple of shards_per_core (", options.shards_per_core, ")"));
   }
-  // One image on one core is checked first. If it is within the limit, the sizes for the whole
-  // batch do not overflow.
+  // The memory for one image a core is checked first. If it is within the limit, the sizes for the
+  // whole batch do not overflow.
   const NetworkOptions one = {.num_cores = 1, .images_per_shard = 1, .numerics = options.numerics};
   const int64_t images = options.num_cores * options.per_core_batch;
   const int64_t per_image = Network<float>::Bytes(model, one);
@@ -106,7 +106,7 @@ absl::StatusOr<Trainer> Trainer::Create(const Model& model, const TrainerOptions
     return absl::ResourceExhaustedError(
         absl::StrCat("model '", model.name, "' on ", options.num_cores, " cores with ", images,
                      " examples per step needs more than ", options.memory_limit_bytes,
-                     " bytes, the most that a trainer takes; make global_batch smaller"));
+                     " bytes, the memory limit of a trainer; make global_batch smaller"));
   }
   return Trainer(model, options);
 }
@@ -166,7 +166,8 @@ void Trainer::LoadInputs(absl::Span<const CoreInputs> cores) {
       batch.valid[i] = inputs.valid.data[first + i];
       batch.labels[i] = inputs.label.As<int64_t>()[first + i];
       if (batch.valid[i] == 0) {
-        std::fill_n(out, size, 0.0f);  // Its bytes could be a NaN, which must not reach a product.
+        // The bytes of a place without an example could be a NaN, which must not reach a product.
+        std::fill_n(out, size, 0.0f);
         continue;
       }
       Widen(inputs.image, (first + i) * size, size, out);

@@ -27,10 +27,11 @@ struct TrainerOptions {
   int64_t num_cores = 8;
   // Examples per core and step.
   int64_t per_core_batch = 1;
-  // Each core's slice is cut into this many equal parts. They enter all sums as if each part had a
-  // core of its own: 1 core with 8 shards computes what 8 cores compute.
+  // Each core's slice is cut into this many equal parts. In all sums, each part counts as if it had
+  // a core of its own: 1 core with 8 shards computes what 8 cores compute.
   int64_t shards_per_core = 1;
-  // Host threads, the calling one included. Their number changes the speed, never a bit.
+  // Host threads, the calling one included. Their number changes the speed, but no bit of the
+  // results.
   int threads = 1;
   // The seed of the initial weights and of dropout.
   uint64_t seed = 0;
@@ -38,16 +39,15 @@ struct TrainerOptions {
   // split over cores. kFast stays within its tolerance (array/numerics.h). On one machine, with the
   // same options, kFast gives the same bits again.
   Numerics numerics = Numerics::kExact;
-  // A model that needs more memory is refused. A model's text may describe a model that is larger
-  // than any machine's memory.
+  // A model that needs more memory is refused.
   int64_t memory_limit_bytes = int64_t{8} << 30;
 };
 
 // One core's slice of one step. The tensors are dense and row-major, and are read only during the
 // call.
 struct CoreInputs {
-  // [per_core_batch, height, width, channels], or another shape of as many elements whose first
-  // dimension is per_core_batch. The tensor's type is one of kInputDTypes; uint8 counts as 0 ..
+  // [per_core_batch, height, width, channels], or another shape with the same number of elements
+  // and the same first dimension. The tensor's type is one of kInputDTypes; uint8 counts as 0 ..
   // 255. The values are multiplied by the model's input_scale.
   TensorView image;
   // [per_core_batch] int64 in [0, classes) where valid.
@@ -57,7 +57,7 @@ struct CoreInputs {
 };
 
 struct StepResult {
-  double loss = 0;  // Mean over the valid examples (a float's value); 0 if there is none.
+  double loss = 0;  // Mean over the valid examples (computed as a float); 0 if there is none.
   int64_t correct = 0;
   int64_t valid = 0;
 };
@@ -80,8 +80,8 @@ class Trainer {
   absl::StatusOr<StepResult> Evaluate(absl::Span<const CoreInputs> cores);
 
   TrainerState State();
-  // Sets every core to `state`. If `state` belongs to another model, returns InvalidArgument, which
-  // names a tensor, and changes nothing.
+  // Sets every core to `state`. If `state` belongs to another model, changes nothing and returns
+  // InvalidArgument, which names a tensor.
   absl::Status Restore(const TrainerState& state);
 
   // The number of steps taken.
@@ -103,7 +103,7 @@ class Trainer {
   Model model_;
   TrainerOptions options_;
   int64_t steps_ = 0;
-  std::unique_ptr<WorkerPool> pool_;  // Null: the calling thread alone.
+  std::unique_ptr<WorkerPool> pool_;  // Null: the calling thread does all work.
   std::unique_ptr<Network<float>> network_;
 };
 

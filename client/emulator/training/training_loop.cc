@@ -132,7 +132,7 @@ absl::Status Loop::TrainEpoch(const PopInfeed& pop) {
                         .compute = compute});
     }
     BookTime(/*training=*/true);
-    // The epoch's last step is saved with the epoch.
+    // After the epoch's last step, Run() saves the state.
     const bool is_due = options_.save_every > 0 && trainer_.steps() % options_.save_every == 0;
     if (is_due && state_.step_in_epoch < options_.steps_per_epoch) SYSTOLE_RETURN_IF_ERROR(Save());
   }

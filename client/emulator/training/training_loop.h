@@ -23,14 +23,14 @@ namespace systole::emulator {
 struct InfeedStep {
   int64_t step = 0;
   CoreInputs inputs;
-  int64_t bytes = 0;                  // The bytes received for it.
+  int64_t bytes = 0;                  // The bytes received for this slice.
   absl::Duration arrived_at;          // Time by TrainingLoopOptions.clock.
   std::shared_ptr<const void> owner;  // Keeps the memory of `inputs`; released after the step.
 };
 
 // Waits for core `core`'s next step; nullopt at the end of the feed. The loop calls this for one
-// core after the other, so the duration of a call does not show how long the core waited.
-// `arrived_at` says when the core's slice came.
+// core after the other. So a core's wait follows from `arrived_at`, and not from the duration of a
+// call.
 using PopInfeed = std::function<absl::StatusOr<std::optional<InfeedStep>>(int64_t core)>;
 
 // Reported after every training step.
@@ -41,7 +41,7 @@ struct TrainingProgress {
   double loss = 0;  // This step's.
   double accuracy = 0;
   double learning_rate = 0;
-  // The run's time so far, when the step began. The breaks before a resumed run do not count.
+  // The run's time before this step. If the run was resumed, the breaks do not count.
   absl::Duration start;
   absl::Duration infeed_stall;  // Wait until the last core had its slice; 0 for the first step.
   absl::Duration compute;
@@ -62,9 +62,9 @@ struct TrainingLoopOptions {
   // trainer's state was taken at the same moment, and the infeed goes on at
   // resume_from.step_in_epoch.
   LoopState resume_from;
-  // Saves the loop's and the trainer's state. May be null. It is called when an epoch has ended,
-  // validation included, and after every `save_every` steps of the run. If save_every is 0, it is
-  // called only after epochs.
+  // Saves the loop's and the trainer's state. May be null. It is called after each epoch and its
+  // validation, and after every `save_every` steps of the run. If save_every is 0, it is called
+  // only after epochs.
   std::function<absl::Status(const LoopState&)> save;
   int64_t save_every = 0;
 };

@@ -27,12 +27,11 @@ struct EpochReport {
   int64_t steps = 0;
   Score training;
   std::optional<Score> validation;
-  absl::Duration duration;     // The training steps and the waits between, without validation.
+  absl::Duration duration;     // The training steps and the waits for them, without validation.
   absl::Duration compute;      // The training steps alone.
   int64_t bytes_received = 0;  // For training and validation.
-  // Per core: the time from when a step was wanted until the core's own slice had arrived. While a
-  // core that has its slice waits for another core's slice, its own stall does not grow. The run's
-  // first step does not count.
+  // Per core: the time from when a step was wanted until the core's own slice had arrived. The wait
+  // for other cores' slices does not count, and neither does the run's first step.
   std::vector<absl::Duration> infeed_stall;
 
   double images_per_second() const;

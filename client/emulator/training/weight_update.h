@@ -1,13 +1,13 @@
 // How an optimizer updates the weights: plain SGD with momentum, AdamW or LARS (model.proto has the
-// formulas). It works on pieces of the parameters. Pieces are small enough to spread over threads,
-// and to stay in a cache while all replicas are updated.
+// formulas). The update works on pieces of the parameters. Pieces are small enough to spread over
+// threads, and to stay in a cache while all replicas are updated.
 //
 //   for every piece:  Measure(gradient, weights)     any order, any thread
-//   FinishMeasures()                                 once all are measured
+//   FinishMeasures()                                 after Measure() of all pieces
 //   for every piece and replica:  Apply(..)          any order, any thread
 //
-// For the norms of LARS, VectorUnit::sum_squares sums up each piece. Then a layer's pieces are
-// added in order. So the number of threads changes no bit.
+// For the norms of LARS, VectorUnit::sum_squares sums up the squares of each piece. Then a layer's
+// pieces are added in order. So the number of threads changes no bit.
 // Thread-compatible; Measure() and Apply() of different pieces may run at the same time.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_WEIGHT_UPDATE_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_WEIGHT_UPDATE_H_
@@ -33,8 +33,8 @@ class WeightUpdate {
 
   explicit WeightUpdate(const Model& model);
 
-  // Numbers that an optimizer keeps per parameter: 1 (SGD's and LARS's velocity) or 2 (Adam's
-  // moments, the first one first). They start as 0.
+  // Numbers that an optimizer keeps per parameter: 1 (SGD's and LARS's velocity) or 2 (Adam's first
+  // moment, then its second moment). They start as 0.
   static int64_t StatesPerParameter(const v1::Optimizer& optimizer);
 
   absl::Span<const Piece> pieces() const { return pieces_; }

@@ -32,7 +32,7 @@ def train(feed: systole.LocalFeed, folder: Path, steps: int) -> list[list[int]]:
     zeros = jax.tree.map(jnp.zeros_like, parameters)
     model = (parameters, {"step": jnp.zeros(()), "mean": zeros, "square": zeros})
     # The feed's own state also counts the batches that are on their way to the device. So the
-    # checkpoint gets the state of `batches`, which does not count them.
+    # checkpoint gets the state of `batches`, which does not count these batches.
     batches = systole.jax.device_prefetch(feed.steps(), jax.devices()[0])
     taken = []
     with ocp.training.Checkpointer(folder) as checkpointer:

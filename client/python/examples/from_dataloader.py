@@ -5,7 +5,7 @@
     python from_dataloader.py DATA
 
 A feed needs no worker processes, no sampler with its seed and no collate function. If other code
-needs a DataLoader, keep it: after() shows how.
+needs a DataLoader, put the feed into a DataLoader, as after() does.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def main(
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9)
 
     def train(image: torch.Tensor, label: torch.Tensor) -> None:
-        # In memory, a feed's images have their channels last. So have this network's weights.
+        # In memory, the feed's images and the network's weights have their channels last.
         image = image.permute(0, 3, 1, 2)
         if not on_gpu:
             image = image.float()

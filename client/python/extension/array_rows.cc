@@ -29,8 +29,8 @@ struct HeldArrays {
   HeldArrays* next = nullptr;
 };
 
-// Arrays that no table needs any more. The list has no lock. If a thread of the parent held a lock
-// during fork(), the child would wait for the lock for ever.
+// Arrays that no table needs any more. This list has no lock, because a lock that another thread
+// held during fork() would never become free in the child.
 std::atomic<HeldArrays*> unneeded = nullptr;
 
 int FreeUnneeded(void*) {
@@ -77,7 +77,7 @@ ArrayRows::ArrayRows(const nb::list& arrays, int64_t rows, int threads) {
     if (view.ndim < 1 || view.shape[0] != rows || view.itemsize != DTypeBytes(column.dtype)) {
       RaiseIfError(absl::InternalError(
           absl::StrCat("the array '", column.name,
-                       "' does not have the type or the number of rows that were given for it")));
+                       "' does not have the given type or the given number of rows")));
     }
     column.row_shape.assign(view.shape + 1, view.shape + view.ndim);
     column.data = static_cast<const char*>(view.buf);

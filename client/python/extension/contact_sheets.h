@@ -19,7 +19,7 @@
 
 namespace systole::python {
 
-// Has no reference to a feed. So a batch that has a ContactSheets does not keep its feed open.
+// Has no reference to a feed, so that a batch that has a ContactSheets does not keep its feed open.
 class ContactSheets {
  public:
   ContactSheets(v1::FeedSpec spec, std::shared_ptr<const StepShape> shape, std::string source,

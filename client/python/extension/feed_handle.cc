@@ -47,8 +47,8 @@ namespace {
 absl::Status Closed() { return absl::FailedPreconditionError("the feed is closed"); }
 
 // Returns the same bytes with another owner. In a child of fork(), this owner does not give the
-// bytes back, because giving back takes a lock that a thread of the parent may have held at the
-// fork.
+// bytes back: for this the child would have to take a lock, and a thread of the parent may have
+// held this lock at the fork.
 std::shared_ptr<const uint8_t> OwnedByThisProcess(const std::shared_ptr<const uint8_t>& bytes) {
   const auto* const owner = new std::shared_ptr<const uint8_t>(bytes);
   return {bytes.get(), [owner, process = getpid()](const uint8_t*) {
@@ -104,7 +104,7 @@ std::unique_ptr<FeedHandle> OpenLocal(
   // opening.
   auto feed = Interruptibly([&] {
     // `own` is destroyed before the GIL is taken again. If `own` is the last owner of the engine,
-    // its destructor joins the engine's threads. The GIL should not be held meanwhile.
+    // the engine's destructor joins threads, and the GIL should not be held while they end.
     const LocalFeedOptions own = std::move(options);
     return resumed.has_value() ? LocalFeed::Resume(spec, dataset, *resumed, own)
                                : LocalFeed::Create(spec, dataset, own);
@@ -159,8 +159,8 @@ std::shared_ptr<Dataset> ZipDatasets(
   return ValueOrRaise(Dataset::Zip(std::move(zipped)));
 }
 
-// Remarks on the shards' indexes. Each begins with the shard's path or address. A remark on the
-// index of the folder comes first.
+// Remarks on the dataset's indexes. A remark on the index of the folder comes first. Every other
+// remark begins with the path or address of its shard.
 std::vector<std::string> IndexNotesOf(const Dataset& dataset) {
   std::vector<std::string> notes;
   if (!dataset.note().empty()) notes.push_back(dataset.note());
@@ -230,8 +230,8 @@ void FeedHandle::Start() {
 std::optional<std::pair<int64_t, Memory>> FeedHandle::Next() {
   CheckProcess();
   while (true) {
-    // The lines are handed on before the wait. If a handler of the log raises, no step has been
-    // taken yet.
+    // The lines of the log are handed on before a step is taken. So no step is lost if a handler of
+    // the log raises.
     HandOnLines();
     const auto next = WithoutGil([this]() -> std::optional<absl::StatusOr<std::optional<Step>>> {
       const MutexLock lock(mu_);
@@ -304,7 +304,7 @@ nb::dict FeedHandle::Stats() {
   dict["limit_output"] = if_known(OutputName(verdict, shape_->layout));
   dict["limit_operation"] = if_known(CostliestOperation(verdict, shape_->layout, spec_));
   dict["limit_share"] = verdict.share;
-  // ReadFeedMetrics() has set numbers for monitors here. Replaces them by a word.
+  // For monitors, ReadFeedMetrics() has set "recent_limit" to numbers. Replaces them by a word.
   dict["recent_limit"] = std::string(LimitName(stats.waits.recent.limit));
   return dict;
 }

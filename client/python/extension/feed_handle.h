@@ -41,11 +41,11 @@ class FeedHandle {
   int64_t first_step() const { return first_step_; }
   // Begins to fetch, as the first Next() does, but does not wait.
   void Start();
-  // The number and the memory of the next step, nullopt at the end. Raises the feed's errors, and
-  // what a signal handler raises.
+  // Returns the number and the memory of the next step, or nullopt at the end. Raises the feed's
+  // errors, and what a handler of signals or of the log raises.
   std::optional<std::pair<int64_t, Memory>> Next();
-  // Ends the feed, and a Next() under way on another thread. Further calls do nothing. Raises what
-  // a handler of the log raises.
+  // Ends the feed, and a Next() under way on another thread. Does nothing if the feed was closed
+  // before. Raises what a handler of the log raises.
   void Close();
 
   std::string TokenAt(int64_t next_step);
@@ -57,8 +57,8 @@ class FeedHandle {
   nanobind::dict Shape() const;
   // Feed::Explain().
   const std::string& Explain() const { return explanation_; }
-  // Makes pages of this feed's steps. `spec`: the feed's spec. `source`: where the steps come from,
-  // for the page's reader.
+  // Makes pages of this feed's steps. `spec`: the feed's spec. `source`: a text that tells the
+  // page's reader where the steps come from.
   std::unique_ptr<ContactSheets> Sheets(const nanobind::bytes& spec,
                                         const std::string& source) const;
   // StepDigest of one core's slice of the step in `memory`.
@@ -83,11 +83,11 @@ class FeedHandle {
   const int64_t num_records_;
   const std::optional<Order> order_;
   const std::string explanation_;
-  // Keeps Close() from destroying the feed while another thread uses it. Lock it only without the
-  // GIL, because Next() holds it while it waits.
+  // Keeps Close() from destroying the feed while another thread uses the feed. Next() holds mu_
+  // while it waits, so lock mu_ only without the GIL.
   Mutex mu_;
   std::unique_ptr<Feed> feed_ ABSL_GUARDED_BY(mu_);
-  // Guards what Close() and Stats() use. A thread may call them while Next() waits.
+  // Guards what Close() and Stats() use while Next() waits on another thread and holds mu_.
   Mutex cancel_mu_;
   Feed* running_ ABSL_GUARDED_BY(cancel_mu_);  // Null once the feed is closed.
   FeedClientStats stats_ ABSL_GUARDED_BY(cancel_mu_);

@@ -44,7 +44,7 @@ nb::capsule Export(std::unique_ptr<Exported<Managed>> exported, const char* name
   };
   PyObject* const capsule = PyCapsule_New(&managed, name, drop);
   if (capsule == nullptr) throw nb::python_error();
-  exported.release();  // The capsule owns it now.
+  exported.release();  // The capsule owns this content now.
   return nb::steal<nb::capsule>(capsule);
 }
 

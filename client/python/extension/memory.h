@@ -1,7 +1,7 @@
 // The memory of one step, for Python. NumPy arrays are views of it, and array libraries get it by
-// DLPack. The memory goes back to its feed when the last array is gone. DLPack's deleter needs no
-// Python, and neither does giving memory back. So any thread may do both, even after the
-// interpreter has ended.
+// DLPack. The memory goes back to its feed when the last array is gone. Any thread may call
+// DLPack's deleter or give the memory back, even after the interpreter has ended, because neither
+// uses Python.
 //
 // Thread-compatible value type; copies share the memory.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_MEMORY_H_

@@ -12,8 +12,8 @@
 
 namespace systole::python {
 
-// Returns the values by their names. The values of a metric with a label are a dict, by the label's
-// value.
+// Returns a dict from each metric's name to its value. For a metric with a label, the value is a
+// dict from each value of the label to a number.
 nanobind::dict MetricsDict(const std::vector<MetricReading>& metrics);
 
 // (name, kind, help, [(name, labels, value), ..]) for each family. A family has the same time

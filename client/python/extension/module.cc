@@ -28,7 +28,8 @@ NB_MODULE(_systole, module) {
   module.attr("version") = SYSTOLE_VERSION;
   module.def(
       "content_version", &ContentVersion,
-      "The version of the bytes that feeds give. Two runs get equal bytes only if it is equal.");
+      "The version of the bytes that feeds give. Two runs get equal bytes only if their versions\n"
+      "are equal.");
   module.def(
       "keep_freed_memory", &KeepFreedMemory, nb::arg("arenas"),
       "Makes malloc keep up to 256 MiB of what is freed instead of giving it back to the\n"

@@ -30,7 +30,7 @@ ProcessEngine& Get() {
   static ProcessEngine& known = *new ProcessEngine;
   if (known.process != getpid()) {
     known.engine.reset();
-    known.options.block_cache.clear();  // Only one process may use the folder.
+    known.options.block_cache.clear();  // Only one process, the parent, may use the folder.
     known.process = getpid();
   }
   return known;
@@ -43,7 +43,7 @@ void Configure(std::optional<int> threads, std::optional<int64_t> memory_budget,
                                       .read_budget_bytes = read_budget,
                                       .block_cache = block_cache,
                                       .block_cache_bytes = block_cache_bytes};
-  // This engine is dropped at once. Making it only checks the values.
+  // Makes an engine only to check the values, and drops the engine at once.
   ValueOrRaise(LocalEngine::Create(options));
   ProcessEngine& known = Get();
   if (const std::shared_ptr<LocalEngine> engine = known.engine.lock(); engine != nullptr) {

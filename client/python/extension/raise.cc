@@ -13,7 +13,7 @@ namespace nb = nanobind;
 namespace systole::python {
 namespace {
 
-// Options in messages: how they are spelt for the command line, and how in Python.
+// Options in messages: first as the command line spells them, then as Python does.
 constexpr std::pair<absl::string_view, absl::string_view> kOptions[] = {
     {"--allow-mixed-content", "allow_mixed_content=True"},
     {"--no-shared-memory", "share_memory=False"},

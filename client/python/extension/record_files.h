@@ -30,9 +30,10 @@ class ExampleWriter {
   ExampleWriter(const ExampleWriter&) = delete;
   ExampleWriter& operator=(const ExampleWriter&) = delete;
 
-  // Adds an example. `features` are tuples of a name as bytes, a kind ("bytes", "int64" or "float")
-  // and the values: a list of bytes, or a buffer of int64 or float32. If the kind is "bytes", a
-  // buffer is one value. Waits if the writer's threads are behind.
+  // Adds an example. Each of the `features` is a tuple of a name (as bytes), a kind ("bytes",
+  // "int64" or "float") and the values. The values are a list of bytes, or a buffer of int64 or
+  // float32. If the kind is "bytes", a buffer is one value. Waits if the writer's threads are
+  // behind.
   void Add(const nanobind::list& features);
   // Calls ShardSetWriter::Finish(). Returns the shards, each as (path, records, bytes), and the
   // manifest's path.
@@ -57,9 +58,9 @@ class RecordWalk {
 
   // Returns the next records, or nullopt at the end. A record is a list of tuples, one for each
   // feature: name, kind and values. The values are a list of bytes, or a bytearray of int64 or
-  // float32 values. A feature for which the record has no list of values has the kind "missing",
-  // and None in place of values. If a name comes twice, the later feature counts. Raises the errors
-  // of opening and reading a shard.
+  // float32 values. If the record has no list of values for a feature, the kind is "missing" and
+  // the values are None. If a record has two features of the same name, the later one counts.
+  // Raises the errors of opening and reading a shard.
   std::optional<nanobind::list> NextBlock();
 
  private:
@@ -76,7 +77,7 @@ class RecordWalk {
   int64_t next_record_ = 0;              // The number of the next record in shard_.
   int64_t first_of_block_ = 0;
   std::vector<std::string> payloads_;
-  // An error. It is raised once the records that were read before it have been returned.
+  // The error of a read. It is raised after the records that were read before it were returned.
   absl::Status failed_;
 };
 

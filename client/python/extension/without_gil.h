@@ -30,9 +30,9 @@ auto WithoutGil(Work work) {
 bool SignalRaised();
 
 // Runs `work`, which returns a Status or a StatusOr, on another thread. Meanwhile the caller's
-// thread waits and looks for signals. It does not run `work` itself, because Python handles signals
-// only on its main thread, and a request in `work` would block that thread. If a signal's handler
-// raises an exception, the flag of core/interrupt is raised on the thread of `work`.
+// thread waits and looks for signals. Python handles signals only on its main thread, and a request
+// in `work` would block the main thread if `work` ran there. If a signal's handler raises an
+// exception, the flag of core/interrupt is raised on the thread of `work`.
 template <typename Work>
 auto Interruptibly(const Work& work) {
   const nanobind::gil_scoped_release release;

@@ -1,4 +1,4 @@
-"""The common base of a feed, and of a feed whose batches a function changes (systole.map)."""
+"""The common base of feeds, and of feeds whose batches a function changes (systole.map)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BatchT = TypeVar("BatchT", bound=AnyBatch)
 FeedT = TypeVar("FeedT", bound="AnyFeed[Any]")
 STATE_VERSION = 1
 
-# Methods of tf.data's and other datasets, and what to use here.
+# Methods that datasets of tf.data and other libraries have, and what to use in their place.
 _NOT_HERE = {
     "take": "itertools.islice(feed.steps(), n) gives n batches",
     "skip": "skip_to(step) goes on with another step; the spec's select=[Select(skip=n)] leaves "
@@ -36,11 +36,11 @@ _NOT_HERE = {
 class AnyFeed(Iterator[BatchT], Generic[BatchT]):
     """An iterator of batches with a state.
 
-    `for batch in feed` gives one epoch, or what is left of it. The next loop goes on with the next
+    `for batch in feed` gives the rest of the current epoch. The next loop goes on with the next
     epoch. After the feed's last epoch a loop is empty. len(feed) is the number of steps of an
-    epoch. `for batch in feed.steps()` gives all that is left, over all epochs. `next(feed)` raises
-    StopIteration at the end of the epoch. `next(feed.steps())` raises it only at the end of the
-    feed.
+    epoch. `for batch in feed.steps()` gives the rest of all epochs. At the end of an epoch
+    `next(feed)` raises StopIteration until a new loop begins. `next(feed.steps())` raises it only
+    at the end of the feed.
     """
 
     def __init__(self, next_step: int = 0) -> None:
@@ -55,7 +55,7 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         raise NotImplementedError
 
     def state_at(self, step: int) -> dict[str, Any]:
-        """The state to go on with step `step`. For callers that have taken batches ahead."""
+        """The state to go on with step `step`. For callers that take batches ahead."""
         raise NotImplementedError
 
     def start_prefetch(self) -> None:
@@ -105,7 +105,7 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         return self
 
     def __next__(self) -> BatchT:
-        """The next batch. StopIteration at the end of the epoch. Ctrl-C ends the wait.
+        """Returns the next batch. Ctrl-C ends the wait. Raises StopIteration at the epoch's end.
 
         Raises DataLoss, FailedPrecondition, Unavailable and other kinds of systole.Error.
         """
@@ -126,8 +126,8 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         return Steps(self)
 
     def peek(self) -> BatchT:
-        """The next batch, even if it belongs to the next epoch. The batch counts as not
-        consumed."""
+        """The next batch, even if it belongs to the next epoch. peek() does not consume the
+        batch."""
         if self._peeked is None:
             self._peeked = self._taker()()
         if self._peeked is None:
@@ -154,22 +154,24 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         self.load_state_dict(self.state_at(step))
 
     def stand_at(self, step: int) -> None:
-        """Does skip_to(step), or nothing if the feed is at this step already. For modules in which
-        each loop begins at a step of the module's choice."""
+        """Calls skip_to(step) if the feed is at another step. For modules that decide themselves at
+        which step a loop begins."""
         if self._next_step != step:
             self.skip_to(step)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state after the last batch that was taken. It is the same on every host of a job. A
-        job with another number of hosts can load it, in a Feed and in a LocalFeed. Before the first
-        batch it is the state of the feed's beginning. Part of PyTorch's protocol Stateful.
+        """The state after the last batch that was taken. Before the first batch it is the state of
+        the feed's beginning. The state is the same on every host of a job. A job with another
+        number of hosts can load it, into a Feed or a LocalFeed. Part of PyTorch's protocol
+        Stateful.
         """
         return self.state_at(self._next_step)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Goes on where state_dict() was taken. The state counts examples, so the spec may have
         another global_batch than the feed that gave the state. If no batch of the new size begins
-        at this place, the feed goes on with the next batch, and logs how many examples it skips.
+        at the state's example, the feed goes on with the batch that begins next, and logs how many
+        examples it skips.
 
         Raises FailedPrecondition if the data, their order or the content version differ. The
         message says which of them.
@@ -184,15 +186,15 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
                 f"state_dict(), with version {STATE_VERSION}, a step and a token, got "
                 f"{state_dict!r:.200}"
             )
-        # `step` is for people. It counts batches of the size that the state's feed had.
+        # The state's `step` is for people. It counts batches of the size that the old feed had.
         self._go_to(str(state_dict["token"]))
 
     def get_state(self) -> bytes:
-        """state_dict() as JSON. Grain's and Orbax's protocol."""
+        """state_dict() as JSON. Part of Grain's and Orbax's protocol."""
         return json.dumps(self.state_dict()).encode()
 
     def set_state(self, state: bytes) -> None:
-        """load_state_dict() of the JSON that get_state() gave."""
+        """Calls load_state_dict() with the state that get_state() gave."""
         try:
             state_dict = json.loads(state)
         except (TypeError, ValueError):
@@ -206,7 +208,7 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         self._epoch_end = None
         self._peeked = None
 
-    if not TYPE_CHECKING:  # mypy finds such mistakes by itself.
+    if not TYPE_CHECKING:  # mypy reports unknown attributes and indexing by itself.
 
         def __getattr__(self, name: str) -> Any:
             if name in _NOT_HERE:
@@ -215,8 +217,8 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
 
         def __getitem__(self, index: object) -> Any:
             raise _errors.WrongType(
-                "a feed has no elements by number: loop over it, go to a step by skip_to(step), "
-                "and give a DataLoader systole.torch.FeedDataset(..)"
+                "a feed cannot be indexed: loop over it, call skip_to(step) to go to a step, or "
+                "give systole.torch.FeedDataset(..) to a DataLoader"
             )
 
     def __enter__(self: FeedT) -> FeedT:

@@ -13,7 +13,7 @@ from systole import _errors
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Names in other libraries, and the names here.
+# Names that other libraries use, and this package's names for the same things.
 _ELSEWHERE = {
     "num_threads": "threads",
     "num_workers": "threads",
@@ -45,7 +45,7 @@ def parameters_of(function: Callable[..., Any]) -> list[str]:
 
 
 def checks_names(owner: str) -> Callable[[Function], Function]:
-    """Makes a function, or a class's __init__, raise unknown_name() for an unknown keyword."""
+    """A decorator for a function or an __init__. An unknown keyword then raises unknown_name()."""
 
     def decorate(function: Function) -> Function:
         known = parameters_of(function)

@@ -27,7 +27,7 @@ DTYPES = {
 class Array(np.ndarray[Any, Any]):
     """A NumPy array in a feed's memory. torch.from_dlpack, jax.dlpack.from_dlpack and
     tf.experimental.dlpack take it without a copy, also in bfloat16, which NumPy cannot export.
-    The memory goes back to the feed when the last array or tensor that shows it is gone.
+    The memory goes back to the feed when no array or tensor uses it any more.
     """
 
     def __dlpack_device__(self) -> Any:

@@ -15,7 +15,7 @@ _DTYPES = ("uint8", "float32", "int64")
 # The limits of a shard's columns (core/column/column.h).
 _MOST_COLUMNS = 64
 _MOST_COLUMN_NAME_BYTES = 1024
-# For the kinds of other dtypes, the dtype to which the user can convert an array.
+# For arrays of other dtypes: the dtype's kind -> the dtype to which the user can convert the array.
 _INSTEAD = {"i": "int64", "u": "int64", "b": "int64", "f": "float32", "V": "float32"}
 
 
@@ -115,26 +115,26 @@ def from_arrays(arrays: Mapping[str, npt.NDArray[Any]]) -> Arrays:
         feed = systole.LocalFeed(data, spec)
 
     arrays: by name; the first dimension counts the examples. Types: uint8, float32 and int64. Each
-            row must lie in one piece of memory, as it does in an array that was not transposed
+            row must lie in one piece of memory, as in an array that was not transposed
 
-    A feed reads the arrays where they are and copies a value once, into its batch. It keeps the
-    arrays alive. Do not change them while a feed or a server may read them. Changes are not
-    detected.
+    A feed reads the arrays where they are, and copies each value once: into a batch. The feed keeps
+    the arrays alive. Do not change the arrays while a feed or a server may read them. Changes are
+    not detected.
 
     The examples are those that systole.write makes of the same rows: a row of uint8 with one
     dimension or more is bytes, which `decode_raw` reads. Order, draws, bytes and state of a feed
     are the same as with one shard of these examples. from_arrays reads all bytes once, to make the
-    dataset's fingerprint. A feed refuses a state if any byte of the arrays differs.
+    dataset's fingerprint. A feed refuses a state of arrays with other bytes.
 
     systole.serve writes the arrays into a temporary file, because its server is another process.
-    When it starts, the server reads the file and notes the columns that a `where` tests. A pickled
-    Arrays holds a copy of the arrays.
+    When the server starts, it reads the file and makes the columns that a `where` may test. A
+    pickled Arrays holds a copy of the arrays.
     """
     return Arrays(arrays)
 
 
 def _check(name: object, array: object) -> None:
-    """Raises if the array cannot be a dataset's. The message says what to do."""
+    """Raises if the array cannot be part of a dataset. The message says what to do."""
     if not isinstance(name, str) or not name:
         raise _errors.WrongType(f"arrays has the name {name!r}; want a str")
     try:

@@ -29,7 +29,8 @@ def _close_feeds() -> None:
 class BaseFeed(AnyFeed[Batch]):
     """The base of Feed and LocalFeed."""
 
-    # `open_at(token)` opens the extension's feed at the token's step. None: at the first step.
+    # `open_at(token)` opens the extension's feed at the token's step, or at the first step if the
+    # token is None.
     def __init__(
         self,
         spec: bytes,
@@ -69,7 +70,7 @@ class BaseFeed(AnyFeed[Batch]):
         return self._layout.steps_per_epoch
 
     def state_at(self, step: int) -> dict[str, Any]:
-        """The state to go on with step `step`. For callers that have taken batches ahead."""
+        """The state to go on with step `step`. For callers that take batches ahead."""
         return {"version": STATE_VERSION, "step": step, "token": self._handle.token_at(step)}
 
     def start_prefetch(self) -> None:
@@ -114,15 +115,15 @@ class BaseFeed(AnyFeed[Batch]):
     def stats(self) -> dict[str, Any]:
         """Counts since the feed was opened, or since skip_to() or load_state_dict().
 
-        `waited_seconds` is the time spent waiting for batches, `total_seconds` all time since the
-        first batch was asked for. If the two are nearly equal, the feed limits the training.
+        `waited_seconds` is the time spent waiting for batches. `total_seconds` is all time since
+        the first batch was asked for. If the two are nearly equal, the feed limits the training.
 
         `limit` says what limits the feed: "storage", "decode", "wire", "client", "trainer",
-        "nothing", or "unknown" before the second batch. With "decode", `limit_output` is the
-        costliest output and `limit_operation` its costliest operation, each None if it is not
-        known. `limit_share` is the limit's part of the waits. `recent_limit` is the limit of the
-        last half minute or so. `trainer_wait_seconds` has the waits by cause. The README says what
-        to do about each, in "When it is slow".
+        "nothing", or "unknown" before the second batch. The README says what to do about each of
+        these, in "When it is slow". If `limit` is "decode", `limit_output` is the costliest output,
+        and `limit_operation` the costliest operation of this output. Each of the two is None if it
+        is not known. `limit_share` is the limit's part of the waits. `recent_limit` is the limit of
+        the last half minute or so. `trainer_wait_seconds` has the waits by cause.
         """
         total = 0.0 if self._began is None else time.monotonic() - self._began
         return {
@@ -133,20 +134,21 @@ class BaseFeed(AnyFeed[Batch]):
 
     def metrics(self) -> list[Metric]:
         """The counts of stats() for a monitor, under Prometheus' names, with a histogram of the
-        waits. Any thread may call it. systole.prometheus gives them to prometheus_client.
+        waits. Any thread may call metrics(). systole.prometheus gives these metrics to
+        prometheus_client.
         """
         return metrics_of(self._handle.metrics())
 
     def masked_records(self) -> list[dict[str, Any]]:
-        """The damaged records that were met and masked, each once. `record` is the record_id. A
-        LocalFeed also gives the shard, the offset and the cause. If servers make the feed,
-        `systole status` shows these three.
+        """The damaged records that the feed met and masked, each once. `record` is the record_id. A
+        LocalFeed also gives the shard, the offset and the cause. For a feed from servers,
+        `systole status` shows the shard, the offset and the cause.
         """
         return [{"record": record} for record in self._handle.stats()["masked_records"]]
 
     def show(self, n: int = 16) -> Page:
-        """The first `n` examples of the next batch, as a page. A notebook shows it, and
-        page.save(path) writes it for a browser. The batch counts as not consumed.
+        """The first `n` examples of the next batch, as a page. show() does not consume the batch. A
+        notebook shows the page, and page.save(path) writes the page into a file for a browser.
         """
         return self.peek().show(n)
 

@@ -15,7 +15,7 @@ from systole._array import DTYPES, Array, array_at
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """The properties of the arrays of one name, the same in every batch of a feed."""
+    """The properties that the arrays of one name have in every batch of a feed."""
 
     name: str
     dtype: np.dtype[Any]
@@ -24,8 +24,8 @@ class ArraySpec:
     shape: tuple[int, ...] | None
     # The shape of one core's part.
     per_core_shape: tuple[int, ...]
-    # The dimension that counts the examples: 0, or the last. With layout HWCN_TILED it is 3, and
-    # counts groups of 128 examples.
+    # The dimension that counts the examples: 0, or the last. With layout HWCN_TILED it is dimension
+    # 3, which counts groups of 128 examples.
     batch_axis: int
     # With layout HWCN_TILED, one core's [height, width, channels, examples]. Otherwise None.
     untiled_shape: tuple[int, ...] | None
@@ -99,10 +99,11 @@ class Ragged(NamedTuple):
 
 
 class AnyBatch(Mapping[str, Array]):
-    """One step of a feed or of systole.map: a mapping from names to arrays. One name is `valid`.
+    """One step of a feed or of systole.map: a mapping from names to arrays. The array `valid` is 1
+    for real examples, and 0 for padding and for damaged records.
 
     batch["image"]      the examples of all cores that this process has, in order, as one array
-    batch.per_core()    the same, one mapping for each core; views, no copies
+    batch.per_core()    the arrays of each core, one mapping a core; views, no copies
     batch.step          counts global batches from 0 over all epochs
     batch.epoch         the epoch that the step belongs to
     batch.cores         the cores of the batch, [first, last + 1)
@@ -158,7 +159,7 @@ class AnyBatch(Mapping[str, Array]):
         return self._part(name, spec, core - self.cores[0])
 
     def _part(self, name: str, spec: ArraySpec, index: int) -> Array:
-        """The part of core number `index` of this batch."""
+        """The part of the batch's core number `index`, counted from 0."""
         raise NotImplementedError
 
     def ragged(self, name: str) -> Ragged:

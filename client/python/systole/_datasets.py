@@ -1,4 +1,4 @@
-"""The arguments that name a LocalFeed's shards, and those that say what the shards must hold."""
+"""The arguments of LocalFeed that name its shards, or say what the shards must hold."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def check_order(datasets: object) -> None:
 
 
 def log_notes(dataset: _systole.Dataset) -> None:
-    """Logs, in one line, the first remark on a dataset's indexes and how many more there are. Warns
-    if an index cannot be written."""
+    """Logs one line: the first remark on a dataset's indexes, and how many more there are. If an
+    index could not be written, the line is a warning, and only such remarks count."""
     lost = [note for note in dataset.index_notes if "not kept" in note]
     notes = lost or dataset.index_notes
     if not notes:

@@ -19,9 +19,9 @@ class DevicePrefetch(Iterator[DeviceBatchT], Generic[DeviceBatchT]):
     """Gives batches on devices. While the trainer works on a batch, the next `size` batches are
     under way to the devices.
 
-    Over a feed, a loop ends with the epoch, and the next loop goes on. Over feed.steps(), a loop
-    ends with the feed. state_dict() counts the batches that were taken from this object, and not
-    those under way. Save this state, not the feed's.
+    Over a feed, a loop ends with the epoch, and the next loop goes on with the next step. Over
+    feed.steps(), a loop ends with the feed. state_dict() counts the batches that were taken from
+    this object, and not those under way. Save this state, not the feed's.
 
     The feed itself is ahead by the batches under way. After a loop that you left early, go on with
     this object. A new object over the same feed would skip the batches under way.
@@ -51,8 +51,8 @@ class DevicePrefetch(Iterator[DeviceBatchT], Generic[DeviceBatchT]):
         raise NotImplementedError
 
     def _release(self) -> None:
-        """Called when the trainer requests the next batch. It has then given the devices all its
-        work on the last batch."""
+        """Called when the trainer requests the next batch. By then the trainer has given the
+        devices all its work on the last batch."""
 
     def __iter__(self) -> DevicePrefetch[DeviceBatchT]:
         if not self._waiting:

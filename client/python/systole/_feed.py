@@ -24,8 +24,8 @@ from systole._serve import serve
 
 
 class ServedFeed(BaseFeed):
-    """The base of systole.Feed. It handles Feed's arguments. `options` are the keywords from the
-    table of a feed's options (_systole.feed_options).
+    """The base of systole.Feed. Checks and converts Feed's arguments. `options` are the keywords
+    from the table of a feed's options (_systole.feed_options).
     """
 
     def __init__(
@@ -113,19 +113,19 @@ _MALLOC_VARIABLES = (
     "MALLOC_TOP_PAD_",
     "GLIBC_TUNABLES",
 )
-# How many heaps malloc has in a client (core/process/README.md). With 4 heaps, a feed over TCP has
-# 0.9 of its rate with 1 heap.
+# How many heaps malloc has in a client (core/process/README.md). A feed over TCP is slower with
+# more: with 4 heaps it reaches 0.9 of the rate that it has with 1 heap.
 _ARENAS = 1
 
-# The id of the process that has opened feeds from servers. gRPC leaves files open for good, also
-# after close(). A child of fork() that used gRPC would share these files with its parent, and then
-# neither process would hear from servers.
+# The id of the process that has opened feeds from servers; None: no feed from servers was opened.
+# gRPC keeps files open even after a feed's close(). If a child of fork() used gRPC, it would share
+# these files with its parent, and neither process would receive anything from servers.
 _process_of_feeds: int | None = None
 
 
 def _check_process() -> None:
-    """Call this before a feed from servers is opened. Raises if this process was forked from one
-    that has opened such a feed."""
+    """Call this before a feed from servers is opened. Raises FailedPrecondition if this process
+    was forked from a process that had opened a feed from servers."""
     global _process_of_feeds
     if _process_of_feeds not in (None, os.getpid()):
         raise _errors.FailedPrecondition(
@@ -137,31 +137,37 @@ def _check_process() -> None:
 
 
 class LocalFeed(BaseFeed):
-    """A feed made in this process by the servers' engine, with the same bytes and the same state.
+    """A feed that is made in this process, by the engine that servers use. Its bytes and its state
+    are the same as those of a feed from servers.
 
     datasets:           {name: glob, folder, a list of them, or systole.from_arrays(..)}; or, if the
                         spec names one dataset, only the glob, folder, list or arrays
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
-    threads:            threads that read, decode and transform. All LocalFeeds of a process share
-                        them, so a number other than that of the open feeds is refused. Default: the
-                        open feeds' number; for the first feed, one for each CPU
+    threads:            threads that read, decode and transform. All open LocalFeeds of a process
+                        share these threads: another number than that of the open feeds, or
+                        than that of systole.configure(), is refused. Default: the number of the
+                        open feeds; else that of systole.configure(); else one for each CPU
     cores, process_index, process_count: as for Feed
-    prefetch_bytes:     memory for steps of this feed that are made ahead of the trainer; at least
-                        two steps fit. systole.configure(memory_budget=..) limits all feeds together
+    prefetch_bytes:     bytes of memory for steps of this feed that are made ahead of the trainer.
+                        If two steps need more, the feed takes the memory of two steps, as far as
+                        the memory_budget of systole.configure() allows. That budget limits all
+                        feeds together
     cache_memory:       bytes of memory for values of outputs with cache="memory" or "disk";
                         default: none
     cache_disk:         folder that keeps values of outputs with cache="disk", for this run and
                         later ones. Only one feed at a time may use it. Default: none
-    cache_disk_bytes:   the most bytes that are kept in the folder cache_disk
+    cache_disk_bytes:   the most bytes that the folder cache_disk may hold
     index_dir:          folder for the shards' indexes; default: beside each shard
     write_index:        whether the indexes of shards in a bucket are written into that bucket;
                         default: no. Indexes of shards elsewhere are always written
     compression:        of the shards: "gzip", "zlib", "zstd" or "none"; default: detected from each
                         shard
     expect_records:     the number of records of all shards together, or {name: number} for several
-                        datasets; other data are refused; default: any number
-    expect_bytes:       the same for the sum of the shards' file sizes
-    allow_mixed_content: accept a state of another content version
+                        datasets. If the shards have another number, the feed is refused. Default:
+                        any number
+    expect_bytes:       as expect_records, but for the sum of the shards' file sizes in bytes
+    allow_mixed_content: accept a state of another content version. That version may make slightly
+                        different bytes
     """
 
     @checks_names("LocalFeed")
@@ -246,13 +252,13 @@ class LocalFeed(BaseFeed):
         super().__init__(serialized, num_cores, said_by, open_at)
 
     def cache_stats(self) -> dict[str, Any]:
-        """The metrics of core/cache by name, or by name and store. They say how often an image of
-        an output with `cache` was found, how often it was not found, and how much is kept."""
+        """The metrics of core/cache by name, or by name and store. They say how often the cache had
+        the value of an output with `cache`, how often it did not have it, and how much it keeps."""
         return dict(self._cache.stats())
 
     def masked_records(self) -> list[dict[str, Any]]:
-        """The damaged records that were met and masked: shard, record (its record_id), offset and
-        cause of each.
+        """The damaged records that were masked so far. Each has a dict with the keys shard, record
+        (the record_id), offset and cause.
         """
         return list(self._dataset.masked_records)
 

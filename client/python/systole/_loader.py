@@ -14,7 +14,7 @@ ElementT = TypeVar("ElementT")
 class Loader(Generic[ElementT]):
     """A loop over a Loader is an epoch, and len() is the number of the epoch's steps.
 
-    element:        makes what the Trainer gets from a batch
+    element:        turns a batch into what the Trainer gets
     restart:        each loop begins with the feed's first step. For validation
     without_end:    a loop goes on after the epoch, for a Trainer that ends the epochs itself
     """

@@ -18,13 +18,13 @@ from systole._map_process import RemoteFunction
 from systole._mapped_batch import Function, MappedBatch, PerExample, Shapes, name_of, no_mapping
 
 _MAX_WORKERS = 256
-# What a worker makes of a batch, or an error. None: the feed has ended.
+# What a worker makes of a batch, or the error of this batch. None: the feed has ended.
 Result = MappedBatch | BaseException | None
 
 
 class _Applied:
-    """Calls the function for one worker. Checks the arrays that it gives, and turns its errors into
-    FunctionError."""
+    """Calls the function for one worker. Checks the arrays that the function gives, and turns the
+    function's errors into FunctionError."""
 
     def __init__(self, function: Function, name: str, shapes: Shapes) -> None:
         self._function = function
@@ -59,8 +59,8 @@ def _first_then(
 class _Row:
     """Workers that take batches in order, and results that come back in the same order.
 
-    A worker takes a batch while it holds `_taking`. This keeps the order of the batches; no thread
-    is needed to hand them out.
+    A worker holds `_taking` while it takes a batch and gives the batch its number. next() returns
+    the results in the order of these numbers.
 
     SimpleQueue is written in C. A batch costs a few microseconds with SimpleQueue, and some fifty
     microseconds with Condition.
@@ -79,7 +79,7 @@ class _Row:
         self._given = 0
         self._early: dict[int, Result] = {}  # Results that came before their turn.
         self._owed = 0  # Permits of results that the trainer has taken. next() gives them back.
-        # next() gives back this many at once, because several permits wake a worker only once.
+        # next() gives back this many permits at once, so that a waiting worker wakes up less often.
         self._least_owed = max(1, ahead // 2)
         for _ in range(ahead):
             self._permits.put(True)
@@ -144,8 +144,8 @@ class _Row:
         return result
 
     def stop(self) -> None:
-        """Makes each worker end after its current batch, but does not wait for the workers. A
-        trainer that waits on another thread gets Cancelled.
+        """Makes each worker end after its current batch, but does not wait for the workers. If
+        another thread waits in next(), its call raises Cancelled.
         """
         self._end_workers()
         self._results.put((self._given, _errors.Cancelled("the feed was closed")))
@@ -158,9 +158,10 @@ class _Row:
 class MappedFeed(AnyFeed[MappedBatch]):
     """A feed whose batches a function has changed. systole.map() makes it.
 
-    It has the order, the position and the state of the feed below. Batches that workers have
-    taken ahead of the trainer count as not consumed, so save this object's state and not that of
-    the feed below. Do not take batches from the feed below any more.
+    The feed below is the feed that map() was given. A MappedFeed has the order of the feed below,
+    and states of the same form. Workers take batches from the feed below ahead of the trainer. In a
+    MappedFeed's state, such batches do not count as consumed. So save the MappedFeed's state, and
+    not that of the feed below. Do not take batches from the feed below any more.
     """
 
     def __init__(
@@ -219,7 +220,8 @@ class MappedFeed(AnyFeed[MappedBatch]):
         return self._below.state_at(step)
 
     def start_prefetch(self) -> None:
-        """Begins to fetch and to apply the function now, before anybody takes a batch."""
+        """Begins at once to fetch batches and to apply the function, before the trainer takes a
+        batch."""
         self._below.start_prefetch()
         self._taker()
 
@@ -245,9 +247,9 @@ class MappedFeed(AnyFeed[MappedBatch]):
         return self._below
 
     def stats(self) -> dict[str, Any]:
-        """The counts of the feed below. But `waited_seconds` is the time that the trainer waited
-        for this feed, and `function_seconds` the time that workers spent in the function, over
-        all workers.
+        """The counts of the feed below, with two changes. `waited_seconds` is the time that the
+        trainer waited for this feed. `function_seconds` is added: the time that all workers
+        together spent in the function.
         """
         return {
             **self._below.stats(),
@@ -256,7 +258,8 @@ class MappedFeed(AnyFeed[MappedBatch]):
         }
 
     def close(self) -> None:
-        """Ends this feed and the feed below. Waits until the function has returned."""
+        """Ends this feed and the feed below. A call of the function in a thread is awaited; a call
+        in another process is broken off."""
         self._closed = True
         self._peeked = None
         row, self._row = self._row, None
@@ -284,20 +287,22 @@ def map(
 ) -> MappedFeed:
     """Applies a function of your own to each batch of a feed, in the trainer, in parallel.
 
-    The batches keep their order, and the state is that of the feed. The function may be called for
-    several batches at the same time. It may change the arrays that it gets.
+    The result is a feed with the same order of batches, whose state `feed` can load, too. The
+    function may be called for several batches at the same time. It may change the arrays that it
+    gets.
 
     feed:        a Feed, a LocalFeed, or the result of another map()
     function:    takes a batch (a mapping from names to arrays, with `step` and `epoch`) and gives a
                  dict of arrays. Their first dimension counts the batch's examples. The first batch
-                 decides the shapes and dtypes; a later batch with others is an error. `valid` comes
-                 from the batch, unless the function gives it
+                 decides the shapes and dtypes; a later batch with other shapes or dtypes is an
+                 error. If the function gives no `valid`, the batch's own `valid` is used
     per_example: the function takes one example, a dict of arrays without the first dimension, and
-                 gives a dict. The function is not called for padding. The arrays of padding are
-                 zeros
-    workers:     threads, for functions that release the GIL, as NumPy does in large arrays.
-                 Default: one for each CPU, 8 at most
-    processes:   processes in place of threads, for functions that hold the GIL. They are started by
+                 gives a dict. The function is not called for padding, whose arrays become zeros.
+                 Exception: in a batch that is all padding it is called for the first example
+    workers:     the number of threads that call the function. Threads help if the function releases
+                 the GIL, as NumPy does in large arrays. Default: one for each CPU, 8 at most
+    processes:   the number of processes that call the function in place of threads. Processes help
+                 if the function holds the GIL. They are started by
                  `spawn`, so the function must be defined in a module, and a script needs
                  `if __name__ == "__main__":`. Arrays travel through shared memory
     ahead:       the most batches that workers have taken and the trainer has not taken yet;

@@ -1,8 +1,8 @@
 """Runs a function in another process. Arrays travel through memory that both processes share.
 
-The memory is a file without a name (memfd_create). The kernel frees it when no process uses
-it any more, so nothing is left behind when a process is killed. The pipe carries only shapes and
-dtypes.
+The memory is a file without a name (memfd_create). The kernel frees the file when no process uses
+it any more, even if a process is killed. A pipe carries the calls: the names, shapes and dtypes of
+the arrays, but not their bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _END_SECONDS = 5.0
 
 
 class FarBatch(dict[str, np.ndarray[Any, Any]]):
-    """A batch as the function gets it in another process."""
+    """What the function gets in the other process as a batch."""
 
     def __init__(self, step: int, epoch: int, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
         super().__init__(arrays)
@@ -47,9 +47,9 @@ def _layout_of(arrays: Mapping[str, np.ndarray[Any, Any]]) -> tuple[Layout, int]
 
 
 class _SharedMemory:
-    """Memory for batches to the process, or for results from it. The parent makes the memory and
-    sends the file to the process. If a batch or result does not fit, the parent makes larger memory
-    and sends that."""
+    """Memory for the batches that go to the process, or for the results that come back. The parent
+    makes the memory and sends the memory's file to the process. If a batch or a result does not
+    fit, the parent makes larger memory and sends the new file."""
 
     def __init__(self) -> None:
         self._map: mmap.mmap | None = None
@@ -85,13 +85,14 @@ class _SharedMemory:
 
 
 class RemoteFunction:
-    """Calls the function in a process that was started for it.
+    """A process of its own for the function. A call sends a batch to this process and returns what
+    the function made of the batch.
 
-    Thread-safe: a lock lets one call run at a time. This is needed after skip_to(), when a new
-    worker may call while an old worker still waits for its answer.
+    Thread-safe: a lock lets one call run at a time. After skip_to(), a new worker may call while an
+    old worker still waits for the result of its call.
 
-    Raises InvalidSpec if the function cannot be sent to a process, or the process ends before its
-    first batch.
+    Raises InvalidSpec if the function cannot be sent to a process, or if the process ends before it
+    has finished its first batch.
     """
 
     def __init__(self, function: Any, name: str) -> None:
@@ -143,7 +144,7 @@ class RemoteFunction:
         }
 
     def _make(self, memory: _SharedMemory, order: str, size: int) -> None:
-        # Batches of padded lists differ in size, so the memory has some room for a larger batch.
+        # Batches of padded lists differ in size, so a quarter is added for larger batches.
         size += size // 4
         file = memory.make(size)
         try:

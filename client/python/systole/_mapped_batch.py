@@ -1,4 +1,5 @@
-"""Checks the result of a function of systole.map against the batch and against the first result."""
+"""Checks what a function of systole.map gives for a batch. Its names, shapes and dtypes must be
+those of the first batch."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from systole import _errors
 from systole._array import Array
 from systole._batch import AnyBatch, ArraySpec
 
-# What a function gives: arrays, or what NumPy makes arrays of.
+# What a function gives: arrays by name, or values that np.asarray() turns into arrays.
 Arrays = Mapping[str, Any]
 Function = Callable[[Any], Arrays]
 
@@ -35,7 +36,8 @@ class MappedBatch(AnyBatch):
 
 
 class Shapes:
-    """Takes the arrays of the first batch as a pattern, and checks all later batches against it.
+    """Keeps the names, shapes and dtypes of the first batch's arrays, and checks that every later
+    batch has the same.
 
     Thread-safe.
     """
@@ -99,7 +101,7 @@ def _shown(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
 
 
 class PerExample:
-    """Makes a function of batches from a function of examples, which is not called for padding."""
+    """A function of batches that calls another function for each example that is not padding."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
@@ -108,7 +110,8 @@ class PerExample:
     def __call__(self, batch: Mapping[str, Any]) -> Arrays:
         arrays = {name: np.asarray(batch[name]) for name in batch}
         valid = arrays["valid"]
-        # If the batch is all padding, the function is called once: the arrays need a shape.
+        # In a batch that is all padding, the function is called for the first example, because only
+        # a call shows the shapes of the arrays.
         called = np.flatnonzero(valid) if valid.any() else np.arange(1)
         made: dict[str, np.ndarray[Any, Any]] = {}
         for i in called:

@@ -42,10 +42,10 @@ class Message:
     _lists: frozenset[str] = frozenset()
     # Lists of messages with a name. A dict, name -> message, may be given in place of a list.
     _named: frozenset[str] = frozenset()
-    # For each list of messages with a oneof: class -> member of the oneof. An object of the class
-    # may be given in place of a message, and goes into this member.
+    # Lists of messages that have a oneof. For each list: name of a class -> member of the oneof.
+    # The list may hold an object of such a class directly, in place of a message with this member.
     _choices: Mapping[str, Mapping[str, str]] = {}
-    # Fields that are messages -> their class.
+    # Fields that are messages or lists of messages -> the name of the messages' class.
     _messages: Mapping[str, str] = {}
     # Fields that are numbers.
     _numbers: frozenset[str] = frozenset()
@@ -87,7 +87,7 @@ class Message:
             return self._fields_with(name).get(name)
 
     def _fields_with(self, name: str) -> dict[str, Any]:
-        """The dict that holds the field."""
+        """The dict that holds the field `name`."""
         return self._fields
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,13 +95,14 @@ class Message:
         return self._json("")
 
     def _json(self, where: str) -> dict[str, Any]:
-        """to_dict() for a message at `where` in a spec."""
+        """to_dict() for a message at the place `where` of a spec. Errors name this place."""
         return self._json_of(where, self._fields)
 
     def _json_of(self, where: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """_json() with `fields` instead of the message's own fields. Only protobuf checks the names
-        of `fields`, because its JSON mapping accepts a second spelling of each name. In `fields`, a
-        name that is a keyword of Python has a "_" at its end.
+        """_json() with `fields` instead of the message's own fields. This method does not check the
+        names in `fields`. protobuf does so later: its JSON mapping accepts two spellings of a name,
+        such as num_cores and numCores. In `fields`, a name that is a keyword of Python has a "_" at
+        its end.
         """
         return {
             name: self._json_field(_at(where, name), name, value)
@@ -203,20 +204,20 @@ def _plain(value: Any) -> Any:
     return value
 
 
-# What `shuffle` may be, besides a message: a mode, or whether to shuffle at all.
+# What `shuffle` may be in place of a message: the name of a mode, or whether to shuffle.
 ShuffleShorthand = str | bool
 
 
 def _shuffle(value: Any) -> Any:
-    """A bool or a mode as the fields of `shuffle`; any other value is returned unchanged."""
+    """The fields of `shuffle` for a bool or a mode. Any other value is returned unchanged."""
     if isinstance(value, bool):
         return {"mode": "GLOBAL" if value else "NONE"}
     return {"mode": value.upper()} if isinstance(value, str) else value
 
 
 def _check_numbers(where: str, value: Any) -> None:
-    """Refuses a text that is not a number, and names its place. For a list, protobuf's own error
-    would always name the last element, even if another element is wrong.
+    """Raises WrongType if a text is not a number. The error names the text's place. For a list,
+    protobuf's own error would name the last element, even if another element is wrong.
     """
     if isinstance(value, str):
         try:
@@ -284,7 +285,8 @@ def _json_value(where: str, value: Any) -> Any:
     if isinstance(value, float):
         return value
     if hasattr(value, "__index__"):
-        return str(value)  # Also NumPy's integers. In protobuf's JSON, 64-bit integers are strings.
+        # An integer of Python or NumPy. In protobuf's JSON, 64-bit integers are strings.
+        return str(value)
     if callable(value):
         raise _errors.WrongType(_no_functions(where, value))
     raise _errors.WrongType(f"{where} is a {type(value).__name__}, which a spec cannot hold")
@@ -349,11 +351,11 @@ SpecLike = Union[str, "os.PathLike[str]", Mapping[str, Any], Message, Any]
 
 
 def spec_bytes(spec: SpecLike) -> bytes:
-    """The spec, serialized."""
+    """The spec as a serialized FeedSpec."""
     if isinstance(spec, str) and ("\n" in spec or "{" in spec or ": " in spec):
         raise _errors.InvalidSpec(
-            f"the spec is a text, {spec!r:.60}; want the path of a file that has it, a dict, or "
-            "systole.FeedSpec(..)"
+            f"the spec is a text, {spec!r:.60}; want the path of a file that holds the spec, a "
+            "dict, or systole.FeedSpec(..)"
         )
     if isinstance(spec, (str, os.PathLike)):
         return _systole.spec_from_file(os.fspath(spec))
@@ -366,7 +368,7 @@ def spec_bytes(spec: SpecLike) -> bytes:
         assert isinstance(serialized, bytes)
         return serialized
     raise _errors.WrongType(
-        f"spec is a {type(spec).__name__}; want a path, a dict, systole.FeedSpec or the message"
+        f"spec is a {type(spec).__name__}; want a path, a dict, systole.FeedSpec or its message"
     )
 
 

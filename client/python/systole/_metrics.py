@@ -17,9 +17,9 @@ class Sample(NamedTuple):
 class Metric(NamedTuple):
     """All samples of one name. `kind` is "gauge", "counter" or "histogram".
 
-    Except in a histogram, a sample has the metric's name. The samples of a histogram are NAME_sum,
-    NAME_count, and one NAME_bucket for each bound. The bound is the label `le` of NAME_bucket, and
-    the value is how many numbers are at most the bound.
+    A sample has the metric's name, except in a histogram. The samples of a histogram are NAME_sum,
+    NAME_count, and one NAME_bucket for each bound. The bound is the label `le` of NAME_bucket. The
+    value of NAME_bucket is the number of observed values that are at most the bound.
     """
 
     name: str

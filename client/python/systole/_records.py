@@ -47,12 +47,13 @@ def write(
     compression: str = "none",
     threads: int | None = None,
 ) -> Written:
-    """Writes examples as TFRecord shards of tf.train.Example, the bytes that TensorFlow writes:
+    """Writes examples as TFRecord shards of tf.train.Example, with the same bytes as TensorFlow:
 
         systole.write("data/train", ({"image": x, "label": y} for x, y in pairs), shards=16)
 
-    prefix:      shards are PREFIX-00000-of-00016.tfrecord and so on, in a folder, or in a bucket
-                 (s3://BUCKET/PREFIX or gs://); PREFIX.manifest lists them
+    prefix:      the beginning of the shards' paths, in a folder or in a bucket (s3://BUCKET/PREFIX
+                 or gs://). The shards are PREFIX-00000-of-00016.tfrecord and so on;
+                 PREFIX.manifest lists them
     examples:    dicts, from a list, a generator, .. Example i goes to shard i % shards, so the
                  same examples give the same bytes
     shards:      the number of shards, at most the number of examples. All shards are written at the
@@ -72,12 +73,12 @@ def write(
     | list or tuple of numbers or of texts         | int64, float32 or bytes: one value an item  |
     | dict                                         | features with the names "name/key"          |
 
-    An array becomes a flat list. Give its shape in the spec, by `shape`. A float that is no float32
-    is rounded.
+    An array becomes a flat list. Give its shape in the spec, by `shape`. Floats are rounded to
+    float32.
 
-    No shard has its name before all examples are written. If a value cannot be written, or
-    `examples` raises, no shard is left. An earlier set with the same prefix and number of shards is
-    replaced. If there are shards with this prefix in a set of another size, raises systole.Error.
+    The shards get their names only after all examples are written. If a value cannot be written, or
+    `examples` raises, no shard is left. Earlier shards with the same prefix are replaced if their
+    number is the same. If their number is another, raises systole.Error.
     """
     where = path("prefix", prefix)
     if not where or where.endswith("/"):
@@ -121,8 +122,9 @@ def read(
     index_dir:   folder for the shards' indexes; default: beside each shard
 
     Each example is a dict. An int64 feature is an array of int64, and a float feature an array of
-    float32; each has one dimension. A bytes feature is a list of bytes. A shard is opened, as a
-    feed opens it, when the loop comes to this shard. A damaged record raises systole.DataLoss.
+    float32; each has one dimension. A bytes feature is a list of bytes. Each shard is opened
+    when the loop comes to it, and in the same way as for a feed. A damaged record raises
+    systole.DataLoss.
     """
     names = [shards] if isinstance(shards, (str, os.PathLike)) else shards
     try:
@@ -152,7 +154,7 @@ def _examples(walk: _systole.RecordWalk) -> Iterator[ReadExample]:
 
 
 def _numbers(values: bytearray, dtype: type[Number]) -> npt.NDArray[Number]:
-    # What np.frombuffer() does with empty bytes differs between releases of NumPy.
+    # Releases of NumPy differ in what np.frombuffer() does with empty bytes.
     return np.frombuffer(values, dtype) if values else np.empty(0, dtype)
 
 
@@ -161,7 +163,7 @@ _Feature = tuple[bytes, str, Any]
 
 
 def _features(number: int, example: Example) -> list[_Feature]:
-    """The features of an example. Errors name the example's number and the key."""
+    """The features of example number `number`. Errors name the number and the key."""
     if not isinstance(example, Mapping):
         raise _errors.WrongType(
             f"example {number} is a {type(example).__name__}; want a dict from names to values"
@@ -206,7 +208,7 @@ class _Unfit(Exception):
 
 
 def _values(value: object) -> tuple[str, Any]:
-    """The kind of the feature, and its values as the extension takes them."""
+    """The kind of the feature that holds `value`, and its values as the extension takes them."""
     if isinstance(value, _BYTES):
         return "bytes", bytes(value)
     if isinstance(value, str):

@@ -26,9 +26,9 @@ class serve:
         with systole.serve({"photos": "/data/photos-*.tfrecord"}, threads=4) as server:
             feed = systole.Feed(server.address, spec)
 
-    datasets:      {name: glob, folder, a list of them, or systole.from_arrays(..)}. Arrays are
-                   written into a file, because the server is another process. The file takes as
-                   many bytes as the arrays, in the folder for temporary files (TMPDIR), and is
+    datasets:      {name: glob, folder, a list of them, or systole.from_arrays(..)}. The server
+                   is another process, so arrays are written into a file. The file has as many
+                   bytes as the arrays. It is in the folder for temporary files (TMPDIR), and is
                    removed when the server ends
     threads:       threads that read, decode and transform; default: one for each CPU
     memory_budget: bytes for batches in flight, and for the threads that make them
@@ -39,17 +39,18 @@ class serve:
                    shard
     cache_memory:  bytes of memory for values of outputs with cache="memory" or "disk"; default:
                    none
-    cache_disk:    folder for values of outputs with cache="disk", also over restarts
-    read_budget:   bytes, on top of memory_budget, for records from buckets and web servers: those
-                   that are read ahead and those that are kept for later; default: a quarter of
-                   memory_budget
-    block_cache:   folder on a local disk that keeps what was read from buckets and web servers,
-                   also over restarts
-    block_cache_bytes: the most bytes that are kept in the folder block_cache
+    cache_disk:    folder for values of outputs with cache="disk". A later server with this folder
+                   uses the values again
+    read_budget:   bytes, on top of memory_budget, for records of buckets and web servers that are
+                   read ahead or kept for later; default: a quarter of memory_budget
+    block_cache:   folder on a local disk that keeps what was read from buckets and web servers. A
+                   later server with this folder uses the files again
+    block_cache_bytes: the most bytes that the folder block_cache may hold
     columns:       features that a feed's `where` may test, such as ["label"]; for several datasets
-                   {name: list}. If a shard lacks these columns, the server reads all its records
-                   before it serves, and keeps the columns beside the indexes; default: none for
-                   shards, all for arrays
+                   {name: list}. A column has a feature's values of all records of a shard. Before
+                   the server serves, it reads all records of the shards that have no such columns
+                   yet, and keeps the columns beside the indexes. Default: no feature of shards,
+                   every feature of arrays (64 at most)
     start_timeout: how long to wait until the server serves, in seconds or as "10m". The first start
                    may take long, because the server builds indexes and columns before it serves
 
@@ -112,8 +113,8 @@ class serve:
         return self
 
     def _write_files(self, folder: str) -> list[str]:
-        """Writes the arrays, and a config with the columns, into `folder`, where only this user may
-        read them. Returns the arguments that name the files."""
+        """Writes the arrays, and a config with the columns, into `folder`, which only this user may
+        enter. Returns the server's arguments that name the files."""
         arguments = []
         for number, (name, arrays) in enumerate(self._arrays.items()):
             shard = os.path.join(folder, f"arrays-{number}.tfrecord")

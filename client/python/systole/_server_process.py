@@ -22,12 +22,13 @@ class ServerProcess:
 
     listen:    HOST:PORT, or "" for a Unix socket in a private folder
     arguments: further arguments of `systole-server`
-    prepare:   gets the private folder, may write files there, and returns arguments that name
-               these files. The folder is removed when the server has ended, or as soon as the
-               server's port is known. None: there are no such files
+    prepare:   a function that is called with the private folder. It may write files there, and
+               returns further arguments, which name these files. None: there are no such files
 
-    systole.Error contains the server's log. Thread-compatible, except that any thread may call
-    has_ended(), log() and new_log().
+    A server with a port needs the folder only until the port is known. The folder is removed at
+    that time, and otherwise when the server has ended.
+
+    Thread-compatible, except that any thread may call has_ended(), log() and new_log().
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class ServerProcess:
 
     def wait_until_it_serves(self, timeout: float) -> int:
         """Returns the port, or 0 if the server listens on a Unix socket. Raises Error if the server
-        ends before it serves, and Unavailable if it does not serve within `timeout` seconds."""
+        ends before it serves, and Unavailable if it does not serve within `timeout` seconds. Both
+        errors contain the server's log."""
         deadline = time.monotonic() + timeout
         while not os.path.exists(self._port_file):
             if self.has_ended():
@@ -87,8 +89,8 @@ class ServerProcess:
             return 0
         with open(self._port_file) as file:
             port = int(file.read())
-        # The folder is not needed any more. It is removed now, because it would stay behind if both
-        # this process and the guard were killed.
+        # The folder is not needed any more. If it were kept, it would stay behind when both this
+        # process and the guard are killed.
         self._remove_folder()
         return port
 
@@ -100,12 +102,12 @@ class ServerProcess:
         return self._log_from(0)[0]
 
     def new_log(self) -> str:
-        """The last lines that the server wrote since the last call."""
+        """The last lines that the server wrote since the last call of new_log()."""
         text, self._log_taken = self._log_from(self._log_taken)
         return text
 
     def close(self) -> None:
-        """Lets the server drain, and waits for its end."""
+        """Lets the server finish what it is sending (drain), and waits for its end."""
         assert self._guard.stdin is not None
         self._guard.stdin.close()
         self._guard.wait()
@@ -117,7 +119,7 @@ class ServerProcess:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _log_from(self, begin: int) -> tuple[str, int]:
-        """The log from byte `begin` on, but at most its last _LOG_BYTES, and the log's size."""
+        """The log from byte `begin` on (only the last _LOG_BYTES of it), and the log's size."""
         with self._log_lock:
             if self._log.closed:
                 return "", begin

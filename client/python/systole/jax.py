@@ -25,9 +25,9 @@ class Device(Protocol):
     def platform(self) -> str: ...
 
 
-# One sharding for all arrays, or a dict of shardings by the names of arrays. Arrays that the dict
-# does not name are left out of the batch. A device stands for a sharding that puts the whole array
-# on this device.
+# One sharding for all arrays, or a dict from names of arrays to shardings. Arrays that the dict
+# does not name are left out of the batch. A device in place of a sharding puts the whole array on
+# this device.
 Shardings = Device | jax.sharding.Sharding | Mapping[str, Device | jax.sharding.Sharding]
 
 
@@ -43,8 +43,8 @@ def _sharding(where: str, given: object) -> jax.sharding.Sharding:
 
 
 class DeviceBatch(Mapping[str, jax.Array]):
-    """A batch on devices: a mapping from names to global arrays, with its step and epoch. Functions
-    of jax.jit take dict(batch).
+    """A batch on devices: a mapping from names to global arrays, with its step and epoch. To
+    pass it to a function of jax.jit, write dict(batch).
     """
 
     def __init__(self, step: int, epoch: int, arrays: dict[str, jax.Array]) -> None:
@@ -67,11 +67,11 @@ def to_devices(batch: AnyBatch, shardings: Shardings) -> DeviceBatch:
     until they are done.
 
     The sharding's own index map says which examples go to which device. Each device gets a view of
-    the batch, so nothing is joined or copied first. Devices that the sharding gives the same
-    examples get equal data. With several processes, each process puts the examples of its feed on
-    its own devices.
+    the batch, so nothing is joined or copied first. Several devices may get the same examples. With
+    several processes, each process puts the examples of its feed on its own devices.
 
-    Raises InvalidSpec if a device of this process needs examples that its feed does not have.
+    Raises InvalidSpec if a device of this process needs examples that this process's feed does not
+    have.
     """
     arrays = {}
     for name, spec in batch.element_spec.items():
@@ -102,7 +102,8 @@ def _global_array(batch: AnyBatch, spec: ArraySpec, sharding: jax.sharding.Shard
 def _examples(
     batch: AnyBatch, spec: ArraySpec, begin: int, end: int, device: Any
 ) -> np.ndarray[Any, Any]:
-    """The examples [begin, end) of the global batch, as a view if they lie in one piece of memory.
+    """The examples [begin, end) of the global batch: a view if they lie in one piece of memory,
+    otherwise a copy.
 
     With layout HWCN_TILED, `begin` and `end` count tiles. A core has a whole number of tiles.
     """
@@ -143,6 +144,7 @@ class DevicePrefetch(_device_prefetch.DevicePrefetch[DeviceBatch]):
 def device_prefetch(batches: Batches, shardings: Shardings, size: int = 2) -> DevicePrefetch:
     """Double-buffered transfer: batch n + 1 travels while the trainer works on batch n.
 
-    batches:   a feed: each loop is one epoch; or feed.steps(): one loop gives all that is left
+    batches:   a feed, or feed.steps(). Each loop over a feed gives one epoch. A loop over
+               feed.steps() gives all steps that are left, over all epochs
     """
     return DevicePrefetch(batches, shardings, size)

@@ -41,14 +41,14 @@ def _nest(names: Names, leaf: Leaf) -> Any:
 
 
 class Dataset(DataAdapter):  # type: ignore[misc]
-    """The first argument of fit(), evaluate() and predict(), or fit()'s validation_data. dataset()
-    makes it.
+    """What dataset() makes: the first argument of fit(), evaluate() or predict(), or fit()'s
+    validation_data.
 
     An iteration gives the steps up to the next multiple of steps_per_epoch. Keras begins some
     iterations and does not end them, for example to build a model. The batches of such an iteration
-    do not count as consumed: the next iteration gives them again. An epoch of only one step is an
-    exception: its first batch is also its last, and counts as consumed. Then building a model uses
-    up one step.
+    do not count as consumed: the next iteration gives them again. Exception: an iteration that
+    takes its last batch has consumed all its batches. So if an epoch has only one step, building a
+    model uses up this step.
     """
 
     def __init__(
@@ -82,12 +82,12 @@ class Dataset(DataAdapter):  # type: ignore[misc]
         return self._step
 
     def state_dict(self) -> dict[str, Any]:
-        """The feed's state between two epochs. Within an epoch use BackupAndRestore, because this
-        method then gives the state from the iteration's beginning."""
+        """The feed's state between two epochs. Within an epoch, this method gives the state from
+        the beginning of the iteration; use BackupAndRestore there."""
         return self._feed.state_at(self._step)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """The next iteration goes on where the state was taken, to the end of that epoch."""
+        """Moves the feed to a state. The next iteration gives the rest of that state's epoch."""
         self._iterations += 1  # Earlier iterations take no further batch.
         self._feed.load_state_dict(state_dict)
         self._step = self._feed.step
@@ -194,18 +194,19 @@ def dataset(
     steps_per_epoch: int | None = None,
     restart: bool = False,
 ) -> Dataset:
-    """The feed for fit(), evaluate() and predict(), in order and without a copy (TensorFlow copies
-    each batch once).
+    """Makes an argument for fit(), evaluate() and predict() from a feed. The batches keep their
+    order, and are not copied (with TensorFlow, each batch is copied once).
 
     inputs:          the name of the array that the model takes, a tuple of names, or a dict from
-                     the model's names to the feed's
+                     the model's names to the feed's names
     targets:         the names of the arrays that the model should give, in the same form; None:
                      Keras gets no targets
     weights:         the name of an output with a weight for each example; default: 1. Padding and
                      masked examples weigh 0 in any case
-    steps_per_epoch: default: the steps of the feed's epoch. Call fit() without steps_per_epoch, or
-                     with this number
-    restart:         each iteration begins with the feed's first step. For validation_data
+    steps_per_epoch: the steps of one epoch of Keras; default: as many as an epoch of the feed has.
+                     Call fit() without steps_per_epoch, or with this number
+    restart:         whether each iteration begins with the feed's first step, as validation_data
+                     needs it
     """
     if not isinstance(feed, AnyFeed):
         raise _errors.WrongType(
@@ -233,7 +234,7 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
 
     train:      what fit() trains on, from dataset()
     backup_dir: a folder for this run alone
-    save_freq:  "epoch", or a number of batches
+    save_freq:  when to save: "epoch", or a number of batches
     options:    those of keras.callbacks.BackupAndRestore
 
     If a run goes on in the middle of an epoch, fit() counts the rest of that epoch from batch 0. At
@@ -255,8 +256,8 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
         super().__init__(os.fspath(backup_dir), save_freq, **options)
         self._train = train
         self._path = os.path.join(os.fspath(backup_dir), "feed.json")
-        # The last saves, newest first. The folder has the weights of one of them, or is about to
-        # get these weights.
+        # The last two saves, newest first. The folder has the weights of one of these saves, or is
+        # about to get these weights.
         self._saves: list[dict[str, Any]] = []
         self._epoch = 0  # The epoch of the batch that comes next.
         self._epoch_begin = 0
@@ -275,9 +276,9 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
 
     def _go_to(self, updates: int) -> None:
         """Sets the feed to the save whose weights have had this number of updates. A save writes
-        feed.json and then the file of weights. After a crash between the two, feed.json is newer
-        than the weights. Both files hold the number of updates, which therefore identifies the save
-        that belongs to the weights."""
+        feed.json and then the file of weights, so after a crash feed.json may be newer than the
+        weights. Both files hold the number of updates: it shows which save belongs to the
+        weights."""
         for save in self._saves:
             if save["updates"] == updates:
                 self._train.load_state_dict(save["state"])
@@ -311,7 +312,7 @@ class BackupAndRestore(keras.callbacks.BackupAndRestore):  # type: ignore[misc]
         super().on_epoch_end(epoch, logs)
 
     def on_train_end(self, logs: Any = None) -> None:
-        # A callback may have stopped the training in mid-epoch.
+        # If a callback has stopped the training within an epoch, the next fit() goes on from there.
         self._train._step = self._step
         super().on_train_end(logs)
 

@@ -36,9 +36,9 @@ class DataModule(LightningDataModule):
         lambda **share: systole.LocalFeed(shards, spec, **share)
         `share` gives each process of Trainer(strategy="ddp") its part of a global batch.
 
-    An epoch has as many batches as an epoch of the feed, or fewer with limit_train_batches. The
-    next epoch goes on with the next batch. Validation, test and prediction always begin with step
-    0.
+    A training epoch has as many batches as an epoch of the feed, or fewer with limit_train_batches.
+    The next training epoch goes on with the feed's next batch. Validation, test and prediction
+    always begin with step 0.
 
     Lightning's checkpoints hold the state of the training feed. trainer.fit(.., ckpt_path=..) goes
     on with the next batch, also in the middle of an epoch.
@@ -65,7 +65,7 @@ class DataModule(LightningDataModule):
         self._state: Mapping[str, Any] | None = None
 
     def feed(self, name: str = "train") -> AnyFeed[Any]:
-        """The feed of that name, opened at the first use. For its stats() and metrics()."""
+        """The feed `name`, opened at the first use. For its stats() and metrics()."""
         if name not in self._feeds:
             function = self._open.get(name)
             if function is None:
@@ -94,8 +94,8 @@ class DataModule(LightningDataModule):
     # ---- What Lightning calls ----
 
     def train_dataloader(self) -> Batches:
-        # Lightning ends the epoch itself. Lightning takes a batch ahead only from a loader without
-        # a length, and this Loader has one.
+        # Lightning ends the epoch itself, so the Loader needs no end. But the Loader has a length,
+        # because Lightning takes a batch ahead from a loader without a length.
         return Loader(self.feed("train"), to_tensors, restart=False, without_end=True)
 
     def val_dataloader(self) -> Batches | list[Batches]:

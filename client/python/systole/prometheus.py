@@ -26,7 +26,7 @@ from systole import _errors
 from systole._base_feed import BaseFeed
 
 _LABEL = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
-# Labels that feeds' metrics have themselves.
+# Labels that a feed's metrics have already.
 _TAKEN = {"cause", "le", "limit"}
 
 
@@ -37,11 +37,11 @@ def register(
 ) -> None:
     """Adds the metrics of a feed, systole_feed_.., to a registry.
 
-    feed:      a Feed or LocalFeed. For other objects give the feed below them: dataset.feed of a
-               FeedDataset, prefetch.feed of a device_prefetch
+    feed:      a Feed or LocalFeed. Of a FeedDataset pass dataset.feed, and of a device_prefetch
+               prefetch.feed
     registry:  default: prometheus_client.REGISTRY
-    labels:    the labels of all metrics of the feed. All feeds of a registry must have the same
-               labels, with different values
+    labels:    labels that all metrics of the feed get. All feeds of a registry must have labels
+               with the same names, and different values
 
     The registry does not keep the feed alive. The metrics of a feed vanish when the feed is closed.
     In a child of fork(), the registry gives no metrics of the parent's feeds.
@@ -73,15 +73,15 @@ def _checked(labels: Mapping[str, str]) -> dict[str, str]:
             raise _errors.WrongType(f"labels has {name!r}: {value!r:.200}; want texts")
         if not _LABEL.fullmatch(name) or name in _TAKEN:
             raise _errors.InvalidSpec(
-                f"labels has {name!r}; want letters, digits and _, no digit or __ at the begin, "
+                f"labels has {name!r}; want letters, digits and _, no digit or __ at the start, "
                 f"and none of {', '.join(sorted(_TAKEN))}, which the metrics have themselves"
             )
     return dict(labels)
 
 
 class _FeedCollector(Collector):
-    """All feeds of one registry. A registry takes each metric once, with the series of all
-    feeds."""
+    """Gives one registry the metrics of all its feeds. A registry takes each metric only once, so
+    each metric has the series of all feeds."""
 
     def __init__(self) -> None:
         # Feeds, the processes that registered them, and their labels. A new tuple replaces the old
@@ -112,7 +112,7 @@ class _FeedCollector(Collector):
                 yield feed, labels
 
     def describe(self) -> Iterable[Metric]:
-        """Describes nothing, because the feeds change, and the metrics with them."""
+        """Describes no metric in advance: the metrics depend on the feeds that are open."""
         return []
 
     def collect(self) -> Iterable[Metric]:

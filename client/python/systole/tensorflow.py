@@ -47,7 +47,8 @@ _ALIGNMENT = 64
 def to_tensor(array: Array) -> Any:
     """The array as an eager tensor, in the feed's own memory, without a copy.
 
-    Small parts of single cores that do not begin at a multiple of 64 bytes are copied.
+    Two kinds of arrays are copied: those that do not begin at a multiple of 64 bytes, such as a
+    small part of a single core, and those that __dlpack__() has to copy, such as a flipped array.
     """
     if array.__array_interface__["data"][0] % _ALIGNMENT != 0:
         return tf.constant(np.asarray(array))

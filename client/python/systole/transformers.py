@@ -48,9 +48,9 @@ def _arguments_of(batch: AnyBatch, process_count: int) -> Arguments:
 class _FeedState(transformers.TrainerCallback, ExportableState):
     """Keeps the feed's state in trainer_state.json, which the Trainer writes as one file.
 
-    Each Trainer makes a subclass of this class that holds the Trainer's feed. With
-    restore_callback_states_from_checkpoint the Trainer makes a new object of this subclass. The new
-    object then has the feed, too.
+    Each Trainer makes a subclass of this class, whose attribute `feed` is the Trainer's feed. With
+    restore_callback_states_from_checkpoint the Trainer makes a new object of this subclass, which
+    therefore has the feed, too.
     """
 
     feed: AnyFeed[Any]
@@ -79,11 +79,11 @@ class Trainer(transformers.Trainer):
 
     The spec's outputs must have the names of the model's arguments, such as pixel_values and
     labels. Padding and masked examples are left out of the batches. The spec decides the size of a
-    batch. per_device_train_batch_size changes only what the Trainer prints. Evaluation always
-    begins with the feed's first step.
+    batch, and per_device_train_batch_size changes nothing but what the Trainer prints. Evaluation
+    always begins with the feed's first step.
 
     Checkpoints hold the state of the training feed. train(resume_from_checkpoint=..) goes on with
-    the next batch, and reads no batch before it.
+    the next batch. It does not read the earlier batches again.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:

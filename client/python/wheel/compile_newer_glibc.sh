@@ -3,8 +3,8 @@
 #
 #   client/python/wheel/compile_newer_glibc.sh SOURCE LIBRARY [ROOT]
 #
-# SOURCE is newer_glibc.c, or includes it. With ROOT, the folder of deploy/aarch64/make_root.sh, LIBRARY is for
-# aarch64.
+# SOURCE is newer_glibc.c, or includes it. If ROOT is given, LIBRARY is for aarch64. ROOT is the folder that
+# deploy/aarch64/make_root.sh makes.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 if [[ $# -eq 3 ]]; then

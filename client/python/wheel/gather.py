@@ -2,13 +2,14 @@
 
 usage: gather.py WHEEL REPLACEMENT FOLDER [ROOT]
 
-The libraries are this machine's or, for a wheel for aarch64, those in ROOT, the folder of
-deploy/aarch64/make_root.sh.
+The libraries come from this machine. For a wheel for aarch64, they come from ROOT, the folder that
+deploy/aarch64/make_root.sh has made.
 
 REPLACEMENT is the library made from newer_glibc.c. It has functions that an older glibc lacks.
-FOLDER gets a copy of each library that the wheel needs, and the changed wheel. Copies and wheel run
-with an older glibc (symbol_versions.py). The wheel also gets the licences of all that is in it.
-auditwheel must find the copies before the originals (AUDITWHEEL_LD_LIBRARY_PATH).
+FOLDER gets a copy of each library that the wheel needs, and the changed wheel. The copies, and the
+files in the wheel, are changed so that they run with an older glibc (symbol_versions.py). The wheel
+also gets the licences of all that is in it. auditwheel must find the copies before the originals
+(AUDITWHEEL_LD_LIBRARY_PATH).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from auditwheel.wheeltools import InWheel
 from symbol_versions import Glibc, change_versions
 
 GLIBC = r"ld-linux-.*|lib(c|m|dl|rt|util|pthread|resolv)"
-# Every system that can install such a wheel has these libraries (PEP 600).
+# Libraries that every system has on which such a wheel can be installed (PEP 600).
 _PROVIDED = rf"{GLIBC}|lib(gcc_s|z|expat)"
 # PEP 600 says that systems have libstdc++, too, but the release may be older than ours. Ours gets
 # another name, so that auditwheel adds it to the wheel.
@@ -72,7 +73,7 @@ class Debian:
         """
         found = {}
         lines = "".join(_run(*self._list_libraries, file) for file in files)
-        # The loader itself may be listed with a path as its name, and is left out then.
+        # If the loader itself is listed with a path as its name, the pattern leaves the loader out.
         for name, path in re.findall(r"^\s*([^\s/]+) => (\S+)", lines, re.MULTILINE):
             if path == "not":
                 raise FileNotFoundError(f"the loader does not find {name}")
@@ -81,7 +82,7 @@ class Debian:
         return found
 
     def find_packages(self, files: list[Path]) -> set[str]:
-        """The names of the packages that have these files."""
+        """The names of the packages that own these files."""
         owners = {}
         for line in self.query("--search", *(f"*/{file.name}" for file in files)).splitlines():
             package, path = line.split(": ", 1)
@@ -105,7 +106,7 @@ def change(files: list[Path], replacement: Path, debian: Debian) -> None:
     for path in files:
         options = ["--replace-needed", _STDCXX, _OWN_STDCXX]
         if change_versions(path, glibc) and path.name != replacement.name:
-            # patchelf puts the replacement before libc. So the loader finds __libc_start_main in
+            # patchelf puts the replacement before libc, so the loader takes __libc_start_main from
             # the replacement.
             options += ["--add-needed", replacement.name]
         if path.name == _OWN_STDCXX:

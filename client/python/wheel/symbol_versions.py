@@ -6,8 +6,8 @@ function from libpthread to libc, and so gave the function a new version. The fu
 same as the older `pthread_create@GLIBC_2.2.5`, or `@GLIBC_2.17` on aarch64. So only the version is
 changed in the file. The machine code stays as it is.
 
-A wheel brings its own libstdc++. The versions of its symbols get other names. So the loader never
-confuses the symbols of this libstdc++ with those of the system's libstdc++.
+A wheel brings its own libstdc++. The names of the versions of this libstdc++ are changed. So the
+loader never confuses its symbols with those of the system's libstdc++.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from elftools.elf.elffile import ELFFile
 # The newest glibc that the changed files may need: that of Debian 11 and Ubuntu 20.04.
 OLDEST_GLIBC = (2, 31)
 
-# Functions whose older version is another function, which serves as well.
+# Functions whose older version is another function. The older function is good enough, for the
+# reasons that are given here.
 _OLDER_SERVES = {
     # Since 2.29 these functions set errno in another way, and nothing in the wheel reads their
     # errno. Both versions compute with the same code, which is that of 2.28.
@@ -36,7 +37,8 @@ _OLDER_SERVES = {
 # same length, because the name is changed in place.
 _STDCXX_NAMES = {b"GLIBCXX_": b"SYSTOLE_", b"CXXABI_": b"SYSABI_"}
 
-# A symbol with this number is bound to the default version, or to the first one that a library has.
+# The version number of a symbol that names no version. The loader binds such a symbol to the
+# library's default version of the symbol, or to the first version that the library has.
 _UNVERSIONED = 1  # VER_NDX_GLOBAL
 
 _GLOBAL, _UNIQUE = 1, 10  # STB_GLOBAL, STB_GNU_UNIQUE
@@ -45,7 +47,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")  # Elf64_Sym
 
 class Symbol(NamedTuple):
     name: str
-    place: int  # in the file
+    place: int  # The offset of its entry in the file, in bytes.
     binding: int
     defined: bool
     address: int
@@ -70,7 +72,8 @@ class Glibc:
         self.replaced = {symbol.name for symbol in _File(replacement).symbols() if symbol.defined}
 
     def older_version(self, name: str, version: str) -> str | None:
-        """The newest version up to OLDEST_GLIBC under which the same function has this name."""
+        """The newest version of `name`, up to OLDEST_GLIBC, that can replace `version`: the same
+        function, or any version if `name` is in _OLDER_SERVES. None: there is no such version."""
         older = [
             other
             for other in self._definitions.get(name, {})
@@ -80,7 +83,8 @@ class Glibc:
         return max(older, key=_number, default=None)
 
     def may_lose_version(self, name: str, version: str) -> bool:
-        """Whether the loader binds this name to the same function if the file names no version."""
+        """Whether the loader binds `name` to the function of `version` if the file names no
+        version."""
         versions = self._definitions.get(name, {})
         return self._first not in versions or self._are_same(name, self._first, version)
 
@@ -101,7 +105,7 @@ def _number(version: str) -> tuple[int, ...]:
 def change_versions(path: Path, glibc: Glibc) -> bool:
     """Changes the file. Returns whether the changed file needs the library of newer_glibc.c, or a
     library that newer_glibc.c needs, such as libpthread. Raises ValueError if the file needs
-    something else of a newer glibc.
+    a symbol of a newer glibc that newer_glibc.c lacks and that has no older version to use.
 
     Symbols that are unique in a process become ordinary symbols. Otherwise the libstdc++ in the
     wheel would share some of its variables with the system's libstdc++, which may be another
@@ -118,8 +122,8 @@ def change_versions(path: Path, glibc: Glibc) -> bool:
         number = _UNVERSIONED
         if symbol.name not in glibc.replaced:
             older = glibc.older_version(symbol.name, version)
-            # The loader looks for a versioned symbol in all libraries. So it does not matter if
-            # this file lists the older version for another library.
+            # The loader looks for a versioned symbol in all libraries. So the older version may be
+            # one that this file lists for another library.
             numbers = [other for other, name in file.needs.items() if name == older]
             if numbers:
                 number = numbers[0]
@@ -134,18 +138,19 @@ def change_versions(path: Path, glibc: Glibc) -> bool:
 
 
 class _File:
-    """An ELF file for a machine with 64 bits, whose parts are changed in place."""
+    """A 64-bit ELF file, whose bytes are changed in place."""
 
     def __init__(self, path: Path) -> None:
         self.data = bytearray(path.read_bytes())
         with path.open("rb") as file:
             elf = ELFFile(file)
-            # Offset, size and number of entries.
+            # Each section's offset, size and number of entries.
             self._sections = {
                 section.name: (section["sh_offset"], section["sh_size"], section["sh_info"])
                 for section in elf.iter_sections()
             }
-        # The versions that this file needs and has, by the numbers that its symbols have.
+        # The versions that this file needs, and those that it defines, by their numbers. A symbol
+        # has the number of its version.
         self.needs: dict[int, str] = {}
         self.definitions: dict[int, str] = {}
         # The places of each version's hash and name (Elf64_Vernaux, Elf64_Verdef with
@@ -177,7 +182,7 @@ class _File:
         struct.pack_into("<H", self.data, symbol.version_place, version)
 
     def forget_newer_versions(self) -> None:
-        """Takes the newer versions out of the lists of what is needed."""
+        """Removes the versions that OLDEST_GLIBC lacks from the lists of needed versions."""
         for library, places in self._libraries:
             names = [self.needs[self._read("<H", place + 6)[0]] for place in places]
             kept = [place for place, name in zip(places, names, strict=True) if not is_newer(name)]
@@ -195,7 +200,7 @@ class _File:
         for hash_place, name_place in self._names:
             [name] = self._read("<I", name_place)
             for old, new in _STDCXX_NAMES.items():
-                # Several versions may share one string, which is then changed already.
+                # Versions may share a string, so the string may have its new name already.
                 if self.data.startswith((old, new), begin + name):
                     self.data[begin + name : begin + name + len(new)] = new
                     struct.pack_into("<I", self.data, hash_place, _hash(self._string(name)))

@@ -20,14 +20,15 @@ _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 # If a server fails after it has served for this long, the failure counts as the first one again.
 _GOOD_SECONDS = 60.0
-# An actor that does not answer for this long is killed. A good actor answers after 5 s,
-# or after 25 s if its server does not answer (_server_actor.py).
+# An actor that does not answer watch() for this long is killed. An actor that works answers after
+# 5 s, or after 25 s if its server does not answer (_server_actor.py).
 _LONGEST_SILENCE = 120.0
 _SECONDS_TO_STOP = 20.0
-# How often the controller lists the nodes. The controller learns at once what happens to a server.
+# How often the controller lists the nodes. It hears of a server's start or failure without this
+# delay.
 _TURN_SECONDS = 1.0
-# The threads of a SystoleServer. stop() must run while start() or watch() runs. Calls that still
-# run after their connection was lost need further threads.
+# How many calls a SystoleServer can run at a time. stop() must run while start() or watch() runs.
+# Calls whose connection was lost may still run, too.
 _ACTOR_THREADS = 8
 
 
@@ -45,15 +46,16 @@ class Plan:
 
 @dataclass
 class _Place:
-    """A chosen node, and the server on it."""
+    """A chosen node, and the state of its server."""
 
     node: _nodes.Node
-    # placing: Ray has not started the actor yet; starting: the actor starts the server; serving;
-    # paused: before the next attempt; given up: after too many failures.
+    # placing: Ray has not started the actor yet; starting: the actor starts the server; serving:
+    # the server serves; paused: no server until the next attempt; given up: no further attempt,
+    # after too many failures.
     state: str = "paused"
     address: str = ""
     actor: Any = None
-    call: Any = None  # The call to the actor that it has not answered yet.
+    call: Any = None  # The call that the actor has not answered yet.
     since: float = 0.0  # When `state` or `call` began.
     served_since: float = 0.0
     next_attempt: float = 0.0
@@ -65,9 +67,10 @@ class _Place:
 class SystoleServers:
     """Starts a server on each chosen node and watches them, on a thread of its own.
 
-    Lives on the node where serve() was called, because the job ends with that node anyway. If this
-    actor's process dies, Ray ends the servers, because the actor owns them, and starts the actor
-    again. The actor then starts new servers. Trainers ask the actor for addresses.
+    This actor lives on the node where serve() was called, because the job ends with that node
+    anyway. It owns the actors that run the servers. So if this actor's process dies, Ray ends the
+    servers. Ray also starts this actor again, and it starts new servers. Trainers get the servers'
+    addresses from this actor.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -127,7 +130,7 @@ class SystoleServers:
             try:
                 self._turn()
             except Exception:
-                # Ray itself may not answer for a while. The servers go on meanwhile.
+                # Ray itself may not answer for a while. Meanwhile the servers go on.
                 self._log.exception("the check of the servers failed; it will be repeated")
                 self._ending.wait(_TURN_SECONDS)
 
@@ -238,7 +241,7 @@ class SystoleServers:
                 with self._lock:
                     place.error = text
         elif place.state == "serving" and waited > _LONGEST_SILENCE:
-            self._failed(place, f"the server's actor said nothing for {_LONGEST_SILENCE:g} s")
+            self._failed(place, f"the server's actor has not answered for {_LONGEST_SILENCE:g} s")
 
     def _failed(self, place: _Place, error: str) -> None:
         now = time.monotonic()

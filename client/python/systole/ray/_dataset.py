@@ -31,9 +31,10 @@ class _Spec:
 class Dataset:
     """A feed that each worker of Ray Train opens for itself. dataset() makes it.
 
-    It can be pickled, so train_loop_config can pass it to workers. A loop gives one epoch, or what
-    is left of it. len() is the number of steps of an epoch. Each worker gets the part of every
-    batch that belongs to its rank. Together the workers get the spec's global_batch.
+    A Dataset can be pickled, so train_loop_config can pass it to workers. A loop over the Dataset
+    gives one epoch, or the rest of an epoch that has begun. len() is the number of steps of an
+    epoch. Each worker gets the part of every batch that belongs to its rank. Together the workers
+    get the spec's global_batch.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Dataset:
             raise _errors.InvalidSpec(
                 "systole.serve() serves this machine alone: give the servers of systole.ray.serve()"
             )
-        # The spec's content, because workers on other nodes may not have the spec's file.
+        # Keeps the spec's content, because workers on other nodes may not have the spec's file.
         self._spec = _Spec(spec_bytes(spec))
         self._servers = (
             servers if servers is None or isinstance(servers, Servers) else addresses_of(servers)
@@ -107,19 +108,19 @@ class Dataset:
         return self.feed.steps()
 
     def state_dict(self) -> dict[str, Any]:
-        """The feed's state after the last batch that was taken. It is the same on every worker,
-        so one of them saves it, and any number of workers can load it.
+        """The feed's state after the last batch that was taken. All workers have the same state, so
+        one worker saves it. Any number of workers can load it.
         """
         return self.feed.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes on where state_dict() was taken."""
+        """Goes on from the state, which state_dict() gave."""
         self._state = dict(state_dict)
         if self._feed is not None:
             self._feed.load_state_dict(state_dict)
 
     def close(self) -> None:
-        """Ends the feed of this process. It is also ended when the process ends."""
+        """Ends the feed of this process. Without this call, the feed ends with the process."""
         if self._feed is not None:
             self._feed.close()
 
@@ -138,9 +139,10 @@ def dataset(
 
     spec:     a path (textproto, or .json), a dict, systole.FeedSpec, or the message. Its num_cores
               is a multiple of the number of workers
-    servers:  what systole.ray.serve() gave, or addresses as for systole.Feed
+    servers:  the result of systole.ray.serve(), or addresses as for systole.Feed
     datasets: shards that each worker reads by itself, as systole.LocalFeed does
-    options:  those of systole.Feed or systole.LocalFeed. Files are paths on the workers' nodes
+    options:  those of systole.Feed or systole.LocalFeed. Paths in options are paths on the
+              workers' nodes
     """
     return Dataset(spec, servers, datasets, options)
 
@@ -150,7 +152,7 @@ def _rank_and_world_size() -> tuple[int, int]:
         import ray.train
     except ImportError as error:
         raise _errors.FailedPrecondition(
-            f"systole.ray.dataset asks Ray Train for the rank, and it is not there: {error}"
+            f"systole.ray.dataset needs Ray Train for the rank, and cannot import it: {error}"
         ) from error
     try:
         context = ray.train.get_context()

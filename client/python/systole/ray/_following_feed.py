@@ -19,7 +19,7 @@ from systole.ray._servers import Servers
 # How often a feed requests the addresses from the controller.
 _PERIOD = 2.0
 _SECONDS_TO_ANSWER = 30.0
-# How long a new feed waits if no server serves, as while all servers are being replaced.
+# How long a new feed waits if no server serves, for example while all servers are being replaced.
 _SECONDS_TO_BEGIN = 120.0
 
 
@@ -118,4 +118,4 @@ def _list_in_memory(addresses: Sequence[str]) -> int:
 
 
 def _errors_of(servers: Servers) -> str:
-    return "; ".join(one["error"] for one in servers.state() if one["error"]) or "they still start"
+    return "; ".join(one["error"] for one in servers.state() if one["error"]) or "still starting"

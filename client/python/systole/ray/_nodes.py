@@ -9,8 +9,8 @@ from typing import Any
 import ray
 from systole import _errors
 
-# None: every node with CPUs. A number: this many of the nodes with CPUs. A text: the nodes with
-# this resource. A list: the nodes with these ids.
+# The argument `nodes` of serve(). None: every node with CPUs. A number: this many of the nodes with
+# CPUs. A text: the nodes with this resource. A list: the nodes with these ids.
 Choice = int | str | Sequence[str] | None
 
 
@@ -78,8 +78,8 @@ def chosen(
     else:
         found = [node for node in alive.values() if node.cpus > 0]
     if isinstance(choice, int):
-        # Among nodes that `avoid` and `keep` do not tell apart, those with accelerators come last,
-        # because trainers need them.
+        # The nodes that count the same for `avoid` and `keep` are sorted further: nodes with
+        # accelerators come last, because trainers need them.
         found.sort(
             key=lambda node: (
                 node.id in avoid,
@@ -101,7 +101,8 @@ def cpus_of(node: Node, cpus: int | None, choice: Choice) -> int:
 
 
 def check(alive: Mapping[str, Node], choice: Choice, cpus: int | None) -> None:
-    """Raises InvalidSpec or NotFound if a server cannot start, or if there is no node for one."""
+    """Raises NotFound if `choice` names a missing node or resource, or if too few nodes have CPUs.
+    Raises InvalidSpec if a node has fewer CPUs than its server would get."""
     there = ", ".join(f"{node.id} ({node.host}, {node.cpus} CPUs)" for node in alive.values())
     if isinstance(choice, (list, tuple)):
         for one in choice:

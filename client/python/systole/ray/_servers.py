@@ -27,11 +27,11 @@ _PATHS = ("index_dir", "cache_disk", "block_cache")
 
 
 class Servers:
-    """An object for servers that run on nodes of a Ray cluster. serve() makes it.
+    """The servers that serve() has started on nodes of a Ray cluster.
 
-    The object may be given to tasks and actors of the job, and stands for the same servers there.
-    The servers end with close(), with a `with` block, or with the job. If an actor or a task called
-    serve(), the servers also end with this actor or task.
+    This object may be passed to tasks and actors of the job, where it stands for the same servers.
+    The servers end with close(), at the end of a `with` block, or with the job. If an actor or a
+    task called serve(), the servers also end with this actor or task.
     """
 
     def __init__(self, controller: Any) -> None:
@@ -48,16 +48,16 @@ class Servers:
         return addresses
 
     def state(self) -> list[dict[str, Any]]:
-        """What is known of each chosen node: its id as `node`, `host`, `cpus`, `address` ("" while
-        no server serves there), the number of `restarts` and the last `error`. `state` is placing
-        (Ray starts the server's actor), starting, serving, paused (before the next attempt) or
-        given up.
+        """One dict for each chosen node: `node` (the node's id), `host`, `cpus`, `state`, `address`
+        ("" while no server serves on the node), `restarts` (how many) and `error` (the last one).
+        `state` is placing (Ray starts the server's actor), starting (the actor starts the server),
+        serving, paused (no server until the next attempt) or given up.
         """
         servers: list[dict[str, Any]] = self._ask("state")
         return servers
 
     def close(self) -> None:
-        """Ends the servers. Feeds that read from them get Unavailable after their `retry_for`."""
+        """Ends the servers. Feeds from these servers get Unavailable after `retry_for`."""
         if not ray.is_initialized():
             return  # ray.shutdown() has ended the servers.
         try:
@@ -92,7 +92,9 @@ class Servers:
                 )
             except ray.exceptions.ActorUnavailableError as error:
                 if time.monotonic() > deadline:
-                    raise _errors.Unavailable(f"the servers' controller is away: {error}") from None
+                    raise _errors.Unavailable(
+                        f"the servers' controller cannot be reached: {error}"
+                    ) from None
                 time.sleep(_POLL_SECONDS)  # Ray starts the controller again.
             except ray.exceptions.GetTimeoutError:
                 raise _errors.Unavailable(
@@ -121,28 +123,29 @@ def serve(
 
         servers = systole.ray.serve({"photos": "/data/photos-*.tfrecord"}, cpus=8, insecure=True)
 
-    datasets:      {name: glob, folder, or a list of them}, as the nodes see them: in a bucket, or
-                   in a folder that every node has
+    datasets:      {name: glob, folder, or a list of them}. The shards must be in a bucket, or in a
+                   folder that every node has
     nodes:         which nodes get a server. None: every node that has CPUs, also one that joins
                    later. "feeder": the nodes with the resource `feeder`, also one that joins later.
                    3: three nodes, preferably without accelerators; if a node dies, another node
                    takes its place. A list: the nodes with these ids
     cpus:          the number of CPUs, as Ray counts them, that each server takes on its node. The
-                   server has as many threads. Default: all of the node; with nodes=None half of it,
-                   which leaves some for trainers
-    port:          where the servers listen; default: any free port
+                   server has as many threads. Default: all CPUs of the node; with nodes=None half
+                   of them, so that trainers get the other half
+    port:          the port on which each server listens; default: any free port
     insecure:      serve without TLS, to everybody who reaches the nodes' addresses
     tls_certificate, tls_key: serve only TLS, with this certificate and its key
     tls_client_ca: clients must show a certificate of one of these CAs
-    config:        a ServerConfig, for everything that has no argument here, such as `access` with
-                   its token file; arguments override it
+    config:        the file of a ServerConfig, for everything that has no argument here, such as
+                   `access` with its token file. Arguments override the config
     start_timeout: how long to wait until all servers serve, in seconds or as "10m"
     max_restarts:  how often in a row a server is started again on a node before the node is given
                    up. The pauses between the starts grow from 1 s to 60 s. After a server has
                    served for a minute, the count begins again
     options:       further options of systole.serve, such as memory_budget=4 << 30
 
-    Files are paths on the nodes, so no secret passes through Ray. Returns when all servers serve.
+    Files are given as paths on the nodes, and are read there. So no secret passes through Ray.
+    Returns when all servers serve.
     If a server cannot start, ends all servers and raises Error with that server's log. After the
     start, a new server replaces each server that ends.
     """
@@ -237,7 +240,8 @@ def _as_nodes_see_it(glob: str) -> str:
 
 
 def _wait_for_start(servers: Servers) -> None:
-    """Raises Error if a server does not start. The error has the server's last error."""
+    """Waits until all servers serve. If a server does not start, raises Error with the server's
+    last error."""
     begin = time.monotonic()
     said = False
     while True:

@@ -29,22 +29,23 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
 
     servers:   as for systole.Feed; None: reads `datasets`, as systole.LocalFeed does
     split_steps: lets each of several workers give a part of a step
-    options:   those of systole.Feed or systole.LocalFeed. Without cores, process_index and
-               process_count the feed gets this rank's share, if torch.distributed is initialised.
+    options:   those of systole.Feed or systole.LocalFeed. If none of cores, process_index and
+               process_count is given, and torch.distributed is initialised, the feed gets the share
+               of this rank
 
-    A loop gives one epoch, and len() is its number of steps. An element is a whole batch, so the
-    DataLoader has no batch to make. Any batch_size other than None is refused. A feed works on
-    threads of its own, so num_workers=0 is enough.
+    A loop gives one epoch, and len() is the number of steps of an epoch. An element is a whole
+    batch, so the DataLoader has no batch to make. Any batch_size other than None is refused. A feed
+    works on threads of its own, so num_workers=0 is enough.
 
-    Several workers are refused, unless split_steps says that an element may be a part of a step.
-    Each worker then opens a feed for its share of this process's cores. The number of workers must
-    divide the number of cores.
+    More than one worker needs split_steps=True. Each worker then opens a feed for its share of this
+    process's cores, and an element is a part of a step. The number of workers must divide the
+    number of cores.
 
-    Workers that are not persistent need a call of set_epoch() before each loop but the first. The
-    workers hold the position. torchdata's StatefulDataLoader can save it, but state_dict() cannot.
-    Workers that read from servers need multiprocessing_context="spawn", because forked workers are
-    refused once this process has opened a feed from servers. len() and state_dict() also open such
-    a feed.
+    Workers hold the position of the feed. torchdata's StatefulDataLoader can save this position,
+    but state_dict() cannot. Workers that are not persistent need a call of set_epoch() before each
+    loop but the first. Workers that read from servers need multiprocessing_context="spawn", because
+    forked workers are refused once this process has opened a feed from servers. len() and
+    state_dict() also open such a feed in this process.
     """
 
     def __init__(
@@ -146,8 +147,9 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         if makes_batches(sys._getframe(1)):
             no_batches_of_batches(None)
-        # DataLoader waits until all workers have come here, so all of them read the same last order
-        # (see _Orders). If workers read it with their first batch, set_epoch() might come first.
+        # DataLoader waits until all workers have come here, so all workers read the same last order
+        # (see _Orders). If each worker read it with its first batch, set_epoch() could give a new
+        # order while some workers have read the old one.
         return self._batches(self._orders.last())
 
     def _batches(self, order: tuple[int, int]) -> Iterator[dict[str, torch.Tensor]]:
@@ -165,7 +167,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         return len(self.feed)
 
     def set_epoch(self, epoch: int) -> None:
-        """Sets the epoch of the next loop. A feed that is in this epoch already goes on in it.
+        """Sets the epoch of the next loop. A feed that is in this epoch already keeps its position.
 
         Call this between loops. The call is needed only with workers that are made anew for each
         loop, because such workers do not know of earlier loops.
@@ -181,8 +183,8 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     # torch.distributed.checkpoint and torchdata call these methods (protocol Stateful).
 
     def state_dict(self) -> dict[str, Any]:
-        """The feed's state. FailedPrecondition if workers read the feed, because only they
-        know the position."""
+        """The feed's state. Raises FailedPrecondition if workers read the feed, because only the
+        workers know the position."""
         in_worker = torch.utils.data.get_worker_info() is not None
         if not in_worker and not self._loop and self._orders.any_followed():
             raise FailedPrecondition(
@@ -209,17 +211,18 @@ def _go_to_epoch(feed: BaseFeed, epoch: int) -> None:
 
 
 class _Orders:
-    """The main process's orders to its workers: the epoch at which to begin.
+    """The main process's orders to its workers. An order says in which epoch the next loop begins.
 
     A worker follows an order in one loop only. Otherwise workers that are made anew for each loop
     would give the same epoch again and again. New workers follow the last order that was given
-    before they were made. Persistent workers see later orders in shared memory.
+    before they were made. Persistent workers find later orders in shared memory.
     """
 
     def __init__(self) -> None:
         self._number = 0
         self.epoch = _WHERE_THE_STATE_SAYS
-        # Shared: the last order's number and epoch, and the number that each worker has followed.
+        # Shared with the workers: the number and the epoch of the last order, and for each worker
+        # the number of the order that it has followed last.
         self._cells = torch.zeros(2 + _MAX_WORKERS, dtype=torch.int64)
         self._cells.share_memory_()  # type: ignore[no-untyped-call]
         self.give(_WHERE_THE_STATE_SAYS)
@@ -238,8 +241,9 @@ class _Orders:
         return bool((self._cells[2:] != 0).any())
 
     def follow_first(self, worker: int, loaded_by_worker: bool) -> None:
-        """Call this in a worker's first loop. An earlier worker may have had the same number
-        `worker`."""
+        """Call this in a worker's first loop. Raises FailedPrecondition if an earlier worker with
+        the same number `worker` has followed the last order, and this worker has loaded no state.
+        """
         followed = int(self._cells[2 + worker])
         if not loaded_by_worker and followed == self._number:
             raise _repeated()
@@ -251,7 +255,7 @@ class _Orders:
 
     def follow_next(self, worker: int, order: tuple[int, int], ended: bool) -> bool:
         """Call this in a worker's later loops. Returns True if the loop begins with the order's
-        epoch, False if it goes on where the last loop ended."""
+        epoch, and False if the loop goes on where the last loop ended."""
         number, epoch = order
         if number == self._number:
             if not ended:

@@ -60,10 +60,10 @@ def device_prefetch(
 
     A GPU reads memory on its own, beside the trainer's kernels, only if the memory is pinned. So a
     thread copies each batch into pinned memory, and a separate CUDA stream brings the batch to the
-    GPU. This takes pinned memory for `size` + 1 batches, and memory of the GPU for `size` + 2. The
-    trainer may be `size` steps ahead of the GPU.
+    GPU. The copies take pinned memory for `size` + 1 batches, and memory of the GPU for `size` + 2.
+    The trainer may be `size` steps ahead of the GPU.
 
-    batches:   a feed: each loop is one epoch; or feed.steps(): one loop gives all that is left
+    batches:   a feed (each loop is one epoch), or feed.steps() (one loop gives all steps left)
     device:    "cuda", "cuda:1" or a torch.device. On "cpu" the tensors stay in the feed's memory
     size:      batches that are under way while the trainer works on an earlier batch
     """
