@@ -47,8 +47,8 @@ void ConfigReload::Log(LogLevel level, absl::string_view text) {
 
 void ConfigReload::Refuse(absl::string_view why) {
   Log(LogLevel::kError,
-      absl::StrCat("nothing of the new config comes into force: ", why,
-                   "; the server goes on as before. Mend the file, and send SIGHUP again"));
+      absl::StrCat("the new config is refused: ", why,
+                   "; the server keeps the old config. Correct the file, and send SIGHUP again"));
 }
 
 void ConfigReload::Begin(v1::ServerConfig config) {
@@ -113,8 +113,8 @@ absl::Status ConfigReload::Apply(const Catalogue& added) {
   for (const auto& [name, dataset] : added.datasets()) LogServed(*dataset, events_);
   for (const auto& [name, refusal] : added.refused()) LogRefused(name, refusal, events_);
   LogWhatStays(change_);
-  // What a running server cannot change keeps its old value. The next config is compared with the
-  // old value again.
+  // `running_` keeps the old value of everything that a running server cannot change. So the next
+  // config is compared with the values that the server uses.
   v1::ServerConfig now = running_;
   *now.mutable_datasets() = next_.datasets();
   for (const std::string& name : change_.changed) {

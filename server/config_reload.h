@@ -1,11 +1,10 @@
-// Brings into force a config that was read again, while the server serves. A thread of its own
-// opens the datasets that were added. ConfigReload takes away the datasets that were removed, and
-// says in the log what a running server cannot change.
-//
-//   Begin(config) -> a thread opens what was added -> Tick() brings it into force, or drops it
-//
-// Everything that a running server can change comes into force at the same moment. After an error,
-// nothing of the config comes into force.
+// Brings a changed config into force while the server serves:
+//   1. Begin(config) starts a task on ConfigReload's own thread. The task opens the datasets that
+//      were added, and tries again to open the datasets that the server has refused so far.
+//   2. When the task has ended, Tick() adds the opened datasets, removes the datasets that the
+//      config no longer has, and brings changed access rules into force, all at the same moment.
+//      Changes that a running server cannot make have no effect. Tick() logs them.
+// After an error, nothing of the config comes into force.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_CONFIG_RELOAD_H_
@@ -36,33 +35,33 @@ namespace systole {
 class ConfigReload {
  public:
   // `running` is the complete config with which `server` was started. `options` are those with
-  // which its datasets were opened. `access` is the server's access control, or null if the
-  // server's config has no `access`. `server` and `events` must outlive this.
+  // which the server's datasets were opened. `access` is the server's access control, or null if
+  // `running` has no `access`. `server` and `events` must outlive this object.
   ConfigReload(v1::ServerConfig running, ShardOptions options, Server& server,
                std::shared_ptr<AccessControl> access, EventLog& events);
-  // Stops, and waits for the thread.
+  // Stops opening datasets, and waits for the thread.
   ~ConfigReload();
   ConfigReload(const ConfigReload&) = delete;
   ConfigReload& operator=(const ConfigReload&) = delete;
 
-  // Begins to bring `config`, which is complete, into force. If the datasets of an earlier config
-  // are still being opened, `config` waits for them. If several configs wait, only the last one
-  // counts.
+  // Begins to bring `config` into force. REQUIRES: `config` is complete (CompleteConfig()). While
+  // busy(), `config` waits for its turn, and replaces a config that waits already.
   void Begin(v1::ServerConfig config);
 
-  // Brings into force what has been opened. Call it a few times a second, from the thread that
-  // calls Begin() and the server's Tick().
+  // Brings the config of Begin() into force if its datasets have been opened. Then begins with the
+  // config that waits, if there is one. Call it a few times a second, on the thread that calls
+  // Begin() and the server's Tick().
   void Tick();
 
-  // Whether a config of Begin() is being opened, waits, or has been opened and is not in force yet.
+  // Whether a config that was passed to Begin() is neither in force nor refused yet.
   bool busy() const { return opening_ != nullptr; }
 
-  // Stops opening datasets. Returns false if the thread still works after `patience`, most likely
-  // because a read hangs. The destructor would then wait for the thread.
+  // Stops opening datasets, and waits at most `patience` until the thread has stopped. False: the
+  // thread still works, most likely because a read hangs. The destructor would wait for this read.
   bool Stop(absl::Duration patience);
 
  private:
-  // What the thread and its owner share.
+  // What ConfigReload and its thread share while one config's datasets are opened.
   struct Opening {
     InterruptFlag unwanted;
     Mutex mu;
@@ -71,7 +70,7 @@ class ConfigReload {
   };
 
   void Log(LogLevel level, absl::string_view text);
-  // Logs that nothing of a config comes into force, and `why`.
+  // Logs that nothing of the new config comes into force, and `why`.
   void Refuse(absl::string_view why);
   void LogWhatStays(const ConfigChange& change);
   // Brings next_ into force, with the datasets `added`.

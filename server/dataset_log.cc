@@ -16,8 +16,8 @@ constexpr size_t kMaxDamagedTold = 5;
 }  // namespace
 
 void LogServed(const Dataset& dataset, EventLog& events) {
-  // The number of kProgram lines is not limited, but one line for each configured dataset is few
-  // enough.
+  // EventLog does not limit the number of kProgram lines. No limit is needed here: each configured
+  // dataset has at most two such lines.
   events.Add(LogCause::kProgram, LogLevel::kInfo,
              absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_records(), " records in ",
                           dataset.shards().size(), " shards"),

@@ -52,8 +52,8 @@
 namespace systole {
 namespace {
 
-// The complete config. `flags` override the values of the file `path`, if there is one. All other
-// fields have their defaults.
+// The complete config. It has the values of the config file `path` (empty: no file), but those of
+// `flags` override them. Fields that are set in neither have their defaults.
 absl::StatusOr<v1::ServerConfig> ConfigOf(const std::string& path, const v1::ServerConfig& flags) {
   v1::ServerConfig config;
   if (!path.empty()) SYSTOLE_RETURN_IF_ERROR(LoadMessage(path, config));
@@ -65,7 +65,7 @@ absl::StatusOr<v1::ServerConfig> ConfigOf(const std::string& path, const v1::Ser
       absl::StrCat(ForeignName(path), ": ", complete.status().message()));
 }
 
-// An error in textproto has several lines: one for each mistake.
+// Logs each line of the message on its own. An error in textproto has a line for each mistake.
 void LogError(const absl::Status& error, EventLog& events) {
   for (const absl::string_view line : absl::StrSplit(error.message(), '\n')) {
     events.Add(LogCause::kProgram, LogLevel::kError, line);
@@ -106,8 +106,8 @@ LogLevel LevelOf(const std::string& name) {
   return LogLevel::kError;
 }
 
-// Writes one line of the log. spdlog adds time and level, but nothing to a line of JSON, which has
-// both.
+// Writes one line of the log. spdlog adds the time and the level to a line of text. A line of JSON
+// has both already, and spdlog adds nothing.
 void WriteLine(LogLevel level, const std::string& line) {
   constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
                                                    spdlog::level::warn, spdlog::level::err};
@@ -117,13 +117,13 @@ void WriteLine(LogLevel level, const std::string& line) {
 // gRPC's sink is a plain function, so it finds the log through this pointer.
 std::atomic<EventLog*> grpc_events = nullptr;
 
-// The scratch memory of threads, which comes beside the slices, may take a quarter of the budget,
-// and at least this much. With less, threads would wait for each other even over ordinary images.
-// If kMinScratchBytes is more than the quarter, the excess is a part of the 64 MiB below.
+// Besides the slices, threads may take a quarter of the memory budget as scratch memory, and at
+// least this much. With less, threads would wait for each other even with ordinary images. If
+// kMinScratchBytes is more than the quarter, the excess is a part of the 64 MiB below.
 constexpr int64_t kMinScratchBytes = int64_t{32} << 20;
 
-// Beside its budget, its caches and its idle memory, the server may take 64 MiB. Memory is trimmed
-// beyond half of the 64 MiB. The other half is left for memory taken before the next tick.
+// The server may take 64 MiB more than its budget, its caches and its idle memory. Once it takes
+// half of the 64 MiB, memory is trimmed. The other half is for what it takes until the next tick.
 constexpr int64_t kTrimBeyondBytes = int64_t{32} << 20;
 
 // Call it with each tick. `given_bytes` are the server's budget, caches and idle memory.
@@ -139,7 +139,7 @@ void KeepMemoryBounded(int64_t given_bytes, MemoryTrim& trim, EventLog& events) 
                           given_bytes >> 20, " MiB are for budget, caches and idle memory"));
 }
 
-// How long the collector has at the end to take the last spans. A part of --drain-timeout.
+// At the end of the server, the most time to send the last spans. It is a part of --drain-timeout.
 constexpr absl::Duration kLastSpansTimeout = absl::Seconds(2);
 
 // The signals that the server waits for.
@@ -150,14 +150,14 @@ sigset_t AwaitedSignals() {
   return signals;
 }
 
-// Writes the file at once, so a program that waits for it never reads half a number.
+// Writes the file atomically, so a program that waits for the file never reads half a number.
 absl::Status WritePort(const std::string& file, int port) {
   if (file.empty()) return absl::OkStatus();
   return WriteFileAtomically(file, absl::StrCat(port, "\n"), {.sync = false});
 }
 
-// Opens the admin port of `config`, if it has one. Blocks the server's signals meanwhile, so that
-// the port's thread, which inherits the mask, never gets one of them.
+// Opens the admin port of `config`, if it has one. Blocks AwaitedSignals() meanwhile: the port's
+// thread inherits this mask, so it never gets one of these signals.
 absl::StatusOr<std::unique_ptr<AdminPort>> OpenAdmin(const v1::ServerConfig& config,
                                                      std::shared_ptr<AccessControl> access,
                                                      EventLog& events) {
@@ -175,8 +175,8 @@ absl::StatusOr<std::unique_ptr<AdminPort>> OpenAdmin(const v1::ServerConfig& con
   return admin;
 }
 
-// Where spans go, if anywhere. A flag that is no address is an error. Variables of the environment
-// may be meant for other programs, so a server starts even if it cannot use them.
+// Where spans are sent; nullopt: nowhere. A bad address in the flag is an error. A bad variable of
+// the environment is logged and ignored, because it may be meant for other programs.
 absl::StatusOr<std::optional<OtlpOptions>> SpansOf(const v1::ServerConfig& config,
                                                    EventLog& events) {
   absl::StatusOr<std::optional<OtlpOptions>> options =
@@ -187,8 +187,8 @@ absl::StatusOr<std::optional<OtlpOptions>> SpansOf(const v1::ServerConfig& confi
   return std::optional<OtlpOptions>();
 }
 
-// Serves until a signal ends it. `path` is the config file, or empty; `flags` override it each time
-// that the file is read.
+// Serves until a signal ends the server. `path` is the config file (empty: no file). Each time that
+// the file is read, `flags` override its values.
 absl::Status Run(const v1::ServerConfig& config, const std::string& path,
                  const v1::ServerConfig& flags, EventLog& events) {
   SYSTOLE_RETURN_IF_ERROR(ForceSimdTargetFromEnvironment());
@@ -289,8 +289,8 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
   ReturnFreedMemory();  // Reading the shards' indexes took some memory.
   const int64_t idle_bytes = OwnResidentBytes();
   MemoryTrim trim;
-  // Wakes up with each tick to look at the process's memory, which can grow fast. Each second it
-  // also calls the log and the server, which have no thread of their own to look at the time.
+  // The loop below checks the process's memory in each tick, because memory can grow fast. Once a
+  // second the loop calls Tick() of the log and of the server: neither has a thread for this.
   ConfigReload reload(config, options, *server, access, events);
   bool reloading = false;
   tell_ready();
@@ -311,7 +311,7 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
       tell_ready();
       reloading = false;
     }
-    // The caches count with the bytes that they hold now. Their bounds may be far larger.
+    // Counts the bytes that the caches hold now, not their bounds, which may be far larger.
     KeepMemoryBounded(idle_bytes + budget + static_cast<int64_t>(chunks->held_bytes()) +
                           cache->stats().memory_bytes + server->read_ahead_bytes(),
                       trim, events);
@@ -320,16 +320,16 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
       events.Tick();
       server->Tick();
     }
-    // Comes last, so that a turn of this loop that hangs gives no sign of life.
+    // Comes last, so that no sign of life is given while something above hangs.
     notifier.Alive();
   }
   notifier.Stopping(absl::StrCat("draining for at most ", config.drain_timeout()));
   tell(LogLevel::kInfo,
        absl::StrCat(strsignal(signal), ": draining for at most ", config.drain_timeout()));
-  // From here on a second signal ends the process the ordinary way.
+  // From here on, a second signal has its default effect: it ends the process at once.
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-  // The rest of the timeout is for threads that still compute. After a row or so of an image they
-  // notice that their work is not wanted any more.
+  // `patience` is the part of the timeout that StopWork() gets for threads that still compute. They
+  // notice after about one row of an image that they must stop.
   const absl::Duration timeout = TimeOf(config.drain_timeout());
   const absl::Duration patience = std::min(timeout / 10, absl::Milliseconds(300));
   const MonotonicClock clock = SteadyClock();
@@ -343,7 +343,9 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
   if (drained) {
     tell(LogLevel::kInfo, "drained");
   } else {
-    tell(LogLevel::kWarn, "a client has stopped reading; hung up on it");
+    tell(LogLevel::kWarn,
+         "not all calls ended in time, probably because a client had stopped reading; closed all "
+         "connections");
   }
   const bool stopped = server->StopWork(patience);
   if (!reload.Stop(patience) || !stopped || !sent) {
@@ -355,7 +357,7 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
   return absl::OkStatus();
 }
 
-// Declares the flags of the table. Parsing sets them in `config`.
+// Declares the flags of ConfigFlags(). When the command line is parsed, sets them in `config`.
 void AddFlags(CLI::App& app, v1::ServerConfig& config) {
   for (const ConfigFlag& flag : ConfigFlags()) {
     CLI::Option* option = nullptr;
@@ -382,7 +384,7 @@ void AddFlags(CLI::App& app, v1::ServerConfig& config) {
     if (flag.is_list()) {
       option->take_all()->allow_extra_args(false);
     } else {
-      option->take_last();  // So a flag overrides an earlier one, such as a script's default.
+      option->take_last();  // A user's flag may come after the same flag in a script.
     }
   }
 }

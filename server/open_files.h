@@ -15,7 +15,7 @@ struct OpenFilesNeed {
   int64_t shards = 0;       // Each stays open.
   int64_t connections = 0;  // At once; each costs two descriptors (server/listener).
   // Whether memory is shared. Sharing needs descriptors for MaxSlotsFor(limit) slots, for a second
-  // socket of each connection, and for clients that wait for their stream.
+  // socket of each connection, and for kMaxGuests clients that have not asked for a stream yet.
   bool shares = false;
 };
 

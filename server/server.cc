@@ -38,18 +38,18 @@ namespace systole {
 namespace {
 
 // How many calls a connection may have open, and how many bytes of metadata each call may have.
-// Together they limit the memory that a peer can make this server hold.
+// Together these two numbers limit the memory that a peer can make this server hold.
 constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kMaxMetadataBytes = 16 << 10;
 
-// gRPC pings a silent client after kKeepaliveMs, and drops it if no answer comes within
-// kKeepaliveTimeoutMs. This timeout is also ListenerOptions::silence_timeout, after which the
-// kernel drops a client whose window stays closed. A trainer in a debugger or in a long evaluation
-// is such a client. It must not lose its connection at once.
+// gRPC pings a silent client after kKeepaliveMs, and drops the client if no answer comes within
+// kKeepaliveTimeoutMs. This timeout is also ListenerOptions::silence_timeout: the kernel drops a
+// client whose window stays closed for so long. The timeout is long, because the window of a
+// trainer also stays closed during a long evaluation, or while the trainer is in a debugger.
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 180'000;
 
-// How much longer than its deadline Shutdown() may take if every client reads.
+// If every client reads, Shutdown() returns at most this long after its deadline.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(200);
 
 // A duration as gRPC's arguments take it, in milliseconds: at least 1.
@@ -67,10 +67,11 @@ absl::StatusOr<std::unique_ptr<SlotServer>> ListenForSlots(const v1::ServerConfi
     return absl::CancelledError("sharing is switched off (--no-shared-memory)");
   }
   SYSTOLE_ASSIGN_OR_RETURN(const std::string path, SlotSocketPath(config.listen()));
-  // Finds out once, here, whether the system has sealed memory. Otherwise every slice would try
-  // anew, under the engine's lock.
+  // Checks once whether the system has sealed memory. Otherwise the engine would find out for each
+  // slice anew, under its lock.
   SYSTOLE_RETURN_IF_ERROR(SealedMemory::Create(1).status());
-  // Slices that clients hold come back slowly, so clients may hold only half of the budget.
+  // Clients may give slices back slowly. So they may hold only half of the memory that the engine
+  // has for slices.
   return SlotServer::Listen(path, {.max_sessions = service.max_streams,
                                    .max_lent_bytes = service.engine.memory_budget_bytes / 2,
                                    .clock = service.clock});
@@ -85,7 +86,7 @@ absl::StatusOr<TlsOptions> TlsOf(const v1::ServerConfig& config) {
       "`tls` in the config file is empty: give it certificate and key, or leave it out");
 }
 
-// How many files this process may open; 0 if that is not known.
+// How many files this process may open; 0 if the limit is not known.
 uint64_t OpenFilesLimit() {
   rlimit open_files = {};
   return ::getrlimit(RLIMIT_NOFILE, &open_files) == 0 ? open_files.rlim_cur : 0;
@@ -139,7 +140,7 @@ std::string NoPictures(const v1::ServerConfig& config, bool has_access) {
         "There are no pictures: the mode of the Unix socket says who may read the datasets, and ",
         kWhere);
   }
-  // Both addresses were parsed when they were opened.
+  // If one of the addresses is not valid, the server ends when it opens the address.
   const auto host = [](const std::string& address) {
     return address.substr(0, address.rfind(':'));
   };
@@ -148,11 +149,14 @@ std::string NoPictures(const v1::ServerConfig& config, bool has_access) {
   if (IsLoopbackHost(admin) || admin == listen || listen == "0.0.0.0" || listen == "[::]")
     return "";
   return absl::StrCat(
-      "There are no pictures: this port answers where the datasets are not served, and ", kWhere);
+      "There are no pictures: this port may be reachable from hosts that cannot reach the "
+      "datasets, "
+      "and ",
+      kWhere);
 }
 
-// The shards that take a descriptor: files of this machine. A shard on a server takes no descriptor
-// while nobody reads it.
+// How many shards take a descriptor all the time: those that are files of this machine. A shard on
+// another server takes a descriptor only while it is read.
 int64_t CountOpenShards(const Catalogue& catalogue) {
   int64_t shards = 0;
   for (const auto& [name, dataset] : catalogue.datasets()) {
@@ -201,7 +205,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   HostAndPort where;
   std::optional<SocketLock> socket_lock;
   if (passed.ok()) {
-    // The service manager keeps other servers off its socket.
+    // Needs no lock: the service manager keeps other servers off its socket.
   } else if (IsUnix(config.listen())) {
     SYSTOLE_ASSIGN_OR_RETURN(const std::string path, UnixSocketPath(config.listen()));
     SYSTOLE_ASSIGN_OR_RETURN(SocketLock taken, SocketLock::Take(path));
@@ -255,8 +259,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  // gRPC must not refuse pings: the listener counts their bytes. To refuse a ping, gRPC 1.51 would
-  // take 3 KiB for each of its bytes.
+  // gRPC must not refuse pings: gRPC 1.51 takes 3 KiB of memory for each byte of a ping that it
+  // refuses. The listener limits pings instead.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   const absl::Duration handshake_timeout = TimeOf(config.handshake_timeout());
   const absl::Duration idle_timeout = TimeOf(config.idle_timeout());
@@ -280,8 +284,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                       : std::max<int64_t>(1, max_connections / 2),
                       .silence_timeout = absl::Milliseconds(kKeepaliveTimeoutMs),
                       .calls = calls,
-                      // Longer than gRPC's idle timeout. So gRPC ends an idle connection first, and
-                      // tells the client so (GOAWAY).
+                      // Longer than gRPC's idle timeout. So gRPC is the first to end an idle
+                      // connection, and it tells the client (GOAWAY).
                       .call_timeout = idle_timeout + handshake_timeout,
                       .tls = tls.on(),
                       .clock = service.clock,
@@ -336,7 +340,7 @@ std::vector<MetricFamily> Server::Metrics() const {
 Server::~Server() {
   if (server_ == nullptr) return;
   if (shutdown_thread_ == nullptr) Drain(kShutdownGrace);
-  // Drain() has called Shutdown() on shutdown_thread_, whose destructor waits for the call.
+  // Drain() has called Shutdown() on shutdown_thread_, and ~WorkerPool() waits for this call.
 }
 
 bool Server::Drain(absl::Duration timeout) {
@@ -345,13 +349,13 @@ bool Server::Drain(absl::Duration timeout) {
     CondVar changed;
     bool done ABSL_GUARDED_BY(mu) = false;
   };
-  // gRPC would leave a connection that comes after Shutdown() open and unserved.
+  // gRPC would neither serve nor close a connection that comes after Shutdown().
   if (listener_ != nullptr) listener_->StopListening();
   health_->StartDraining();
   service_->StartDraining();
   reflection_->StartDraining();
-  // While a client does not read, Shutdown() does not return, even after its deadline. So
-  // Shutdown() runs on a thread of its own.
+  // If a client does not read, Shutdown() does not return even after its deadline. So Shutdown()
+  // runs on a thread of its own.
   const auto progress = std::make_shared<Progress>();
   shutdown_thread_ = std::make_unique<WorkerPool>(1);
   const absl::Time deadline = absl::Now() + timeout;

@@ -1,4 +1,4 @@
-// A running Systole server: the service behind a listening socket.
+// A running Systole server: the gRPC services, their listening socket, and the admin port.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_SERVER_H_
@@ -41,21 +41,25 @@ namespace systole {
 
 class Server final : private AdminPort::Source {
  public:
-  // The admin port of `config`; null if it has none. It answers already, so that probes are
-  // answered while the catalogue is opened. Errors of CompleteConfig() and AdminPort::Open().
+  // Opens the admin port of `config`; null if `config` has none. The port answers at once, so that
+  // probes get answers while the datasets are still being opened. Errors of CompleteConfig() and
+  // AdminPort::Open().
   static absl::StatusOr<std::unique_ptr<AdminPort>> OpenAdmin(const v1::ServerConfig& config,
                                                               std::shared_ptr<AccessControl> access,
                                                               EventLog* events);
 
-  // The returned server serves already. It uses the address, TLS and the limits on connections of
-  // `config`; a field that is left out has its flag's default. The datasets are in `catalogue`.
-  // Threads, memory, timeouts of reads and streams, caches, access and the log are in `service`.
-  // `admin` shows the server from now on; null: no admin port does. `passed` is a Unix socket that
-  // listens at the address already (TakePassedSocket()). The server does not remove the file of
-  // this socket at its end, and takes no lock. If `passed` has no descriptor, the server makes its
-  // own socket.
-  //   InvalidArgument  no valid address, or one beyond loopback without TLS or `insecure`; a field
-  //                    out of its bounds.
+  // Starts a server. It serves already when Start() returns.
+  //   catalogue  the datasets.
+  //   config     the address, TLS, and the limits on connections. A field that is left out has its
+  //              flag's default.
+  //   service    threads, memory, timeouts of reads and streams, caches, access, and the log.
+  //   admin      shows the server from now on. Null: no admin port shows the server.
+  //   passed     a Unix socket that listens at the address already (TakePassedSocket()). The server
+  //              takes no lock for this socket, and does not remove its file at the end. Without a
+  //              descriptor: the server makes its own socket.
+  // Errors:
+  //   InvalidArgument  the address is not valid, or it is beyond loopback and there is neither TLS
+  //                    nor `insecure`; a field is out of its bounds.
   //   Unavailable      the address is taken or not this machine's.
   // Also the errors of SocketLock::Take() for a Unix socket, and of TlsFiles::Open() with TLS.
   static absl::StatusOr<std::unique_ptr<Server>> Start(Catalogue catalogue,
@@ -68,13 +72,12 @@ class Server final : private AdminPort::Source {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // The port listened on; 0 for a Unix socket.
+  // The port that the server listens on; 0 for a Unix socket.
   int port() const { return port_; }
   // The address for clients on this machine.
   const std::string& address() const { return address_; }
 
-  // OK if clients on this machine get batches through shared memory. Otherwise the reason why they
-  // do not.
+  // OK if clients on this machine can get batches through shared memory. Otherwise says why not.
   const absl::Status& sharing() const { return sharing_; }
 
   // OK if this process may open as many files as it may come to need (server/open_files.h).
@@ -82,22 +85,23 @@ class Server final : private AdminPort::Source {
 
   // The catalogue in force.
   std::shared_ptr<const Catalogue> catalogue() const { return service_->catalogue(); }
-  // See FeedService::Change(). open_files() is then for the new catalogue. Call it from the thread
-  // that calls Tick().
+  // See FeedService::Change(). Afterwards open_files() is for the new catalogue. Call Change() from
+  // the thread that calls Tick().
   void Change(absl::Span<const std::string> removed, const Catalogue& added);
 
-  // Shows `in_force` on the admin port, if there is one.
+  // Shows the config `in_force` on the admin port, if there is one.
   void ShowConfig(const v1::ServerConfig& in_force);
 
   // Ends the work for all streams. False if a thread still works after `patience`, most likely
-  // because its read hangs. The destructor would wait for that thread, so a program that wants to
-  // end calls _Exit.
+  // because its read hangs. The destructor would wait for that thread. So a program that must end
+  // calls _Exit() instead.
   bool StopWork(absl::Duration patience) { return service_->StopWork(patience); }
 
   // Bytes of records that were read ahead, or are kept.
   int64_t read_ahead_bytes() const { return service_->read_ahead_bytes(); }
 
-  // The regular work of listener and services. Call it about once a second, from one thread.
+  // Does the regular work of the listener and the services. Call it about once a second, from one
+  // thread.
   void Tick() {
     listener_->EndQuiet();
     service_->Tick();
@@ -106,10 +110,10 @@ class Server final : private AdminPort::Source {
     if (admin_ != nullptr) admin_->Tick();
   }
 
-  // Health answers NOT_SERVING, streams end with a notice at their next step, and new ones are
-  // refused. Returns true when all calls are over. If some calls are not over after `timeout`,
-  // because a client has stopped reading, Drain() hangs up on all clients and returns false. Call
-  // it once.
+  // From now on the health service answers NOT_SERVING, streams end with a notice at their next
+  // step, and new streams are refused. Returns true when all calls are over. If some calls are not
+  // over after `timeout`, because a client has stopped reading, Drain() hangs up on all clients and
+  // returns false. Call it once.
   bool Drain(absl::Duration timeout);
 
   // The admin port; null if there is none.
@@ -157,7 +161,7 @@ class Server final : private AdminPort::Source {
   std::map<uid_t, std::unique_ptr<Acceptor>> acceptors_by_user_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<Listener> listener_;
-  std::unique_ptr<WorkerPool> shutdown_thread_;  // For Drain(). It uses the fields above.
+  std::unique_ptr<WorkerPool> shutdown_thread_;  // For Drain(). The thread uses the fields above.
   std::unique_ptr<AdminPort> admin_;             // Last: its thread uses the fields above.
 };
 

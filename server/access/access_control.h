@@ -1,6 +1,7 @@
-// The access policy in force: the configuration, with the tokens of a file that may change.
+// Keeps the access policy that is in force. The policy is made from a server's `access` block and
+// from the token file that this block names. Both may change while the server runs.
 //
-// Thread-safe.
+// Thread-safe, except for Configure() and Reload().
 #ifndef SYSTOLE_SERVER_ACCESS_ACCESS_CONTROL_H_
 #define SYSTOLE_SERVER_ACCESS_ACCESS_CONTROL_H_
 
@@ -24,9 +25,9 @@
 
 namespace systole {
 
-// How long the token file must have been without tokens before the old tokens are withdrawn. A file
-// that is rewritten in place is empty for a moment. Such a moment must not turn all clients away
-// and end their feeds.
+// If the token file has no tokens any more, the old tokens stay valid for this long. A file that is
+// rewritten in place is empty for a moment. In this moment clients must not be turned away, and
+// their feeds must not end.
 inline constexpr absl::Duration kEmptyFileCountsAfter = absl::Seconds(5);
 
 class AccessControl {
@@ -43,15 +44,15 @@ class AccessControl {
   std::shared_ptr<const AccessPolicy> policy() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::Time Now() const { return clock_(); }
 
-  // Replaces the configuration. If that fails, everything stays as it was. Only the thread that
-  // calls Reload() may call it. The errors are those of Create().
+  // Replaces the configuration. If this returns an error, everything stays as it was. The errors
+  // are those of Create(). Call Configure() only on the thread that calls Reload().
   absl::Status Configure(const v1::AccessConfig& config, std::set<std::string> datasets)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Reads the token file if it has changed since it was read last. If that fails, the tokens read
-  // before stay valid. The error is returned once for each change. If the file no longer holds a
-  // token, the old tokens are withdrawn kEmptyFileCountsAfter later. Only one thread may call this
-  // at a time.
+  // Reads the token file if it has changed since the last reading. If the file cannot be read or
+  // has an error, returns the error once for each change of the file, and the old tokens stay
+  // valid. When the file has had no tokens for kEmptyFileCountsAfter, the next call withdraws the
+  // old tokens. Only one thread at a time may call Reload().
   absl::Status Reload() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -67,11 +68,10 @@ class AccessControl {
   const WallClock clock_;
   const MonotonicClock monotonic_;
   // Only Reload() and Configure() use `config_`, `datasets_` and the next three fields.
-  // `looked_at_` is the file that Reload() read last, good or bad. `has_tokens_`: whether any token
-  // is valid now. `empty_since_`: since when the file has been without tokens, if the old tokens
-  // are not withdrawn yet.
+  // The token file that Reload() tried to read last.
   std::optional<TokenFileIdentity> looked_at_;
-  bool has_tokens_ = false;
+  bool has_tokens_ = false;  // Whether the policy in force has tokens.
+  // When Reload() first found the file without tokens. Set only while the old tokens still count.
   std::optional<absl::Duration> empty_since_;
   mutable Mutex mu_;
   std::shared_ptr<const AccessPolicy> policy_ ABSL_GUARDED_BY(mu_);

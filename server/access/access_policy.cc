@@ -14,14 +14,14 @@
 namespace systole {
 namespace {
 
-// Stands for all datasets in a list of names.
+// In a list of datasets' names, this entry stands for all datasets.
 constexpr absl::string_view kAll = "*";
 
 absl::Status BadField(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
 }
 
-// Adds `entries` to `names`. If an entry stands for all datasets, sets `all` instead.
+// Adds `entries` to `names`. For the entry kAll, sets `all` instead.
 absl::Status AddNames(const google::protobuf::RepeatedPtrField<std::string>& entries,
                       const std::string& field, const std::set<std::string>& datasets, bool& all,
                       std::set<std::string, std::less<>>& names) {
@@ -40,7 +40,7 @@ absl::Status AddNames(const google::protobuf::RepeatedPtrField<std::string>& ent
   return absl::OkStatus();
 }
 
-// Notes that `identity` is recognised by `credential`, which the config calls `name`.
+// Maps `credential` to `identity` in the map `to`. The config writes the credential as `name`.
 template <typename Map, typename Credential>
 absl::Status AddCredential(const std::string& name, const std::string& field,
                            const std::string& identity, const Credential& credential, Map& to) {
@@ -51,16 +51,16 @@ absl::Status AddCredential(const std::string& name, const std::string& field,
                                       known->second, "'; remove one"));
 }
 
-// The number of the user `name`, which is a number or a user's name on this machine.
+// A user's number. `name` is the name of a user of this machine, or the number as text.
 absl::StatusOr<uid_t> UserNamed(const std::string& name, const std::string& field) {
   uid_t number = 0;
   if (absl::SimpleAtoi(name, &number)) return number;
   passwd entry = {};
   passwd* found = nullptr;
-  std::vector<char> texts(16384);  // Enough for any person's entry (sysconf(3)).
+  std::vector<char> texts(16384);  // Enough for one user's entry (getpwnam_r(3)).
   ::getpwnam_r(name.c_str(), &entry, texts.data(), texts.size(), &found);
   if (found != nullptr) return found->pw_uid;
-  return BadField(field, absl::StrCat("this machine knows no user '", ForeignName(name),
+  return BadField(field, absl::StrCat("this machine has no user '", ForeignName(name),
                                       "'; want a name of /etc/passwd or a number"));
 }
 

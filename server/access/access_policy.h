@@ -22,14 +22,14 @@
 
 namespace systole {
 
-// The credentials of a call. They never hold the text of a token.
+// The credentials of a call, without the text of its token.
 struct Credentials {
-  // The hash of the call's token, if it has one.
+  // The hash of the token, if the call has one.
   std::optional<TokenHash> token;
-  // DNS and URI names of the client's certificate, if the connection proved that the client has the
-  // certificate's key.
+  // The DNS and URI names of the client's certificate. Empty if the client has not proved that it
+  // has the certificate's key.
   std::vector<std::string> certificate_names;
-  // The user at the other end of a Unix socket, if it is one of unix_users().
+  // The user at the other end of a Unix socket, if this user is one of unix_users().
   std::optional<uid_t> unix_user;
 };
 
@@ -42,21 +42,24 @@ struct Caller {
 class AccessPolicy {
  public:
   // Checks `config`. `datasets`: the names of all configured datasets.
-  //   InvalidArgument  an error in `config`; names the field, its value and what is allowed.
+  //   InvalidArgument  `config` has an error. The message names the field, its value and what is
+  //                    allowed.
   static absl::StatusOr<AccessPolicy> Create(const v1::AccessConfig& config,
                                              const std::set<std::string>& datasets,
                                              TokenTable tokens);
 
-  // The caller with these credentials. If there is a token, it alone decides. Without a token, the
-  // certificate decides if one of its names is known. Otherwise the user decides.
-  //   Unauthenticated  the token is unknown or has expired. Such a caller is never taken for
-  //                    anonymous.
+  // Finds the identity of a call's caller. Only the first of these that applies decides:
+  //   - the token, if the call has one;
+  //   - the first of the certificate's names that belongs to an identity;
+  //   - the user of the Unix socket, if it belongs to an identity.
+  // If none applies, the caller is anonymous.
+  //   Unauthenticated  the call has a token that is unknown or has expired.
   absl::StatusOr<Caller> Identify(const Credentials& credentials, absl::Time now) const;
 
   bool MayRead(const Caller& caller, absl::string_view dataset) const;
   // Whether the caller may read at least one dataset.
   bool MayReadAny(const Caller& caller) const;
-  // True also for callers that may read the dataset.
+  // A caller that may read a dataset may list it, too.
   bool MayList(const Caller& caller, absl::string_view dataset) const;
   bool MaySeeStatus(const Caller& caller) const;
   bool MayReflect(const Caller& caller) const;
@@ -64,7 +67,7 @@ class AccessPolicy {
   // Whether the caller may list at least one dataset.
   bool MayListAny(const Caller& caller) const;
 
-  // The users of this machine that have an identity on a Unix socket.
+  // All users that the config lists under `unix_users`.
   std::set<uid_t> unix_users() const;
 
  private:
@@ -84,9 +87,9 @@ class AccessPolicy {
   const Permissions& Of(const Caller& caller) const;
 
   TokenTable tokens_;
-  // By identity; the empty name is for anonymous callers.
+  // By the identity's name; the empty name is for anonymous callers.
   std::map<std::string, Permissions, std::less<>> permissions_;
-  // The identity that a token, certificate or user stands for.
+  // The next three maps have the identity of each token's name, certificate's name and user.
   std::map<std::string, std::string, std::less<>> by_token_name_;
   std::map<std::string, std::string, std::less<>> by_certificate_name_;
   std::map<uid_t, std::string> by_unix_user_;

@@ -30,7 +30,7 @@ PageAnswer Text(int status, std::string body) {
 
 struct AdminPort::Page {
   const char* path;
-  // What the page shows, in words. The list of pages has these words.
+  // What the page shows, in words, for the list at `/`.
   const char* what;
   // The permission's name in the config.
   const char* permission;
@@ -58,7 +58,7 @@ const std::vector<AdminPort::Page>& AdminPort::Pages() {
        &Permissions::MaySeeStatus, nullptr, &AdminPort::StatusEvents},
       {"/tracez", "the slowest steps of the last minutes, with the times of their stages", "status",
        &Permissions::MaySeeStatus, nullptr, &AdminPort::SlowSteps},
-      {"/tracez.json", "the same as JSON", "status", &Permissions::MaySeeStatus, nullptr,
+      {"/tracez.json", "/tracez as JSON", "status", &Permissions::MaySeeStatus, nullptr,
        &AdminPort::SlowStepsAsJson},
   };
   return pages;
@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<AdminPort>> AdminPort::Open(AdminOptions options)
   const bool tls = options.tls.on();
   SYSTOLE_RETURN_IF_ERROR(CheckReach(options.listen, where.host, tls, options.insecure));
   HttpServerOptions http = std::move(options.http);
-  options.http.clock = http.clock;  // Also used for the times on the pages.
+  options.http.clock = http.clock;  // The times on the pages come from the same clock.
   http.only_loopback_names = IsLoopbackHost(where.host) && !tls;
   if (tls) {
     SYSTOLE_ASSIGN_OR_RETURN(
@@ -221,7 +221,7 @@ PageAnswer AdminPort::StatusEvents(const PageRequest& request, const Permissions
   PageAnswer answer = {.content_type = "text/event-stream; charset=utf-8"};
   answer.next_event = [this, request, shown = int64_t{0},
                        has_ended = false]() mutable -> std::optional<std::string> {
-    // The viewer's token may have been withdrawn.
+    // The viewer's token may have been withdrawn since the last event.
     const absl::StatusOr<Permissions> viewer = CheckMaySee(request, *PageAt(request.path));
     if (!viewer.ok() || has_ended) return std::nullopt;
     const ServerView view = View(*source_, *viewer);

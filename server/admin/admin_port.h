@@ -1,6 +1,6 @@
-// The pages of --admin: whether the server runs and is ready, its metrics, its config, and a page
-// for people. The port answers before the server serves, because reading indexes may take
-// minutes.
+// The admin port (--admin). Its pages show whether the server runs and is ready, its metrics, its
+// config, its slowest steps, and its state for people (/statusz). The port answers before the
+// server serves feeds, because reading the shards' indexes may take minutes.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_ADMIN_ADMIN_PORT_H_
@@ -36,29 +36,31 @@ namespace systole {
 
 struct AdminOptions {
   std::string listen;     // HOST:PORT.
-  bool insecure = false;  // Whether an address beyond loopback may be without TLS.
-  // With client_ca, callers must show a certificate, as on the main port.
+  bool insecure = false;  // Whether the port may listen beyond loopback without TLS.
+  // If `client_ca` is set, callers must show a certificate, as on the main port.
   TlsOptions tls;
-  // Who may see which page. Null: everybody sees all.
+  // Who may see which page. Null: everybody may see every page.
   std::shared_ptr<AccessControl> access;
-  // What /configz shows until ShowConfig() is called. It has no secrets.
+  // What /configz shows until ShowConfig() is called. Must not contain secrets.
   std::string config_text;
-  // Why the page for people shows no pictures. Empty: it shows them to those who may read the
-  // datasets.
+  // Why /statusz shows no pictures. Empty: it shows pictures to people who may read the datasets
+  // that the pictures come from.
   std::string no_pictures;
-  // Gets lines about requests that are refused. Null: no log.
+  // Gets a line for each request that is not permitted, and for changes of the TLS files. May be
+  // null.
   EventLog* events = nullptr;
-  // Bounds and times. Open() sets `tls` and `only_loopback_names`.
+  // Bounds, time limits and the clock. Open() sets `tls` and `only_loopback_names`.
   HttpServerOptions http = {};
 };
 
 class AdminPort {
  public:
-  // What the pages show of a server that serves. Its methods are called on the port's thread.
+  // A running server, from which the pages get what they show. The port's thread calls the methods.
+  // Tick() calls some of them, too, on its caller's thread.
   class Source {
    public:
     virtual ~Source() = default;
-    // Which server this is, for people.
+    // The server's name for people.
     virtual std::string name() const = 0;
     virtual bool draining() const = 0;
     virtual std::vector<MetricFamily> Metrics() const = 0;
@@ -69,10 +71,11 @@ class AdminPort {
     virtual std::shared_ptr<const PictureSheet> Pictures() const = 0;
   };
 
-  // The port answers at once. /readyz says that the server is starting.
-  //   InvalidArgument  no valid address, or one beyond loopback with neither TLS nor `insecure`.
-  //   Unavailable      the address is taken or not this machine's.
-  // and the errors of TlsFiles::Open().
+  // The port answers at once. Until Serve() is called, /readyz says that the server is starting.
+  //   InvalidArgument  `listen` is not a valid address, or it is beyond loopback and there is
+  //                    neither TLS nor `insecure`.
+  //   Unavailable      the address is in use, or is not an address of this machine.
+  //   Also the errors of TlsFiles::Open().
   static absl::StatusOr<std::unique_ptr<AdminPort>> Open(AdminOptions options);
   // Waits for a page that is being made.
   ~AdminPort();
@@ -80,15 +83,15 @@ class AdminPort {
   // From now on the pages show `source`, which must outlive this port. Call it once.
   void Serve(const Source& source) { source_ = &source; }
 
-  // From now on /configz shows `text`, which has no secrets.
+  // From now on /configz shows `text`, which must not contain secrets.
   void ShowConfig(std::string text) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Keeps a sample of the numbers whose history the page for people shows. Call it about once a
-  // second.
+  // Adds the present numbers to the history that /statusz shows, once in kSampleInterval. Call it
+  // about once a second.
   void Tick();
 
   int port() const { return port_; }
-  // The address for clients on this machine.
+  // HOST:PORT for clients on this machine. HOST is as in `listen`.
   const std::string& address() const { return address_; }
   HttpCounters counters() const { return http_->counters(); }
 
@@ -100,14 +103,13 @@ class AdminPort {
         clock_(options_.http.clock),
         opened_at_(clock_()),
         config_text_(options_.config_text) {}
-  // All pages.
   static const std::vector<Page>& Pages();
-  // Null if `path` is no page.
+  // The page with this path; null if there is none.
   static const Page* PageAt(absl::string_view path);
 
   PageAnswer Answer(const PageRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
   PageAnswer AnswerPage(const PageRequest& request);
-  // The caller's permissions, if it may see the page.
+  // The caller's permissions, if the caller may see the page; else an error.
   absl::StatusOr<Permissions> CheckMaySee(const PageRequest& request, const Page& page) const;
   PageAnswer List() const;
   PageAnswer Live() const;
@@ -133,7 +135,8 @@ class AdminPort {
   mutable Mutex mu_;
   std::string config_text_ ABSL_GUARDED_BY(mu_);
   std::map<int, double> answers_ ABSL_GUARDED_BY(mu_);  // By status.
-  std::unique_ptr<HttpServer> http_;                    // Last: it calls the members above.
+  // Comes last, because its thread uses the members above.
+  std::unique_ptr<HttpServer> http_;
 };
 
 }  // namespace systole

@@ -44,7 +44,7 @@ bool MayBeHost(absl::string_view value) {
          });
 }
 
-// What is wrong with the request. Nullopt if a handler may see it.
+// The answer that refuses the request. Nullopt if the request may go to a handler.
 std::optional<PageAnswer> Wrong(const http::request_header<>& request, bool has_body,
                                 bool only_loopback_names) {
   if (request.method() != http::verb::get && request.method() != http::verb::head) {

@@ -73,7 +73,7 @@ class HttpServer::Connections {
       ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &length);
       error_code error;
       Door& door = doors_.emplace_back(io_);
-      // The acceptor closes its own copy.
+      // The acceptor gets a copy of the descriptor, and closes this copy later.
       door.acceptor.assign(address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(),
                            ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0), error);
       if (error) return absl::InternalError(absl::StrCat("asio: ", error.message()));
@@ -120,8 +120,8 @@ class HttpServer::Connections {
   std::atomic<int64_t> bad_ = 0;
   OpenConnections connections_;  // Oldest first.
   std::optional<asio::ssl::context> tls_;
-  // The operations of `io_` own the connections. So the connections are destroyed before the
-  // members above.
+  // The operations of `io_` own the connections, which use the members above. So `io_` must be
+  // destroyed before these members.
   asio::io_context io_{1};
   std::list<Door> doors_;
   std::unique_ptr<WorkerPool> thread_;
@@ -238,10 +238,11 @@ class HttpServer::Connections::Connection
     WriteEvent(std::move(begin));
   }
 
-  // Only one event is made and kept at a time. The next one is made after this one's last byte.
+  // Only one event is made and kept at a time. The next event is made after the last byte of this
+  // event was written.
   void WriteEvent(std::string bytes) {
     answer_ = std::move(bytes);
-    // The read that is under way keeps its own limit.
+    // Sets the limit of the write only: the read that is under way keeps its own limit.
     tcp_.expires_after(absl::ToChronoNanoseconds(all_.options_.answer_time));
     WithStream([this](auto& stream) {
       asio::async_write(stream, asio::buffer(answer_),
@@ -266,7 +267,7 @@ class HttpServer::Connections::Connection
     });
   }
 
-  // The answer has gone. Tells the peer that nothing follows.
+  // Called after the answer was sent. Tells the peer that nothing follows.
   void End() {
     error_code ignored;
     if (!tls_.has_value()) {
@@ -335,7 +336,7 @@ void HttpServer::Connections::Admit(tcp::socket socket) {
   }
   ++accepted_;
   ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
-  // If the new files cannot be used, the last ones stay in use.
+  // If the TLS files have changed, but cannot be used, the previous files stay in use.
   TakeTlsFiles().IgnoreError();
   std::make_shared<Connection>(*this, std::move(socket), tls_.has_value() ? &*tls_ : nullptr)
       ->Begin();

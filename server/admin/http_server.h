@@ -1,6 +1,7 @@
-// A small HTTP/1.1 server for pages: one request a connection, GET and HEAD, no bodies. It has one
-// thread, which also makes the answers. Everything that a peer can make the server hold or wait for
-// is bounded. An answer may be a stream of events that goes on for as long as the peer takes them.
+// A small HTTP/1.1 server for pages: GET and HEAD without bodies, one request a connection. It has
+// one thread, which also makes the answers. The number of connections, the bytes of a request and
+// all times to wait for a client are bounded. An answer may be a stream of events, which goes on as
+// long as its client reads them.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_ADMIN_HTTP_SERVER_H_
@@ -21,26 +22,25 @@ namespace systole {
 
 struct HttpServerOptions {
   // Most connections at once. If one more comes and the oldest is older than `patience`, the oldest
-  // is closed. Otherwise the new one is closed. A normal request ends within some milliseconds. So
-  // a connection that is older than `patience` belongs to a slow peer, and slow peers cannot keep
-  // probes out. A stream of events is never closed for a new connection: at most max_event_streams
-  // are open.
+  // is closed. Otherwise the new one is closed. A normal request ends within some milliseconds, so
+  // a connection older than `patience` belongs to a slow client. This rule keeps a place for probes
+  // when slow clients hold all connections. A stream of events is never closed for a new
+  // connection. It does not count as the oldest.
   int max_connections = 16;
   absl::Duration patience = absl::Seconds(1);
-  // The time from the connection to the last byte of the request's head, TLS's handshake included.
+  // The most time from the connection to the last byte of the request's head (its first line and
+  // its headers), including the TLS handshake.
   absl::Duration request_time = absl::Seconds(5);
-  // The time from the last byte of the head to the last byte of the answer. In a stream of events,
-  // each event has this time.
+  // The most time to send the answer. In a stream of events: the most time to send each event.
   absl::Duration answer_time = absl::Seconds(10);
   // Most streams of events at once. REQUIRES: fewer than max_connections.
   int max_event_streams = 4;
-  // The time from the last byte of an event to the next event.
+  // The time from the last byte of an event to the making of the next event.
   absl::Duration event_interval = absl::Seconds(2);
-  // Null: plain text.
+  // Null: the server does not use TLS.
   std::unique_ptr<TlsFiles> tls;
-  // Answers only requests whose `Host` is one of this machine's own names: 127.0.0.1, localhost,
-  // [::1]. So a web page whose host name leads to this machine cannot read the answers through a
-  // browser.
+  // Answers only requests whose `Host` is 127.0.0.1, localhost or [::1]. Otherwise a web page whose
+  // host name resolves to 127.0.0.1 could read the answers through a browser on this machine.
   bool only_loopback_names = false;
   MonotonicClock clock = SteadyClock();
 };
@@ -50,9 +50,9 @@ struct HttpCounters {
   int64_t event_streams = 0;  // A part of `open`.
   int64_t accepted = 0;
   int64_t refused = 0;    // Closed at once.
-  int64_t displaced = 0;  // Closed because another one needed the place.
-  int64_t late = 0;       // Request or answer took too long.
-  int64_t bad = 0;        // Requests that HttpRequestReader refused, and handshakes that failed.
+  int64_t displaced = 0;  // Closed because a new connection needed the place.
+  int64_t late = 0;       // Ended because the request or the answer took too long.
+  int64_t bad = 0;        // Requests that HttpRequestReader refused, and TLS errors.
 };
 
 class HttpServer {
@@ -61,7 +61,7 @@ class HttpServer {
   // thread, too.
   using Handler = std::function<PageAnswer(const PageRequest& request)>;
 
-  // Serves at once. InvalidArgument if OpenSSL does not take the files of TLS.
+  // Begins to serve before it returns. InvalidArgument if OpenSSL rejects the TLS files.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(ListeningSockets sockets,
                                                            HttpServerOptions options,
                                                            Handler handler);

@@ -16,7 +16,8 @@ struct ConfigChange {
   std::vector<v1::DatasetConfig> added;
   // Names of datasets that only the old config has.
   std::vector<std::string> removed;
-  // Names of datasets that both have, with other shards, compression or expectations.
+  // Names of datasets that both configs have, but with different settings (shards, compression,
+  // expectations or columns).
   std::vector<std::string> changed;
   // Whether `access` differs in a part that a running server can change.
   bool access = false;

@@ -1,6 +1,6 @@
-// The server's options: the fields of v1::ServerConfig that are marked as flags. Their table is
-// proto/systole/v1/config.proto. This file checks the options, sets them from text, lets the
-// command line override a config file, and adds the defaults.
+// The server's options. Each field of v1::ServerConfig (proto/systole/v1/config.proto) that has a
+// `flag` option can be set in a config file and on the command line. The functions below check the
+// values, set them from text, let the command line override a config file, and add the defaults.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_CONFIG_CONFIG_FLAGS_H_
@@ -19,14 +19,14 @@
 
 namespace systole {
 
-// A row of the table.
+// A field of v1::ServerConfig that has a `flag` option.
 struct ConfigFlag {
   std::string name;   // "--drain-timeout"
   std::string field;  // In a config file: "drain_timeout", "tls.certificate".
   // Help, bounds, default and so on. Lives as long as the program.
   const v1::Flag* about = nullptr;
-  // Where the value is: `inside` is null if `value` is a field of ServerConfig itself.
-  // Otherwise `inside` is the field whose message holds `value`.
+  // `value` is the field that the flag sets. `inside` is null if `value` is a field of ServerConfig
+  // itself. Otherwise `inside` is the field of ServerConfig whose message has the field `value`.
   const google::protobuf::FieldDescriptor* inside = nullptr;
   const google::protobuf::FieldDescriptor* value = nullptr;
 
@@ -34,31 +34,33 @@ struct ConfigFlag {
   bool is_switch() const {
     return value->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_BOOL;
   }
-  // A list may be given several times, and each value is added. For any other flag the last value
-  // counts.
+  // The flag of a list may be given several times, and each time adds a value. If any other flag is
+  // given several times, the last value counts.
   bool is_list() const { return value->is_repeated(); }
 };
 
 // All flags, in the order of the .proto.
 const std::vector<ConfigFlag>& ConfigFlags();
 
-// OK if `text` is a value of `flag`. Otherwise InvalidArgument. The message says what was seen and
-// what is wanted. It does not name the flag or field, which the caller knows.
+// OK if `text` is a valid value of `flag`. Otherwise InvalidArgument. The message has `text`,
+// without secrets, and says what is valid. The caller must add the name of the flag or field.
 absl::Status CheckFlagText(const ConfigFlag& flag, absl::string_view text);
 
-// Sets the field. REQUIRES: CheckFlagText(flag, text) is OK.
+// Sets the flag's field in `config`. For a list, adds a value. REQUIRES: CheckFlagText(flag, text)
+// is OK.
 void SetFlag(const ConfigFlag& flag, absl::string_view text, v1::ServerConfig& config);
 
-// Sets in `config` each field that is set in `flags`. Adds the datasets of `flags`. If `config`
-// already has a dataset of the same name, adds the shards to that dataset.
+// Sets in `config` each field that is set in `flags`, and adds the datasets of `flags` to those of
+// `config`. If both have a dataset of the same name, the result has its shards from both.
 void Override(const v1::ServerConfig& flags, v1::ServerConfig& config);
 
-// A copy of `config`, in which each field that was left out has its default.
+// Returns `config` with the defaults of all fields that are not set.
 //   InvalidArgument  a field's value is out of bounds, or does not fit the field's type. The
 //                    message has the field's name.
 absl::StatusOr<v1::ServerConfig> CompleteConfig(v1::ServerConfig config);
 
-// The value of a TIME or SIZE field. REQUIRES: `text` is from a CompleteConfig().
+// The value of a field whose text is a time or a size. REQUIRES: `text` is the field's text in a
+// config that CompleteConfig() returned.
 absl::Duration TimeOf(absl::string_view text);
 int64_t SizeOf(absl::string_view text);
 

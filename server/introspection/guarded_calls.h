@@ -46,15 +46,15 @@ class GuardedCalls {
   // OK if the call may be answered at all. Refusals are logged and counted.
   //   Unauthenticated, PermissionDenied  the call is not permitted.
   absl::Status Check(const grpc::CallbackServerContext& context) const;
-  // Does what Check() does for a call that stays open, and gives the call a place until Remove().
-  // Errors of Check(), and:
+  // For a call that stays open. Does what Check() does, and gives the call a place, which the call
+  // keeps until Remove(). Errors of Check(), and:
   //   Unavailable        the server is draining.
   //   ResourceExhausted  all places are taken.
   absl::StatusOr<std::shared_ptr<StreamHandle>> Admit(grpc::CallbackServerContext& context);
   void Remove(const StreamHandle& handle) { calls_.Remove(handle); }
 
-  // Ends calls that are not permitted any more, or whose clients take nothing. Call it about once
-  // a second.
+  // Ends calls that are not permitted any more, or whose clients have left a message untaken for
+  // two minutes. Call it about once a second.
   void Tick();
   // From now on no call is admitted.
   void StartDraining() { draining_ = true; }

@@ -136,7 +136,7 @@ grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
       *this, *std::move(handle),
       IsKnown(*request) ? HealthCheckResponse::SERVING : HealthCheckResponse::SERVICE_UNKNOWN);
   open_.insert(call);
-  // StartDraining() may have run before the call was in `open_`. It then has not told this call.
+  // If StartDraining() ran before the call was in `open_`, it did not tell this call.
   if (draining_) call->TellNotServing();
   return call;
 }

@@ -19,8 +19,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
 using google::protobuf::FileDescriptorProto;
 
-// The .proto file of the older version of reflection, v1alpha, made from the file `v1`. It differs
-// only in its name and its package. Older tools ask for v1alpha.
+// The .proto file of the older version of reflection, v1alpha, made from the file `v1`. The two
+// files differ only in their names and their packages. Older tools ask for v1alpha.
 FileDescriptorProto AlphaOf(const FileDescriptor& v1) {
   FileDescriptorProto proto;
   v1.CopyTo(&proto);

@@ -35,7 +35,7 @@ class ServedSchema {
   absl::StatusOr<std::vector<int32_t>> ExtensionsOf(const std::string& message) const;
 
  private:
-  // Copies the file into files_, after all that it imports.
+  // Copies the file into files_, after all files that it imports.
   void Copy(const google::protobuf::FileDescriptor& file);
   void AddServicesOf(const google::protobuf::FileDescriptor& file);
 

@@ -6,10 +6,11 @@
 namespace systole {
 namespace {
 
-// While all connections together cost too much, this is the least time between two new connections.
+// The least time between two new connections while all connections together cost more than
+// kMaxUnearnedCost.
 constexpr absl::Duration kBetweenTooMany = absl::Milliseconds(100);
-// A connection that costs no more than this stays open, whatever its peer's other connections cost.
-// This is the cost of a request of 4 KiB on a connection that has had a call.
+// MayGoOn() never closes a connection that costs no more than this: the cost of a request of 4 KiB
+// on a connection that has had a call.
 constexpr int64_t kFewCost = 2 * kStreamCost;
 
 }  // namespace
@@ -21,11 +22,10 @@ void Allowance::Take(const Traffic& total, absl::Duration now) {
   const int64_t sent = total.bytes_sent - seen_.bytes_sent;
   int64_t seconds = (now - at_) / absl::Seconds(1);
   at_ += absl::Seconds(seconds);
-  // While sent bytes that the peer has not read are in memory, the connection earns nothing with
-  // time.
+  // While bytes wait because the peer does not read, the connection earns nothing by time.
   if (total.unread) seconds = 0;
-  // Nothing is earned in advance: earnings that are left over are lost. Bytes and streams that
-  // still wait (see Traffic) always count, however much was earned meanwhile.
+  // Nothing is earned in advance: what the connection has earned beyond what it has sent is lost.
+  // Bytes and streams that wait (see Traffic) count as unearned, however much was earned meanwhile.
   bytes_ =
       std::max(total.bytes_waiting, bytes_ - calls * kEarnedByCall - sent / kSentPerEarnedByte -
                                         seconds * kEarnedBytesPerSecond);
@@ -115,7 +115,7 @@ bool Allowances::MayComeIn(const std::string& peer, absl::Duration now) {
 
 std::optional<int64_t> Allowances::FindExcess(absl::Duration now) {
   if (cost_ <= kMaxUnearnedCost) return std::nullopt;
-  // Connections that have been silent since the last count have earned something with time.
+  // Connections that have sent nothing since they were counted last have earned something by time.
   Recount(now);
   if (cost_ <= kMaxUnearnedCost) return std::nullopt;
   const auto cost_of = [this](const std::pair<const int64_t, Connection>& entry) {

@@ -1,16 +1,20 @@
-// Limits what connections cost a server before a call is served, so that clients without a
-// credential can neither fill the server's memory nor take its time for long. The costs arise
-// before our code sees a call: gRPC reads all that a connection sends, and makes a call of 12 to 20
-// KiB for each stream that the connection opens.
+// Limits what connections cost a server before a call is served. Without these limits, clients
+// without a credential could fill the server's memory and take much of its processor time: before
+// our code sees a call, gRPC reads all that a connection sends, and makes a call of 12 to 20 KiB
+// for each stream that the connection opens.
 //
-//   what came:  bytes, streams  ---- earned by: calls served, bytes sent to it, time --->  unearned
+// A connection earns bytes and streams by its served calls, by the bytes that the server sends to
+// it, and with time. What it has sent beyond what it has earned is unearned. A connection with too
+// many unearned bytes or streams is closed.
 //
-// A connection whose unearned part is too large is closed. The memory that all connections together
-// cost has a bound, too. Connections that have just ended still count, because gRPC takes time to
-// free their memory. Two rules enforce the bound:
-//   - beyond the bound, a peer's connections are closed if the peer costs more than its part of the
-//     bound;
-//   - while the open connections alone cost more than the bound, the peer that costs most loses its
+// A connection's cost is an estimate of the memory that it takes: for its unearned bytes and
+// streams, and before its first served call also for the connection itself. The cost of all
+// connections together has a bound. Connections that have just ended still count, because gRPC
+// takes time to free their memory. Two rules enforce the bound:
+//   - While the bound is exceeded, a connection that sends something is closed if its peer costs
+//     more than its part of the bound (the bound divided by the number of peers). MayGoOn() has an
+//     exception for cheap connections.
+//   - While the open connections alone exceed the bound, the peer that costs most loses its
 //     costliest connection.
 //
 // Thread-compatible. Has no clock: the caller passes the time.
@@ -27,65 +31,67 @@
 
 namespace systole {
 
-// Bytes that a served call earns: the largest request with its metadata.
+// The bytes that a served call earns: enough for the largest request with its metadata.
 inline constexpr int64_t kEarnedByCall = int64_t{80} << 10;
-// Most unearned bytes of a connection: the largest request after a TLS handshake with certificates,
-// or as many requests of 4 KiB as a client may have open at once.
+// Most unearned bytes of a connection: enough for a TLS handshake with certificates and the largest
+// request, or for as many requests of 4 KiB as a client may have open at once.
 inline constexpr int64_t kMaxUnearnedBytes = int64_t{256} << 10;
 // Most unearned streams of a connection: twice what a client may have open at once. (gRPC 1.51
 // enforces its limit only on clients that acknowledge its SETTINGS.)
 inline constexpr int64_t kMaxUnearnedStreams = 128;
-// Most bytes of one list of headers, on the wire: twice the metadata that gRPC accepts.
+// Most encoded bytes of one list of headers: twice the metadata that gRPC accepts.
 inline constexpr int64_t kMaxHeaderBytes = int64_t{32} << 10;
-// How many bytes must be sent to a connection for it to earn one byte. Its client needs the earned
-// bytes to open windows and to answer pings.
+// For this many bytes that the server sends to a connection, the connection earns one byte. Its
+// client needs the earned bytes to enlarge HTTP/2 windows and to answer pings.
 inline constexpr int64_t kSentPerEarnedByte = 100;
-// What a connection earns in each second, for keepalive pings and Watch of the health service.
+// What a connection earns in each second: enough for keepalive pings and for Watch of the health
+// service.
 inline constexpr int64_t kEarnedBytesPerSecond = 1 << 10;
 inline constexpr int64_t kEarnedStreamsPerSecond = 1;
-// The most memory that gRPC takes for one byte of a frame, and for a stream.
+// The most memory that gRPC takes for one byte of a frame and for one stream, in bytes.
 inline constexpr int64_t kByteCost = 4;
 inline constexpr int64_t kStreamCost = int64_t{16} << 10;
-// The most memory that a connection takes before its first call, in plain text and over TLS.
+// The most memory that a connection takes before its first call, without and with TLS, in bytes.
 inline constexpr int64_t kPlainConnectionCost = int64_t{24} << 10;
 inline constexpr int64_t kTlsConnectionCost = int64_t{72} << 10;
 // The bound on the cost of all connections together, in bytes of memory.
 inline constexpr int64_t kMaxUnearnedCost = int64_t{24} << 20;
-// The least part of the bound that a peer has: a TLS handshake and a request.
+// Each peer's part of the bound is at least this: enough for a TLS handshake and a request.
 inline constexpr int64_t kLeastPart = int64_t{128} << 10;
-// A peer has a debt for the memory of its connections that have ended. The next three numbers are
-// in bytes: what all peers together pay off in a millisecond, the largest debt of a peer, and the
-// debt above which a peer's new connections wait.
+// When a connection ends, its cost becomes a debt of its peer. The debt falls as time passes. The
+// next three numbers are in bytes.
+// How much the debts of all peers together fall in a millisecond.
 inline constexpr int64_t kPaidPerMs = 8 << 10;
+// The largest debt of a peer.
 inline constexpr int64_t kMaxDebt = int64_t{32} << 20;
+// New connections of a peer wait while its debt is larger than this.
 inline constexpr int64_t kWaitingDebt = int64_t{4} << 20;
 
-// What one connection has done since it came.
+// What one connection has done since it came, and its present state.
 struct Traffic {
   int64_t bytes_received = 0;
-  int64_t bytes_sent = 0;  // To the peer, which has acknowledged them.
+  int64_t bytes_sent = 0;  // Sent to the peer and acknowledged by it.
   int64_t calls_served = 0;
   int64_t streams_opened = 0;
-  // The present state. `streams_waiting`: streams that have no answer yet, because the request has
-  // not ended or the answer was not sent. `bytes_waiting`: the bytes of requests that have not
-  // ended. `unread`: whether the peer has not yet read all that was sent to it.
+  // Streams without an answer now: the request has not ended, or the answer was not sent.
   int64_t streams_waiting = 0;
-  int64_t bytes_waiting = 0;
-  bool unread = false;
-  int64_t header_bytes = 0;  // The size of the list of headers that came last.
+  int64_t bytes_waiting = 0;  // The bytes of requests that have not ended now.
+  bool unread = false;        // Whether bytes to the peer wait now, because it does not read.
+  int64_t header_bytes = 0;   // The encoded size of the list of headers that came last.
 };
 
 // The allowance of one connection.
 class Allowance {
  public:
-  // `connection_cost`: the memory that the connection itself takes, in bytes, until it has had a
-  // call.
+  // `connection_cost`: the memory, in bytes, that the connection itself takes. It counts only until
+  // the first call of the connection is served.
   Allowance(int64_t connection_cost, absl::Duration now)
       : connection_cost_(connection_cost), at_(now) {}
 
-  // Counts what the connection has done so far. REQUIRES: neither `total` nor `now` decreases.
+  // Counts what the connection has sent and earned until `now`. `total` is its traffic so far.
+  // REQUIRES: `now` and the counts of `total` (its first four members) never decrease.
   void Take(const Traffic& total, absl::Duration now);
-  // Counts the time that has passed.
+  // Counts what the connection has earned by time until `now`.
   void Pass(absl::Duration now) { Take(seen_, now); }
 
   int64_t unearned_bytes() const { return bytes_; }
@@ -94,8 +100,9 @@ class Allowance {
     return (seen_.calls_served > 0 ? 0 : connection_cost_) + kByteCost * bytes_ +
            kStreamCost * streams_;
   }
-  // Whether the connection has earned all that it has sent.
+  // Whether nothing that the connection has sent is unearned.
   bool IsClear() const { return bytes_ == 0 && streams_ == 0; }
+  // Whether the connection must be closed, because it has sent too much.
   bool IsOver() const {
     return bytes_ > kMaxUnearnedBytes || streams_ > kMaxUnearnedStreams ||
            seen_.header_bytes > kMaxHeaderBytes;
@@ -104,7 +111,7 @@ class Allowance {
  private:
   int64_t connection_cost_;
   Traffic seen_;
-  absl::Duration at_;  // The time up to which seconds have been counted.
+  absl::Duration at_;  // What the connection earns by time is counted up to this time.
   int64_t bytes_ = 0;
   int64_t streams_ = 0;
 };
@@ -112,27 +119,28 @@ class Allowance {
 // The allowances of all connections. Each connection has a number, `id`.
 class Allowances {
  public:
-  // REQUIRES: no connection `id` is known.
+  // REQUIRES: `id` is not in use.
   void Add(int64_t id, std::string peer, int64_t connection_cost, absl::Duration now);
-  // The connection has ended. Its cost becomes a debt of its peer, which is paid off with time.
+  // Call it when the connection has ended. Its cost becomes a debt of its peer. Does nothing if
+  // there is no connection `id`.
   void Remove(int64_t id, absl::Duration now);
 
-  // Allowance::Take() of the connection `id`. REQUIRES: what Allowance::Take() requires, and `id`
-  // is known.
+  // Calls Allowance::Take() of the connection `id`, which must exist.
   const Allowance& Take(int64_t id, const Traffic& total, absl::Duration now);
 
-  // The cost of all connections, also of those that have just ended.
+  // The cost of all connections, including the debts of those that have ended.
   int64_t cost() const { return cost_ + debt_; }
-  // Whether a connection may stay open: all connections together are within the bound, or this
-  // connection costs little, or its peer costs no more than a peer's part of the bound. REQUIRES:
-  // `id` is known.
+  // Whether the connection `id`, which must exist, may stay open. Any of these is enough:
+  //   - all connections together are within the bound;
+  //   - this connection costs little;
+  //   - the connections and debts of its peer cost no more than the peer's part of the bound.
   bool MayGoOn(int64_t id, absl::Duration now);
-  // Whether a new connection of `peer` may come in. A peer with a large debt waits, but at most
-  // four seconds if no other peer has a debt. While all connections together are over the bound,
-  // only a few new connections come in.
+  // Whether gRPC may get a new connection of `peer`. False while the peer has a large debt, which
+  // takes at most four seconds if no other peer has a debt. While all connections together exceed
+  // the bound, true at most once in 100 ms.
   bool MayComeIn(const std::string& peer, absl::Duration now);
-  // The connection to close: the costliest one of the peer that costs most. nullopt: the open
-  // connections are within the bound.
+  // The connection to close, if the open connections exceed the bound: the costliest connection of
+  // the peer that costs most. Nullopt: they do not exceed it.
   std::optional<int64_t> FindExcess(absl::Duration now);
 
  private:
@@ -142,21 +150,21 @@ class Allowances {
   };
   struct Peer {
     int64_t cost = 0;  // The cost of its open connections.
-    int64_t debt = 0;  // Left by connections that have ended.
+    int64_t debt = 0;  // The debt for its connections that have ended.
   };
 
-  // Pays off debts.
+  // Lowers the debts by what has been paid off until `now`.
   void PassTime(absl::Duration now);
-  // Sums the costs of the open connections anew, as they are at `now`.
+  // Brings the costs of all open connections up to date.
   void Recount(absl::Duration now);
   // Adds to a peer's cost and debt.
   void Change(const std::string& peer, int64_t cost, int64_t debt = 0);
 
   std::map<int64_t, Connection> connections_;
-  std::map<std::string, Peer> peers_;  // The peers that cost something.
+  std::map<std::string, Peer> peers_;  // Only peers that have a cost or a debt.
   int64_t cost_ = 0;                   // The sum over `connections_`, and also over `peers_`.
   int64_t debt_ = 0;                   // The sum over `peers_`.
-  absl::Duration paid_at_;
+  absl::Duration paid_at_;             // Debts have been lowered for the time up to this one.
   // When a connection last came in while all connections together were over the bound.
   absl::Duration came_at_ = -absl::InfiniteDuration();
 };

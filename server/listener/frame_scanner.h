@@ -17,7 +17,7 @@ namespace systole {
 
 class FrameScanner {
  public:
-  // Takes the next bytes of the connection. The first call begins with the client's preface.
+  // Takes the next bytes of the connection. The connection's first bytes are the client's preface.
   void Take(absl::Span<const uint8_t> bytes);
 
   int64_t streams_opened() const { return streams_opened_; }

@@ -28,7 +28,7 @@ absl::StatusOr<HostAndPort> HostAndPortOf(absl::string_view flag, absl::string_v
 //                    message names `text`, the whole address.
 absl::Status CheckReach(absl::string_view text, absl::string_view host, bool tls, bool insecure);
 
-// ListenOnTcp(), with an error that names `flag` and `text`, and says what to do.
+// Does what ListenOnTcp() does. An error names `flag` and `text`, and says what to do.
 absl::StatusOr<ListeningSockets> ListenAt(absl::string_view flag, absl::string_view text,
                                           const HostAndPort& where);
 

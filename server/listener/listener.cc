@@ -61,11 +61,11 @@ std::string AddressText(int family, const void* address) {
 // The other end of a connection.
 struct Peer {
   std::string name;           // A user or an address; connections are counted by this name.
-  std::string address;        // The peer as gRPC writes it (OpenCalls::Add); empty if not known.
+  std::string address;        // As gRPC writes it (OpenCalls::Add). Empty: not known.
   std::optional<uid_t> user;  // On a Unix socket.
 };
 
-// The name is empty if the peer has gone.
+// The peer of a connection. Its name is empty if the peer has gone.
 Peer PeerOf(int fd) {
   sockaddr_storage address = {};
   socklen_t length = sizeof(address);
@@ -85,7 +85,7 @@ Peer PeerOf(int fd) {
     return ipv4(&in.sin_addr, in.sin_port);
   }
   const auto& in6 = reinterpret_cast<sockaddr_in6&>(address);
-  // An IPv4 peer has the same name at IPv4's and IPv6's listeners.
+  // An IPv4 peer must have the same name, whether it connects to an IPv4 or an IPv6 socket.
   if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
     return ipv4(&in6.sin6_addr.s6_addr[12], in6.sin6_port);
   }
@@ -95,9 +95,9 @@ Peer PeerOf(int fd) {
   return {.name = name, .address = absl::StrCat("ipv6:%5B", name, "%5D:", ntohs(in6.sin6_port))};
 }
 
-// Ends a connection over TCP at once. shutdown() would not do this: the owner of the other
-// descriptor, which is gRPC, would go on reading for as long as bytes come. After Abort() the owner
-// sees an error, and the listener then forgets the connection.
+// Ends a TCP connection at once. shutdown() would not do this: through its own descriptor, gRPC
+// would go on reading as long as bytes come. After Abort() gRPC sees an error, and epoll reports
+// the end of the connection to the listener.
 void Abort(int fd) {
   const sockaddr nobody = {.sa_family = AF_UNSPEC, .sa_data = {}};
   ::connect(fd, &nobody, sizeof(nobody));
@@ -179,8 +179,7 @@ void Listener::EndQuiet() {
           connection.calls->Quiet() < options_.call_timeout) {
         continue;
       }
-      // To the owner this looks as if the peer had ended the connection. The listener then forgets
-      // the connection.
+      // gRPC reads the end of the connection, as if the peer had ended it.
       ::shutdown(fd, SHUT_RDWR);
       connection.ended = true;
       told.emplace_back(connection.peer, absl::StrCat("dropped a connection of ", connection.peer,
@@ -210,7 +209,7 @@ void Listener::Run() {
       Handle(events[static_cast<size_t>(i)].data.fd, events[static_cast<size_t>(i)].events);
     }
     DropExcess();
-    // If a connection ended during the pause, listening goes on sooner: a descriptor may be free.
+    // Any event ends a pause early, such as the end of a connection, which frees descriptors.
     if (was_paused) Listen(true);
     HandOverWaiting();
     MutexLock lock(mu_);
@@ -228,8 +227,8 @@ void Listener::Handle(int fd, uint32_t events) {
   for (const OwnedFd& listener : listeners_.fds) {
     if (listener.get() == fd) return Accept(fd);
   }
-  // On an error without a hang-up, the listener does nothing. The owner sees the error, too, and
-  // shuts the connection down, which brings the hang-up.
+  // On an error without a hang-up, nothing is done here. gRPC sees the error, too, and shuts the
+  // connection down. Then epoll reports the hang-up.
   if ((events & EPOLLHUP) != 0) Forget(fd);
 }
 
@@ -242,7 +241,7 @@ void Listener::Accept(int listener) {
     }
     const int error = errno;
     if (error == EAGAIN) return;
-    // The connection failed before it was taken, or a signal came.
+    // After other errors, accepts the next connection: this one has failed, or a signal came.
     if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) continue;
     TellNoDescriptor(error);
     if (!IsWithoutDescriptor(error) || !TurnAway(listener)) return Listen(false);
@@ -311,8 +310,8 @@ void Listener::HandOverOne(int own, std::optional<uid_t> user) {
     TellNoDescriptor(errno);
     return Forget(own);
   }
-  // A hang-up is reported although no events are requested. The watch is edge-triggered, because an
-  // error would be reported again and again until the owner has fetched it.
+  // epoll reports a hang-up although no events are requested. The watch is edge-triggered, because
+  // otherwise an error would be reported again and again until gRPC has fetched it.
   if (!Watch(epoll_.get(), own, EPOLLET).ok()) {
     ::close(duplicate);
     return Forget(own);
@@ -375,7 +374,7 @@ void Listener::DropExcess() {
       connection.ended = true;
       peer = connection.peer;
       why = absl::StrCat("dropped a connection of ", peer, ", which sent ", one.what,
-                         one.alone ? "; " : ", when all together had sent too much; ",
+                         one.alone ? "; " : ", when all connections together had cost too much; ",
                          one.alone ? ++counters_.sent_too_much : ++counters_.cost_most, " so far");
     }
     if (options_.turned_away != nullptr) options_.turned_away(peer, why);
@@ -384,11 +383,11 @@ void Listener::DropExcess() {
 
 void Listener::Forget(int own) {
   meter_->Remove(own);
-  // The meter may have closed this connection already. DropExcess() counts a closed connection only
-  // while `connections_` still has it.
+  // The meter may have chosen to close this connection already. DropExcess() must count this while
+  // the connection is still in `connections_`.
   DropExcess();
-  // Ends the watch before the descriptor is closed. The connection may live on in its owner's
-  // descriptor, and epoll would still report it. If there is no watch, this does nothing.
+  // Ends the watch, if there is one, before the descriptor is closed. gRPC's descriptor may keep
+  // the connection alive, and epoll would still report it.
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, own, nullptr);
   MutexLock lock(mu_);
   const auto connection = connections_.find(own);

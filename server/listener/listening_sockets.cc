@@ -77,8 +77,9 @@ int ListenOn(const addrinfo& address, int port, OwnedFd& fd) {
   fd = NewSocket(address.ai_family);
   if (!fd.ok()) return errno;
   const int on = 1;
-  // A server that is started again must not wait until the kernel forgets the connections of the
-  // last one. Without SO_REUSEPORT a second server on the port is still refused.
+  // With SO_REUSEADDR, a server that is started again need not wait until the kernel forgets the
+  // connections of the server before it. A second server on the port is still refused, because
+  // SO_REUSEPORT is not set.
   if (::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0) return errno;
   if (address.ai_family == AF_INET6) {
     // "[::]" accepts IPv4 connections, too, whatever the system's default is.

@@ -26,7 +26,7 @@ class CountedCall final : public grpc::experimental::Interceptor {
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     using grpc::experimental::InterceptionHookPoints;
-    // One batch may have headers, message and status. The status decides, so it is looked at first.
+    // One batch may have headers, message and status. In this case the status decides.
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
       will_be_served_ = IsService(methods->GetSendStatus().error_code());
     } else if (methods->QueryInterceptionHookPoint(

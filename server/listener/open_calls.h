@@ -1,7 +1,8 @@
-// Counts each connection's open calls and served calls. From the open calls the listener learns
-// which connections have had no call for too long, and drops these. The more calls of a connection
-// are served, the more bytes it may send (allowance.h). gRPC hands a call over when its request is
-// complete. So a connection whose requests never end has no call here, but gRPC considers it busy.
+// Counts each connection's open calls and served calls. The listener drops connections that have
+// had no open call for too long. The more calls of a connection are served, the more bytes the
+// connection may send (allowance.h). gRPC shows a call to our code only when the call's request is
+// complete. So a connection whose requests never end has no open call here, though gRPC itself
+// considers it busy.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_OPEN_CALLS_H_
@@ -30,9 +31,9 @@ class OpenCalls {
     explicit Connection(MonotonicClock clock) : clock_(std::move(clock)), since_(clock_()) {}
 
     void Begin() ABSL_LOCKS_EXCLUDED(mu_);
-    // An open call counts as served from now on (see CallCounter()).
+    // Call it once for an open call when the call is served (see CallCounter()).
     void Serve() ABSL_LOCKS_EXCLUDED(mu_);
-    // `served`: whether Serve() was called for this call.
+    // `served`: whether Serve() was called for the call that ends.
     void End(bool served) ABSL_LOCKS_EXCLUDED(mu_);
     struct Counts {
       int64_t open = 0;
@@ -40,23 +41,23 @@ class OpenCalls {
       int64_t served = 0;    // All served calls since the connection came.
     };
     Counts counts() const ABSL_LOCKS_EXCLUDED(mu_);
-    // How long there has been no open call; zero while there is one.
+    // For how long the connection has had no open call; zero while it has one.
     absl::Duration Quiet() const ABSL_LOCKS_EXCLUDED(mu_);
 
    private:
     const MonotonicClock clock_;
     mutable Mutex mu_;
     Counts counts_ ABSL_GUARDED_BY(mu_);
-    // When the last open call ended. If there was no call yet: when the connection came.
+    // When there last was an open call. Before the first call: when the connection came.
     absl::Duration since_ ABSL_GUARDED_BY(mu_);
   };
 
   explicit OpenCalls(MonotonicClock clock) : clock_(std::move(clock)) {}
 
-  // Adds a new connection. `peer` is written as in calls (ServerContextBase::peer()):
-  // "ipv4:ADDRESS:PORT" or "ipv6:%5BADDRESS%5D:PORT".
+  // Adds a new connection. `peer` is what ServerContextBase::peer() returns in the connection's
+  // calls: "ipv4:ADDRESS:PORT" or "ipv6:%5BADDRESS%5D:PORT".
   std::shared_ptr<Connection> Add(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
-  // Removes a connection that has ended. A newer connection of the same peer stays.
+  // Removes `connection`, which has ended. Does nothing if `peer` has a newer connection already.
   void Remove(const std::string& peer, const std::shared_ptr<Connection>& connection)
       ABSL_LOCKS_EXCLUDED(mu_);
   // The connection of `peer`; null if there is none.
@@ -68,10 +69,10 @@ class OpenCalls {
   std::map<std::string, std::shared_ptr<Connection>, std::less<>> connections_ ABSL_GUARDED_BY(mu_);
 };
 
-// For ServerBuilder: tells `calls` when each call begins, is served, and ends. A stream is served
-// when its answer begins. Any other call is served when its answer has gone, unless the answer is
-// an error that anybody can cause: no good credential, an unknown method, or a request that cannot
-// be read.
+// For ServerBuilder: notes in `calls` when each call begins, is served, and ends. A stream is
+// served when its answer begins. Any other call is served when its answer has gone. An error that
+// anybody can cause does not count as such an answer: no good credential, an unknown method, or a
+// request that cannot be read.
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CallCounter(
     std::shared_ptr<OpenCalls> calls);
 

@@ -125,7 +125,8 @@ absl::Status CheckReadsAreSeen() {
 
 }  // namespace systole
 
-// The dynamic linker finds the functions below first, also for gRPC's library.
+// The dynamic linker finds the functions below before the libraries' functions of the same names,
+// also for calls in gRPC's library.
 extern "C" {
 
 SYSTOLE_REPLACES_LIBRARY_FUNCTION ssize_t recvmsg(int fd, msghdr* message, int flags) {

@@ -1,5 +1,5 @@
-// OpenSSL's side of TLS for a server that does not speak gRPC: a context made of TlsFiles, with the
-// rules that gRPC keeps, and the names of a client's certificate.
+// TLS by OpenSSL for a server that does not speak gRPC. Makes a context from the content of
+// TlsFiles, with the same rules as for gRPC, and reads the names in a client's certificate.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_LISTENER_TLS_CONTEXT_H_

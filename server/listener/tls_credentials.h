@@ -23,7 +23,8 @@ namespace systole {
 std::shared_ptr<grpc::ServerCredentials> TlsCredentialsOver(std::unique_ptr<TlsFiles> files);
 
 // The subject alternative names (DNS names, addresses, URIs) of the certificate by which the client
-// of a call was verified. Its common name is not among them. Empty without a verified certificate.
+// of a call was verified, without the certificate's common name. Empty without a verified
+// certificate.
 // `context` is ServerContextBase::auth_context().
 std::vector<std::string> AuthenticatedNames(const grpc::AuthContext& context);
 

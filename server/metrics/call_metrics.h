@@ -28,25 +28,25 @@ namespace systole {
 
 class CallMetrics {
  public:
-  // gRPC has 17 codes. The last place counts calls with any other number.
+  // gRPC has 17 status codes. The 18th place counts calls that end with any other number.
   static constexpr size_t kStatuses = 18;
 
-  // `methods` are the methods that are served, written "package.Service/Method". All others count
-  // as one method, "other", whatever clients call.
+  // `methods`: the served methods, written "package.Service/Method". All other methods that
+  // clients call count as one method, "other".
   CallMetrics(const std::vector<std::string>& methods, MonotonicClock clock);
 
-  // The number of a method, for the calls below. `name` is as gRPC gives it:
+  // The number of a method, for Began() and Ended(). `name` is written as gRPC writes it:
   // "/package.Service/Method".
   size_t MethodOf(absl::string_view name) const;
   void Began(size_t method) { ++methods_[method]->started; }
-  // `sent_bytes`: the messages that were sent, without the frames around them.
+  // `sent_bytes`: the size of all messages that the call sent, without the frames around them.
   void Ended(size_t method, int status, absl::Duration took, int64_t sent_bytes);
 
-  // The time since a moment that never changes.
+  // The time since a fixed moment.
   absl::Duration Now() const { return clock_(); }
 
-  // Every method has a series of started calls. The other series have a status. A series appears
-  // when the first call of its method ends with its status.
+  // Every method has a series of started calls from the beginning. Each other series is for one
+  // method and one status. It appears when a call of this method first ends with this status.
   std::vector<MetricFamily> Read() const;
 
  private:

@@ -158,8 +158,8 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .label = "result",
        .parts = {{"made", Wheres<&WhereCounts::made>, "the feed was made"},
                  {"failed", Wheres<&WhereCounts::failed>,
-                  "such as a column that is missing or cannot be read, or no request that waits "
-                  "any more"}}},
+                  "for example, a column is missing or cannot be read, or no request waits "
+                  "for the feed any more"}}},
       {.name = "steps_served",
        .kind = kCounter,
        .help =
@@ -171,8 +171,8 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .read = Engine<&Stats::examples_made>},
       {.name = "slices_shared",
        .kind = kCounter,
-       .help = "Slices that a stream got without making them, because another stream of the same "
-               "feed had them.",
+       .help = "Slices that a stream took from another stream of the same feed instead of "
+               "making them.",
        .read = Engine<&Stats::slices_shared>},
       {.name = "payload_bytes",
        .kind = kCounter,
@@ -191,7 +191,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
              "their stream still sends earlier slices; a slice that two streams wait for counts "
              "twice"},
             {"kept", Engine<&Stats::slices_kept>,
-             "for other trainers of the same feed, which come to them later"}}},
+             "kept for streams of the same feed that will send these slices later"}}},
       {.name = "stage_seconds",
        .kind = kCounter,
        .help =
@@ -203,7 +203,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
              "all of their examples that were not made yet waited for storage"},
             {"make", Stage<&StageTimes::make>, "their examples were made, or waited for a thread"},
             {"wait", Stage<&StageTimes::wait>,
-             "they were done, and their stream still sent earlier slices"},
+             "they were done, but their stream was still sending earlier slices"},
             {"send", Service<&Counters::send_seconds>,
              "they waited for gRPC to take them, because the network or the client was slow"}}},
       {.name = "masked_examples",
@@ -296,7 +296,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .kind = kGauge,
        .help =
            "Memory of records that are read ahead and of records that are kept. `--read-budget` "
-           "bounds it.",
+           "bounds this memory.",
        .read = Blocks<&BlockReaderStats::memory_bytes>},
       {.name = "block_reads_under_way",
        .kind = kGauge,
@@ -330,7 +330,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
                  {"not_reached", Spans<&SpanCounts::not_reached>,
                   "the collector did not take them in time"},
                  {"too_many_calls", Spans<&SpanCounts::too_many>,
-                  "calls that came faster than they are traced"}}},
+                  "calls beyond the rate at which calls are traced"}}},
       {.name = "cpu_seconds",
        .kind = kCounter,
        .help = "Processor time of the process, user and system, all threads.",
@@ -353,9 +353,7 @@ std::vector<MetricReading> ReadServerMetrics(const ServerNumbers& numbers) {
 MetricFamily StepWaitFamily(const HistogramReading& step_waits) {
   return {.name = absl::StrCat(kServerMetricPrefix, "step_wait_seconds"),
           .kind = MetricKind::kHistogram,
-          .help =
-              "How long streams waited until their next step was made. 0: it was ready when the "
-              "stream came to it.",
+          .help = "How long streams waited for their next step. 0: the step was ready.",
           .samples = {{.labels = {}, .histogram = step_waits}}};
 }
 

@@ -41,8 +41,8 @@ struct ServerNumbers {
 // The metrics of the server itself. The metrics of its cache are in core/cache.
 std::vector<MetricLine<ServerNumbers>> ServerMetrics();
 
-// All of a server's metrics, including those of its cache. The numbers of this process come from
-// the kernel.
+// All of a server's metrics, including those of its cache. The function asks the kernel for numbers
+// about this process, such as its memory.
 std::vector<MetricReading> ReadServerMetrics(const ServerNumbers& numbers);
 
 // systole_server_step_wait_seconds: a histogram, so it is no line of the table. `step_waits` comes

@@ -1,6 +1,5 @@
-// The table of metrics of trainers' waits. Their names have another prefix than a server's own
-// metrics, because their numbers come from clients, and several servers may report the same
-// trainer.
+// The metrics of trainers' waits. These metrics have another prefix than a server's own metrics,
+// because their numbers come from clients, and several servers may report the same trainer.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_METRICS_TRAINER_METRICS_H_

@@ -13,7 +13,7 @@ namespace {
 constexpr int kKindInternal = 1;
 constexpr int kKindServer = 2;
 constexpr int kStatusError = 2;
-// A value of SpanFlags. All spans have it, because only sampled traces have spans.
+// Values of SpanFlags. Every span has kSampled, because only sampled traces have spans.
 constexpr int kSampled = 0x1;
 constexpr int kKnowsWhetherRemote = 0x100;
 constexpr int kParentIsRemote = 0x200;

@@ -28,10 +28,10 @@ constexpr char kServiceName[] = "service.name";
 
 struct Setting {
   std::string value;
-  const char* variable = nullptr;  // Null: none is set.
+  const char* variable = nullptr;  // Null: no variable is set.
 };
 
-// The first of these variables that is set and not empty.
+// The first of the variables `names` that is set and not empty.
 Setting FirstOf(const Variables& variables, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (std::string value = variables(name); !value.empty()) return {std::move(value), name};
@@ -43,7 +43,7 @@ absl::Status Bad(absl::string_view source, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(source, ": ", why));
 }
 
-// The address of spans under `base`, which is the endpoint for all of OTLP.
+// The address to which spans are sent if `base` is the endpoint for all of OTLP: `base`/v1/traces.
 absl::StatusOr<std::string> UrlUnder(absl::string_view source, absl::string_view base) {
   const absl::StatusOr<HttpUrl> url = ParseHttpUrl(base);
   if (!url.ok()) return Bad(source, url.status().message());
@@ -73,10 +73,10 @@ absl::Status SetUrl(absl::string_view endpoint, const Variables& variables, Otlp
   if (protocol.variable != nullptr && protocol.value != "http/json" &&
       protocol.value != "http/protobuf") {
     return Bad(protocol.variable,
-               absl::StrCat("it is '", ForeignName(protocol.value), "', so the endpoint of ",
-                            found.variable,
-                            " is for this protocol; this server sends spans as http/json: name a "
-                            "collector's port for HTTP (usually 4318) by --otlp-endpoint"));
+               absl::StrCat("it is '", ForeignName(protocol.value), "', so ", found.variable,
+                            " names an endpoint of this protocol, but this server sends spans only "
+                            "as http/json; name the collector's port for HTTP (usually 4318) by "
+                            "--otlp-endpoint"));
   }
   if (found.variable == absl::string_view("OTEL_EXPORTER_OTLP_ENDPOINT")) {
     SYSTOLE_ASSIGN_OR_RETURN(options.url, UrlUnder(found.variable, found.value));

@@ -14,8 +14,8 @@
 
 namespace systole {
 
-// A name, which is a word of this program or of the operator, and a value. Texts of peers are
-// escaped and cut before they become a value.
+// The key is a word of this program or of the operator. Texts of peers are escaped and cut before
+// they become a value.
 struct SpanAttribute {
   std::string key;
   std::variant<std::string, int64_t, double> value;

@@ -21,12 +21,12 @@ constexpr uint32_t kPurpose = 0x6f746c70;
 // The most bytes of a collector's answer that are received. The answer's body is ignored.
 constexpr uint64_t kMaxAnswerBytes = 64 << 10;
 
-// How long a thread may take to see that its work is not wanted any more. The thread looks every 20
-// ms (kInterruptLook).
+// How long End() waits for the thread after it has interrupted the thread's request. The request
+// looks every 20 ms whether it is interrupted (kInterruptLook).
 constexpr absl::Duration kEndGrace = absl::Milliseconds(200);
 
-// Whether OTLP allows another attempt. OTLP allows it for fewer answers than MayBeTriedAgain()
-// does.
+// Whether OTLP allows another attempt. Unlike MayBeTriedAgain(), OTLP allows none after an answer
+// 408 or 500.
 bool MayBeSentAgain(const absl::StatusOr<HttpResponse>& outcome) {
   if (!outcome.ok()) {
     return absl::IsUnavailable(outcome.status()) || absl::IsDeadlineExceeded(outcome.status());
@@ -39,8 +39,8 @@ bool IsTaken(const absl::StatusOr<HttpResponse>& outcome) {
   return outcome.ok() && outcome->status >= 200 && outcome->status < 300;
 }
 
-// Why a batch is lost. The message begins with the collector's name. Messages of HttpClient already
-// begin with it; before other messages, ReasonOf() puts `collector`.
+// Why a batch is lost. The text begins with the collector's name. HttpClient's messages have this
+// name already (HttpRequest::called).
 std::string ReasonOf(absl::string_view collector, const absl::StatusOr<HttpResponse>& outcome) {
   if (!outcome.ok()) return std::string(outcome.status().message());
   return absl::StrCat(collector, " answers with status ", outcome->status);
@@ -120,7 +120,7 @@ bool SpanExporter::HasBatch() const { return ending_ || waiting_.size() >= optio
 std::vector<Span> SpanExporter::NextBatch() {
   MutexLock lock(mu_);
   do {
-    // The thread looks for spans once in an interval, so that Add() need not wake it for each span.
+    // The thread looks for spans once per interval. So Add() wakes it only when a batch is full.
     const absl::Duration due = now_() + options_.interval;
     for (absl::Duration left = options_.interval; !HasBatch() && left > absl::ZeroDuration();
          left = due - now_()) {
@@ -163,7 +163,7 @@ void SpanExporter::Send(const std::vector<Span>& batch) {
       return;
     }
     if (!MayBeSentAgain(outcome)) {
-      // Cancelled means that the server ends, and not that the collector refused.
+      // Cancelled: the collector did not refuse the batch, but the server ends.
       (absl::IsCancelled(outcome.status()) ? not_reached_ : refused_) += count;
       Tell(ReasonOf(collector_, outcome));
       return;
@@ -171,8 +171,8 @@ void SpanExporter::Send(const std::vector<Span>& batch) {
     const absl::Duration wait = absl::IsDeadlineExceeded(outcome.status())
                                     ? absl::ZeroDuration()
                                     : WaitBeforeRetry(options_.retry, attempt, outcome, draw_());
-    // Once End() is called, the thread waits no more. If End() cuts a wait short, one more attempt
-    // follows.
+    // After End() was called, the thread begins no wait. If End() cuts a wait short, one more
+    // attempt follows.
     const bool may_wait =
         !ending_ && attempt < options_.retry.max_attempts && wait < DeadlineFrom(begin) - now_();
     if (!may_wait || !client_->SleepWhile([this] { return !ending_.load(); }, wait).ok()) {

@@ -1,5 +1,5 @@
-// Sends spans to a collector of traces, by OTLP over HTTP in JSON. A thread of its own sends them
-// in batches, so the thread that adds a span never waits for the collector.
+// Sends spans to a collector of traces, by OTLP over HTTP in JSON. SpanExporter has a thread that
+// sends the spans in batches. So a thread that adds a span never waits for the collector.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_OTLP_SPAN_EXPORTER_H_
@@ -28,18 +28,19 @@
 
 namespace systole {
 
-// How many spans were sent or dropped, since the start. Thread-compatible.
+// Counts since the start: of spans that were sent or dropped, and of calls that got no span.
+// Thread-compatible.
 struct SpanCounts {
   int64_t sent = 0;
-  int64_t no_room = 0;      // Dropped: too many waited.
+  int64_t no_room = 0;      // Dropped: too many spans waited, or End() had been called.
   int64_t refused = 0;      // Dropped: the collector refused their batch.
   int64_t not_reached = 0;  // Dropped: the collector did not take their batch in time.
-  int64_t too_many = 0;     // Not made: calls came faster than they are traced.
+  int64_t too_many = 0;     // Calls without a span: they came faster than calls may be traced.
 };
 
 class SpanExporter {
  public:
-  // Starts the thread. Does not contact the collector, which may come and go at any time.
+  // Starts the thread. Does not contact the collector, which may start and stop at any time.
   // `events` gets a line when spans cannot be sent any more, and a line when they can be sent
   // again. `events` must outlive the exporter. Null: no log. Errors of HttpClient::Create().
   static absl::StatusOr<std::unique_ptr<SpanExporter>> Create(OtlpOptions options,
@@ -49,9 +50,9 @@ class SpanExporter {
   SpanExporter(const SpanExporter&) = delete;
   SpanExporter& operator=(const SpanExporter&) = delete;
 
-  // Adds a span to those that wait to be sent. If too many wait, drops the span and counts it.
+  // Adds a span to the spans that wait to be sent. If too many wait, drops `span` and counts it.
   void Add(Span span) ABSL_LOCKS_EXCLUDED(mu_);
-  // Counts a call that is not traced, because too many came.
+  // Counts a call that is not traced because too many calls came.
   void CountTooMany() { ++too_many_; }
 
   // Sends the spans that wait, for at most `patience`, and drops the rest. Spans that are added
@@ -72,10 +73,11 @@ class SpanExporter {
   std::vector<Span> NextBatch() ABSL_LOCKS_EXCLUDED(mu_);
   bool HasBatch() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Send(const std::vector<Span>& batch) ABSL_LOCKS_EXCLUDED(mu_);
-  // When a batch that begins at `begin` must be done. End() may bring this moment forward.
+  // The moment at which the thread gives up a batch that it began to send at `begin`. End() may
+  // bring this moment forward.
   absl::Duration DeadlineFrom(absl::Duration begin) const ABSL_LOCKS_EXCLUDED(mu_);
   // Logs that spans are lost, and why (`failure`), or that they are sent again (`failure` is
-  // empty). Logs nothing if the batch before was also lost, or also sent.
+  // empty). Logs only a change, not every batch.
   void Tell(const std::string& failure);
 
   const OtlpOptions options_;

@@ -1,4 +1,5 @@
-// What a call's client sent: its request, and what its metadata says of its trace (core/trace).
+// Reads what the client of a call sent: the request, and the trace context (core/trace) in the
+// call's metadata.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_RPC_CALL_METADATA_H_

@@ -47,7 +47,8 @@ absl::StatusOr<Compression> StatedCompression(const v1::DatasetConfig& entry) {
   }
 }
 
-// The error if opening was interrupted at `entry`. An interruption does not refuse the dataset.
+// The error if opening was interrupted at `entry`. Open() returns this error, and does not note the
+// dataset as refused.
 absl::Status Interrupted(const v1::DatasetConfig& entry) {
   return absl::CancelledError(
       absl::StrCat("opening the datasets was interrupted at '", entry.name(), "'"));

@@ -1,4 +1,5 @@
-// The datasets a server serves, by name. A client can name a dataset, but never a path.
+// The datasets of a server's config, by name: those that it serves, and those that it refuses. A
+// client can name a dataset, but never a path.
 //
 // Thread-compatible; immutable once made.
 #ifndef SYSTOLE_SERVER_RPC_CATALOGUE_H_
@@ -22,7 +23,8 @@ namespace systole {
 
 // Why a dataset is not served.
 struct Refusal {
-  // For the log: has the patterns as they are configured, but without secrets (ShownName).
+  // For the log. The message shows the dataset's patterns from the config, without secrets
+  // (ShownName).
   absl::Status status;
   // For clients, which must not learn in which folders or on which servers the shards are
   // (ReasonForClients).
@@ -34,7 +36,8 @@ class Catalogue {
   // The names of the datasets of `config`.
   static std::set<std::string> NamesOf(const v1::ServerConfig& config);
 
-  // InvalidArgument if `config` has no dataset, or one with a bad or repeated name.
+  // InvalidArgument if `config` has no dataset, a name that is not valid, or a name that occurs
+  // twice.
   static absl::Status CheckNames(const v1::ServerConfig& config);
 
   // An empty catalogue.
@@ -44,16 +47,16 @@ class Catalogue {
   // shards without records, files that are no shards, ..) is refused. All other datasets are
   // served.
   //   InvalidArgument  the cases of CheckNames().
-  //   Cancelled        InterruptRequested().
+  //   Cancelled        InterruptRequested() is true.
   static absl::StatusOr<Catalogue> Open(const v1::ServerConfig& config,
                                         const ShardOptions& options);
 
   // A copy of this catalogue without the datasets `removed`, and with the datasets of `added`. A
-  // dataset of `added` replaces one of the same name.
+  // dataset of `added` replaces a dataset with the same name.
   Catalogue Changed(absl::Span<const std::string> removed, const Catalogue& added) const;
 
-  // OK if at least one dataset is served. Otherwise the error of the refused dataset whose name
-  // sorts first.
+  // OK if at least one dataset is served, or none is refused. Otherwise the error of the refused
+  // dataset whose name sorts first.
   absl::Status CheckServes() const;
 
   // `datasets` are those that a running stream reads. NotFound if one of them was removed after the
@@ -63,8 +66,8 @@ class Catalogue {
   // Whether a caller may know of the dataset `name`.
   using IsPermitted = absl::FunctionRef<bool(absl::string_view name)>;
 
-  // Datasets for which `is_permitted` is false are treated as absent.
-  //   NotFound            no dataset has this name; the error lists some of the names that exist.
+  // The dataset `name`. Datasets for which `is_permitted` is false are treated as absent.
+  //   NotFound            no dataset has this name; the error lists up to 20 permitted names.
   //   FailedPrecondition  the dataset was refused; the error says why.
   absl::StatusOr<std::shared_ptr<const Dataset>> Find(absl::string_view name,
                                                       IsPermitted is_permitted) const;

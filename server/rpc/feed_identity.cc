@@ -31,8 +31,8 @@ absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdent
                         own.order_fingerprint(), expected.order_fingerprint()),
         WhereColumns(spec).empty()
             ? ""
-            : absl::StrCat(". Perhaps this server's columns were noted while other records were "
-                           "damaged than on the first server: note the columns anew for every "
+            : absl::StrCat(". Perhaps this server's columns were made while other records were "
+                           "damaged than on the first server: make the columns anew for every "
                            "server: ",
                            NoteAnewCommand(spec))));
   }

@@ -32,15 +32,15 @@
 namespace systole {
 namespace {
 
-// Smaller slices travel as bytes, because to copy so few bytes is cheaper than a slot. A slot costs
-// a packet each way, a descriptor and two mappings. A server has at most kMaxSlots slots.
+// Smaller slices are copied into messages. A slot (shared memory) would cost more than the copy: a
+// packet each way, a descriptor, two mappings, and one of the server's kMaxSlots slots.
 constexpr int64_t kMinSlotBytes = int64_t{256} << 10;
 
-// The most bytes that a client may hold in slots before it gives one back: a few slices of usual
-// size. Without slots, HTTP/2's windows and the socket's buffers hold about as many bytes.
+// The most bytes of a stream that its client may hold in slots: a few slices of usual size. Without
+// slots, HTTP/2's windows and the socket's buffers hold about as many bytes.
 constexpr int64_t kSlotWindowBytes = int64_t{16} << 20;
 
-// gRPC's metadata that says when a refused client may ask again. Places come free within seconds.
+// gRPC's metadata that says when a refused client may call again. Places become free in seconds.
 constexpr const char* kPushbackKey = "grpc-retry-pushback-ms";
 constexpr const char* kPushbackMs = "1000";
 
@@ -111,7 +111,7 @@ void FeedService::StartDraining() {
 bool FeedService::StopWork(absl::Duration patience) {
   const MonotonicClock clock = SteadyClock();
   const absl::Duration deadline = clock() + patience;
-  feeds_.Stop(Draining());  // So the feeds' threads end while the engine's threads end.
+  feeds_.Stop(Draining());  // Does not wait: feeds and engine end at the same time.
   const bool cancelled = engine_.CancelAll(patience);
   return feeds_.Stop(Draining(), deadline - clock()) && cancelled;
 }
@@ -164,7 +164,7 @@ void FeedService::Tick() {
     SYSTOLE_RETURN_IF_ERROR(catalogue->CheckServed(stream.datasets));
     return CheckMayRead(PermissionsOf(options_.access.get(), stream.credentials), stream.datasets);
   });
-  // Comes before StopStalled(), which then ends the streams of the clients that were hung up on.
+  // Comes first, so that StopStalled() also ends the streams of the clients hung up on here.
   if (slots_ != nullptr) slots_->HangUpOnStalled(options_.stalled_stream_timeout);
   running_.StopStalled(options_.stalled_stream_timeout);
   trainers_.Tick();
@@ -208,7 +208,7 @@ grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* 
   // `end` may run on another thread, after this function has returned.
   const auto end = [=, this, admitted = permissions.ok(), compact = parsed.compact(),
                     datasets = DatasetsOf(parsed.spec())](FeedMakers::Made feed) {
-    // The permission may have been withdrawn during the wait. Errors reveal data, too.
+    // The permission may have been withdrawn during the wait. An error, too, would reveal data.
     if (admitted) {
       absl::Status status = CheckMayRead(PermissionsOf(options_.access.get(), *context), datasets);
       if (!status.ok()) feed = std::move(status);
@@ -326,7 +326,7 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> FeedService::PlanStream(
     const v1::StreamStepsRequest& request, const Permissions& permissions) {
   if (counters_.draining) return Draining();
   SYSTOLE_RETURN_IF_ERROR(CheckMayRead(permissions, DatasetsOf(request.spec())));
-  // Slices in slots have finished tensors, and a stream cannot mix these with compact ones.
+  // Slices in slots have finished tensors. A stream cannot mix finished and compact tensors.
   if (request.compact() && !request.slot_session().empty()) {
     return absl::InvalidArgumentError(
         "the request has compact and a slot_session; leave one out: in shared memory the server "
@@ -370,7 +370,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::Refuse(
     const CallTrace& trace) {
   tracer_.End(trace, "StreamSteps", status, {{"systole.dataset", ForeignName(about.dataset)}});
   refusals_.Add(context, "StreamSteps", status, std::move(about));
-  // The refused stream's client may have connected to the slot socket. LetIn() takes its connection
+  // The refused stream's client may have connected to the slot socket. LetIn() takes the connection
   // out of the socket's queue.
   if (slots_ != nullptr) slots_->LetIn();
   return new RefusedStream(status);
@@ -391,12 +391,12 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
                      .step = parsed.first_step(),
                      .trace = trace.id()};
   if (!permissions.ok()) return Refuse(*context, permissions.status(), about, trace);
-  // Plans before it takes a place: a request that cannot be served must not end another's stream.
+  // Checks the request first, because running_.Add() may end another stream to make a place.
   const absl::StatusOr<std::shared_ptr<const ServedFeed>> feed = PlanStream(parsed, *permissions);
   if (!feed.ok()) return Refuse(*context, feed.status(), about, trace);
   about.feed = (*feed)->plan->fingerprint();
-  // Takes the place before it opens the stream, and gives the place back if the stream cannot
-  // begin. Otherwise requests that come at once could all find the last place free.
+  // Takes a place before the stream is opened, and gives it back if the stream cannot be opened.
+  // Otherwise several requests at the same time could all find the last place free.
   const auto handle = std::make_shared<StreamHandle>(context->c_call(), options_.clock);
   const std::string peer = PeerOf(permissions->caller, context->peer());
   if (!running_.Add({.peer = peer,

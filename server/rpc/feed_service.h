@@ -1,5 +1,5 @@
 // The gRPC service: translates messages into calls of core/plan and core/engine, and results into
-// messages. Besides that it only counts, admits streams and sends the drain notice.
+// messages. It also checks permissions, admits streams, counts, and sends the drain notice.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_RPC_FEED_SERVICE_H_
@@ -53,16 +53,15 @@ namespace systole {
 
 struct FeedServiceOptions {
   StepEngineOptions engine;
-  // The space that `engine` has for bytes of far shards. Only the log needs this number here.
+  // The space that `engine` has for bytes of far shards. Only a line of the log uses this field.
   ReadRoom read_room;
   // Where feeds keep values of outputs with `cache`. Null: nowhere.
   std::shared_ptr<ValueCache> cache = nullptr;
-  // Most streams served at once. A client that asks for a further stream is told to come back
-  // later. Without this limit a flood of requests could divide the memory budget until no stream
-  // makes progress.
+  // The most streams that run at once. A client that gets no place is told to come back later.
+  // Otherwise a flood of requests could divide the memory budget until no stream makes progress.
   int max_streams = 256;
-  // A stream ends if its client takes nothing for this long. Its place and memory go to other
-  // streams.
+  // A stream ends if its client takes nothing for this long. The stream's place and memory then go
+  // to other streams.
   absl::Duration stalled_stream_timeout = absl::Seconds(120);
   // Who may do what. Null: everybody may do everything.
   std::shared_ptr<AccessControl> access;
@@ -86,9 +85,9 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   FeedService(Catalogue catalogue, const FeedServiceOptions& options,
               std::unique_ptr<SlotServer> slots);
 
-  // Checks whether tokens have changed, and ends streams that are not permitted any more, whose
-  // dataset was removed, or whose clients take nothing. Call it about once a second, from one
-  // thread.
+  // Reads the tokens again if they have changed. Ends streams that are not permitted any more,
+  // streams whose dataset was removed, and streams whose client takes nothing. Call it about once a
+  // second, from one thread.
   void Tick();
 
   // The catalogue in force.
@@ -96,7 +95,7 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
 
   // Takes the datasets `removed` out of the catalogue, and puts those of `added` into it. Streams
   // that read a removed dataset end with NotFound at the next Tick(). Two threads must not call
-  // this at once.
+  // Change() at once.
   void Change(absl::Span<const std::string> removed, const Catalogue& added);
 
   // From now on streams end at the next step with a notice. New streams, and calls that wait for
@@ -107,13 +106,13 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // Adds the listener's connections to the metrics. `listener` must outlive all calls.
   void TellOfConnections(const Listener& listener) { listener_ = &listener; }
 
-  // The metrics that this server itself counts, as they are now.
+  // The server's metrics, as they are now.
   std::vector<MetricReading> ReadMetrics() const;
-  // ReadMetrics() for a monitor, with the metrics of trainers, of each dataset and of the build.
+  // For a monitor: the metrics of the server, of trainers, of each dataset and of the build.
   std::vector<MetricFamily> ReadFamilies() const;
 
-  // The streams that run now, with what their clients say about their trainers (RunningStreams).
-  // Only streams of datasets that may be listed with `permissions`.
+  // The streams that run now, with the clients' reports about their trainers (RunningStreams). Only
+  // streams of datasets that may be listed with `permissions`.
   StreamSnapshots ReadStreams(const Permissions& permissions) const;
   // The slowest steps of the last minutes. Only steps of datasets that may be listed with
   // `permissions`.
@@ -122,10 +121,10 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // Pictures of what streams send.
   ServedPictures& pictures() { return pictures_; }
 
-  // Refusals of this service and of others on the same server go here.
+  // Logs and counts the refusals of this service and of other services of the server.
   RefusalLog& refusals() { return refusals_; }
 
-  // See StepEngine::CancelAll(). False also if a feed is still in making when `patience` is over.
+  // See StepEngine::CancelAll(). Also false if a feed is still in making when `patience` is over.
   bool StopWork(absl::Duration patience);
 
   // Bytes of records that were read ahead, or are kept (StepEngineOptions::read_budget_bytes).
@@ -151,13 +150,14 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
 
  private:
   // OK if the caller may read all of `datasets`.
-  //   Unauthenticated  the caller is anonymous and may not read one of them, existing or not.
+  //   Unauthenticated  the caller is anonymous and may not read one of them, whether or not it
+  //                    exists.
   //   NotFound         one of them does not exist, or the caller may not read it.
   // Also the error of `permissions`, and the errors of Catalogue::Find.
   absl::Status CheckMayRead(const absl::StatusOr<Permissions>& permissions,
                             const std::vector<std::string>& datasets) const;
 
-  // The feed of a stream that may begin as soon as it has a place.
+  // Checks a request for a stream before the stream gets a place. Returns the stream's feed.
   absl::StatusOr<std::shared_ptr<const ServedFeed>> PlanStream(
       const v1::StreamStepsRequest& request, const Permissions& permissions);
   // Opens a stream. Sets `range`, and `slots` if the client asks for shared memory.
@@ -167,7 +167,7 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Refuse(const grpc::CallbackServerContext& context,
                                                      const absl::Status& status, LogFields about,
                                                      const CallTrace& trace);
-  // Ends a call that has one answer. `about` is for the log; the client and the trace are added.
+  // Ends a call that has one answer. `about` is for the log; End() adds the client and the trace.
   void End(grpc::CallbackServerContext& context, grpc::ServerUnaryReactor& reactor,
            const char* method, const absl::Status& status, LogFields about, const CallTrace& trace);
   // Serves a call that has one answer: identifies the caller, calls `answer`, and ends the call.
@@ -192,7 +192,7 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   RunningStreams running_;
   TrainerWaits trainers_;
   StepEngine engine_;
-  const std::unique_ptr<SlotServer> slots_;  // After the engine: sessions hold its memory.
+  const std::unique_ptr<SlotServer> slots_;  // After engine_: sessions hold the engine's memory.
   ServedFeeds feeds_;
   // Examples masked in datasets that have been removed, by cause.
   std::array<std::atomic<int64_t>, kNumDamageCauses> masked_in_removed_ = {};

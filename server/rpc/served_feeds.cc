@@ -184,8 +184,8 @@ absl::StatusOr<FeedMakers::Work> ServedFeeds::WorkFor(const v1::FeedSpec& spec,
   work.make = [this, spec, key, peer]() -> FeedMakers::Made {
     const std::vector<std::string> names = DatasetsOf(spec);
     SYSTOLE_RETURN_IF_ERROR(this->catalogue()->CheckServed(names));
-    // All callers that wait for this feed may read these datasets. Some callers perhaps may read no
-    // other dataset.
+    // Every caller that waits for this feed may read these datasets, but perhaps no other dataset.
+    // So errors name only these datasets.
     return Make(spec, key, peer, [&names](absl::string_view name) {
       return std::find(names.begin(), names.end(), name) != names.end();
     });
@@ -202,8 +202,8 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Make(
       DatasetOf(spec, [&](const std::string& name) { return catalogue->Find(name, may_read); }));
   absl::StatusOr<std::shared_ptr<const FeedPlan>> made =
       FeedPlan::Create(spec, dataset, lists_, peer);
-  // The peer has the most lists of records that one peer may have. Perhaps it does not need all of
-  // these lists any more.
+  // The peer has as many lists of records as one peer may have. Perhaps some of these lists belong
+  // to feeds that no stream reads any more.
   if (absl::IsResourceExhausted(made.status()) && ForgetIdle(peer)) {
     made = FeedPlan::Create(spec, dataset, lists_, peer);
   }
@@ -215,9 +215,8 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Make(
     MutexLock lock(mu_);
     // Another call may have planned the same feed meanwhile.
     if (std::shared_ptr<const ServedFeed> known = Known(key); known != nullptr) return known;
-    // A feed of an older catalogue may read a dataset that is gone by now. If its datasets are the
-    // same in the catalogue in force, the feed is kept, because it may have taken seconds to make
-    // its list of records.
+    // If the catalogue has changed meanwhile, the feed is kept only if its datasets are the same in
+    // the new catalogue.
     if (HaveTheSame(DatasetsOf(spec), *catalogue, *catalogue_)) {
       Keep({.key = key, .feed = feed, .peer = peer, .asked_at = ticks_});
     }

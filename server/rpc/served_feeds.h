@@ -1,5 +1,6 @@
-// The feeds that clients ask for, by spec, over the catalogue that is in force. Each feed has a
-// full plan, and a compact plan if there can be one. This header also makes the answer to
+// Makes and keeps the feeds that clients ask for, by spec, over the datasets of the catalogue that
+// is in force. Each feed has a plan whose tensors are finished. If clients can finish some of the
+// tensors, the feed also has a plan for the compact form. This header also makes the answer to
 // ResolveFeed.
 //
 // Thread-safe.
@@ -32,11 +33,10 @@ namespace systole {
 
 struct ServedFeed {
   std::shared_ptr<const FeedPlan> plan;
-  // For clients that finish tensors; nullopt: nothing can travel compactly.
+  // For clients that finish tensors; nullopt: no tensor has a compact form.
   std::optional<CompactFeed> compact;
 
-  // The plan by which a stream's slices are made. The engine shares slices between streams of one
-  // plan.
+  // The plan by which a stream's slices are made. Streams of the same plan share slices.
   const std::shared_ptr<const FeedPlan>& PlanFor(bool compactly) const {
     return compactly && compact.has_value() ? compact->plan : plan;
   }
@@ -44,13 +44,15 @@ struct ServedFeed {
 
 class ServedFeeds {
  public:
-  // How many feeds are kept. If more are in use at once, a plan has to be made anew now and then.
+  // How many feeds are kept. If clients use more feeds than this at once, plans are made anew now
+  // and then.
   static constexpr size_t kMostKept = 64;
-  // A feed with a `where` is fresh for this many calls of Tick() after it was last asked for. In
-  // this time its client, which has the answer of Resolve(), may be about to call Find().
+  // A feed with a `where` is fresh for this many calls of Tick() after it was last asked for. Feeds
+  // that are not fresh are dropped first, because a client that has just got a feed from Resolve()
+  // may be about to call Find().
   static constexpr int64_t kFreshTicks = 10;
 
-  // `room` is for the log, which gets a line when a feed over far shards is planned.
+  // `room` is only for the line that `events` gets when a feed over far shards is planned.
   ServedFeeds(Catalogue catalogue, const ReadRoom& room, EventLog& events)
       : room_(room),
         events_(events),
@@ -62,25 +64,27 @@ class ServedFeeds {
   void Replace(std::shared_ptr<const Catalogue> catalogue, absl::Span<const std::string> removed)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The feed of `spec`. Its plans are made once and kept, so a known spec costs only a look-up, and
-  // streams of one feed share its plans. If there are more than kMostKept feeds, forgets one: of
-  // the feeds that are not fresh, the one that was asked for longest ago. If all feeds but the new
-  // one are fresh, forgets a feed of the peer that has the most fresh feeds.
-  //   Unavailable  the spec has a `where` and is not known. Resolve() makes its feed.
+  // The feed of `spec`. Makes the feed's plans at the first call and keeps them. So a later call
+  // costs only a look-up, and streams of one feed share its plans. If there are more than kMostKept
+  // feeds, forgets one: of the feeds that are not fresh, the one that was asked for longest ago. If
+  // all feeds but the new one are fresh, forgets a feed of the peer that has the most fresh feeds.
+  //   Unavailable  the spec has a `where`, and its feed is not kept. Resolve() makes the feed.
   // Also the errors of DatasetOf() and FeedPlan::Create(). Messages name no dataset of the server
-  // for which `may_read` is false. REQUIRES: the caller may read all datasets of `spec`. A dataset
-  // may have been removed since the caller's permission was checked.
+  // for which `may_read` is false. REQUIRES: the caller may read all datasets of `spec`. (A dataset
+  // may have been removed since this was checked.)
   absl::StatusOr<std::shared_ptr<const ServedFeed>> Find(const v1::FeedSpec& spec,
                                                          Catalogue::IsPermitted may_read)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // Like Find(), but makes the feed if it has to, and calls request.done with it: now or, for a
   // spec with a `where`, later and on another thread (FeedMakers::Add()). Lists of records that are
-  // made for the feed count for request.peer. `may_read` is not called after this function.
-  //   NotFound  as for Find(), and if a dataset was removed while the request waited.
+  // made for the feed count as lists of request.peer. `may_read` is not called after Resolve() has
+  // returned.
+  // Errors: those of Find(), except Unavailable. NotFound also if a dataset was removed while the
+  // request waited.
   void Resolve(const v1::FeedSpec& spec, Catalogue::IsPermitted may_read,
                FeedMakers::Request request) ABSL_LOCKS_EXCLUDED(mu_);
-  // FeedMakers' functions.
+  // See FeedMakers.
   WhereCounts counts() const { return makers_.counts(); }
   void Withdraw(const void* id) { makers_.Withdraw(id); }
   bool Stop(const absl::Status& why, absl::Duration patience = absl::ZeroDuration()) {
@@ -94,7 +98,7 @@ class ServedFeeds {
     std::string key;  // The spec's serialised form.
     std::shared_ptr<const ServedFeed> feed;
     std::string peer;  // The peer for which the feed was made.
-    int64_t asked_at;  // The tick when somebody last asked for the feed.
+    int64_t asked_at;  // The value of ticks_ when a client last asked for the feed.
 
     bool has_where() const { return !feed->plan->where_lists().empty(); }
     bool IsFresh(int64_t now) const { return has_where() && now - asked_at < kFreshTicks; }
@@ -103,14 +107,16 @@ class ServedFeeds {
   std::shared_ptr<const ServedFeed> Known(const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Keep(Kept kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Frees lists of records. Forgets each feed with a `where` that no stream reads now, if the feed
-  // is not fresh or was made for `peer`. Returns whether it forgot a feed.
+  // Forgets feeds, to free their lists of records. It forgets a feed with a `where` if no stream
+  // reads the feed now, and the feed is not fresh or was made for `peer`. Returns whether it forgot
+  // a feed.
   bool ForgetIdle(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
   // The work that makes the feed of `spec`, which has a `where`.
   absl::StatusOr<FeedMakers::Work> WorkFor(const v1::FeedSpec& spec, const std::string& peer,
                                            Catalogue::IsPermitted may_read)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The feed of `spec`, whose text is `key`.
+  // Makes the feed of `spec`, whose serialised form is `key`. Keeps the feed if its datasets are
+  // still in force.
   absl::StatusOr<std::shared_ptr<const ServedFeed>> Make(const v1::FeedSpec& spec,
                                                          const std::string& key,
                                                          const std::string& peer,
@@ -126,7 +132,7 @@ class ServedFeeds {
   mutable Mutex mu_;
   std::shared_ptr<const Catalogue> catalogue_ ABSL_GUARDED_BY(mu_);
   int64_t ticks_ ABSL_GUARDED_BY(mu_) = 0;
-  std::list<Kept> feeds_ ABSL_GUARDED_BY(mu_);  // Those asked for last come first.
+  std::list<Kept> feeds_ ABSL_GUARDED_BY(mu_);  // The one that was asked for last comes first.
   FeedMakers makers_;                           // Last, because its threads use the members above.
 };
 

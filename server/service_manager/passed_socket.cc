@@ -40,7 +40,8 @@ absl::StatusOr<std::string> PathOf(int fd) {
   }
   const size_t bytes =
       std::min(static_cast<size_t>(length), sizeof(address)) - offsetof(sockaddr_un, sun_path);
-  // Up to the NUL at its end. Names in the abstract namespace begin with a NUL.
+  // The path ends at its first NUL. A name in the abstract namespace begins with a NUL, so the
+  // result is empty.
   return std::string(address.sun_path, ::strnlen(address.sun_path, bytes));
 }
 
@@ -50,7 +51,8 @@ absl::StatusOr<OwnedFd> TakePassedSocket(
     const std::string& path, const std::function<std::string(const char* name)>& variable,
     pid_t own, int first) {
   pid_t pid = 0;
-  // The variables may have been inherited from another process, whose descriptors these were.
+  // If $LISTEN_PID names another process, the variables were inherited, and no socket was passed
+  // to this process.
   if (!absl::SimpleAtoi(variable("LISTEN_PID"), &pid) || pid != own) return OwnedFd();
   int count = 0;
   if (!absl::SimpleAtoi(variable("LISTEN_FDS"), &count) || count < 0) {

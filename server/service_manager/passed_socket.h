@@ -20,9 +20,9 @@ inline constexpr int kFirstPassedDescriptor = 3;
 
 // Takes over the socket that $LISTEN_FDS and $LISTEN_PID announce to the process `own`: a Unix
 // socket at `path` that listens. Makes the socket non-blocking and close-on-exec. Returns no
-// descriptor if no socket was passed. `path` is empty if the server is to listen elsewhere than on
-// a Unix socket. `variable` returns the value of a variable, "" if it is not set. Call it once, and
-// before anything else can have used the descriptor.
+// descriptor if no socket was passed. `path` is empty if the server is not to listen on a Unix
+// socket. `variable` returns the value of an environment variable, "" if it is not set. Call this
+// function once, and before anything else can have used the descriptor.
 //   InvalidArgument  several descriptors were passed, or one that is not a Unix socket that listens
 //                    at `path`.
 absl::StatusOr<OwnedFd> TakePassedSocket(

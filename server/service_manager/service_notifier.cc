@@ -20,14 +20,14 @@
 namespace systole {
 namespace {
 
-// A manager that does not read must not hold up the server for longer than this.
+// The longest time for which a manager that does not read can hold up the server.
 constexpr timeval kSendTimeout = {.tv_sec = 1, .tv_usec = 0};
 
-// A status is one line of `systemctl status`.
+// `systemctl status` shows a status as one line.
 constexpr size_t kMaxStatusBytes = 512;
 
-// How many signs of life are sent in the watchdog's time. A few of them may be lost before the
-// manager restarts the server.
+// How many signs of life are sent in the watchdog's time. If one or two of them are lost, the
+// manager does not restart the server.
 constexpr int kSignsOfLife = 4;
 
 struct Address {
@@ -53,7 +53,7 @@ absl::StatusOr<Address> AddressOf(const std::string& socket) {
   return address;
 }
 
-// The number above 0 that the variable says; 0 if it is not set.
+// `value` as a number above 0; 0 if `value` is empty. `name` is the variable's name, for the error.
 absl::StatusOr<int64_t> NumberOf(const char* name, const std::string& value) {
   int64_t number = 0;
   if (value.empty() || (absl::SimpleAtoi(value, &number) && number > 0)) return number;
@@ -72,7 +72,8 @@ absl::StatusOr<NotifierOptions> NotifierOptionsOf(
   NotifierOptions options = {.socket = variable("NOTIFY_SOCKET")};
   SYSTOLE_ASSIGN_OR_RETURN(const int64_t pid, NumberOf("WATCHDOG_PID", variable("WATCHDOG_PID")));
   SYSTOLE_ASSIGN_OR_RETURN(const int64_t us, NumberOf("WATCHDOG_USEC", variable("WATCHDOG_USEC")));
-  // The variables may have been inherited from another process that is watched.
+  // If $WATCHDOG_PID is another process, the watchdog is for that process. `own` only inherited the
+  // variables.
   if (us > 0 && (pid == 0 || pid == own)) options.watchdog = absl::Microseconds(us);
   return options;
 }
@@ -106,8 +107,8 @@ ServiceNotifier::ServiceNotifier(NotifierOptions options, OwnedFd fd)
 
 void ServiceNotifier::Send(absl::string_view message) const {
   if (!fd_.ok()) return;
-  // Create() has parsed the address. The kernel looks it up with each message, so a manager that
-  // was started anew is found.
+  // Create() has checked the address. The kernel looks up the address for each message, so messages
+  // also reach a manager that was restarted.
   const Address address = *AddressOf(options_.socket);
   const ssize_t sent = ::sendto(fd_.get(), message.data(), message.size(), MSG_NOSIGNAL,
                                 reinterpret_cast<const sockaddr*>(&address.name), address.length);
@@ -123,8 +124,8 @@ void ServiceNotifier::Ready(absl::string_view status) {
 }
 
 void ServiceNotifier::Reloading() {
-  // For the manager, the reload ends with the first READY=1 that was sent after this moment. So the
-  // time must come from the kernel's clock, and not from `options_.clock`.
+  // The manager takes the first READY=1 that is sent after this time as the end of the reload. So
+  // the time must come from the kernel's clock, and not from `options_.clock`.
   timespec now = {};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   Send(absl::StrCat(

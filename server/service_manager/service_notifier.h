@@ -31,13 +31,13 @@ struct NotifierOptions {
   std::function<void(absl::string_view why)> untold;
 };
 
-// What $NOTIFY_SOCKET, $WATCHDOG_USEC and $WATCHDOG_PID say to the process `own`. `variable`
-// returns the value of a variable, "" if it is not set.
+// The options that $NOTIFY_SOCKET, $WATCHDOG_USEC and $WATCHDOG_PID give to the process with the id
+// `own`. `variable` returns the value of a variable, "" if it is not set.
 //   InvalidArgument  $WATCHDOG_USEC or $WATCHDOG_PID is no number above 0.
 absl::StatusOr<NotifierOptions> NotifierOptionsOf(
     const std::function<std::string(const char* name)>& variable, pid_t own);
 
-// A status is a short line for people, such as `systemctl status` shows.
+// Sends messages to the manager. A `status` is a short line that `systemctl status` shows.
 class ServiceNotifier {
  public:
   // A notifier that sends nothing.
@@ -51,12 +51,12 @@ class ServiceNotifier {
                                        std::function<void(absl::string_view why)> untold);
 
   void Starting(absl::string_view status);
-  // The server serves: at the start, and after each Reloading().
+  // Says that the server serves. Call it at the start, and after each Reloading().
   void Ready(absl::string_view status);
   void Reloading();
   void Stopping(absl::string_view status);
-  // The server is alive. Call it often: it sends a message only when a quarter of
-  // `options.watchdog` has passed since the last one.
+  // Says that the server is alive. Call it often: it sends a message only if a quarter of
+  // `options.watchdog` has passed since the last such message.
   void Alive();
 
  private:

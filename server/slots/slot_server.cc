@@ -19,9 +19,9 @@ absl::StatusOr<std::unique_ptr<SlotServer>> SlotServer::Listen(const std::string
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<DescriptorPoller> poller, DescriptorPoller::Create());
   SYSTOLE_ASSIGN_OR_RETURN(SlotListener listener, SlotListener::Listen(path));
   auto server = absl::WrapUnique(new SlotServer(std::move(listener), std::move(poller), options));
-  // The poller accepts connections even if no request for a stream comes. In the socket's queue
-  // they would keep other clients out. A connection stays there only if no descriptor is left for
-  // it. The handler is then called again only when another connection comes.
+  // The poller accepts connections even if no request for a stream comes. Otherwise they would fill
+  // the socket's queue and keep other clients out. A connection stays in the queue only if no
+  // descriptor is left for it. Only a new connection then makes the poller call the handler again.
   SYSTOLE_RETURN_IF_ERROR(server->poller_->Add(
       server->listener_.fd(),
       [&server = *server] {
@@ -85,8 +85,8 @@ void SlotServer::HangUpOnStalled(absl::Duration timeout) {
 bool SlotServer::LetInLocked() {
   bool all_let_in = true;
   // Accepts at most kMaxGuests connections, so that a flood of connections cannot keep this caller
-  // busy for good. An error means that no descriptor is left. Clients that wait then go on waiting,
-  // and their streams carry bytes instead of slots.
+  // busy for good. An error means that no descriptor is left. The other clients then stay in the
+  // socket's queue, and their streams carry bytes instead of slots.
   for (size_t i = 0; i < kMaxGuests; ++i) {
     absl::StatusOr<std::optional<SlotSocket>> accepted = listener_.Accept();
     all_let_in = accepted.ok();
@@ -104,7 +104,8 @@ bool SlotServer::Hear(Guest& guest) {
   const absl::StatusOr<std::optional<SlotSocket::Packet>> packet = guest.socket.Receive();
   if (!packet.ok()) return false;
   if (!packet->has_value()) return true;
-  // A guest holds no slot yet, so it has nothing to say in a second message.
+  // A guest sends one message, without a descriptor. Further messages return slots, and a guest
+  // holds none.
   if (guest.session.has_value() || (*packet)->passed.ok()) return false;
   absl::StatusOr<std::string> session = ParseSlotHello((*packet)->message);
   if (!session.ok()) return false;

@@ -1,6 +1,6 @@
-// Shares memory with clients of the same machine. Listens beside the server's own Unix socket
-// (proto/slots), finds the connection that belongs to a stream, and receives the slots that clients
-// return.
+// Shares memory with clients of the same machine. A slot is a piece of shared memory that holds one
+// slice. SlotServer listens at a second Unix socket beside the server's own (proto/slots). It finds
+// the connection that belongs to a stream, and receives the slots that clients return.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_SLOTS_SLOT_SERVER_H_
@@ -25,19 +25,18 @@
 
 namespace systole {
 
-// How many slots a process should have if it may open `open_files` descriptors (RLIMIT_NOFILE): at
-// most kMaxSlots, and no more than a quarter of the descriptors. A server without any
-// descriptor left cannot accept a connection.
+// How many slots a process should have if it may open `open_files` descriptors (RLIMIT_NOFILE): a
+// quarter of this number, and kMaxSlots at most. Each slot takes a descriptor, and a server without
+// a free descriptor cannot accept a connection.
 int MaxSlotsFor(uint64_t open_files);
 
-// The most clients that may be connected before they ask for a stream. More clients are not
-// expected to ask at the same time. Beyond this number the server hangs up on the client that has
-// waited longest.
+// The most clients that may be connected and have not asked for a stream yet. If there are more,
+// the server hangs up on the client that has waited longest.
 inline constexpr size_t kMaxGuests = 256;
 
 struct SlotServerOptions {
-  // The most sessions at a time. Each session costs a descriptor, and the memory that is lent to
-  // its client. Further clients get their slices as bytes.
+  // The most sessions (SlotSession) at a time. Each session costs a descriptor, and the memory that
+  // is lent to its client. Further clients get their slices as bytes.
   int max_sessions = 256;
   // See SlotAccount.
   int64_t max_lent_bytes = int64_t{1} << 29;
@@ -54,15 +53,15 @@ class SlotServer {
   SlotServer(const SlotServer&) = delete;
   SlotServer& operator=(const SlotServer&) = delete;
 
-  // The session of the client whose SlotHello had the id `session`, and which now asks for a
-  // stream. Each session is returned once. Returns no session for a second request, for an id that
-  // no client has sent, and for a client for which there is no room. Never waits, because a client
-  // connects before it asks for its stream.
+  // The session of a client that has sent a SlotHello with the id `session` and now asks for a
+  // stream. Returns each session only once. Returns no session for an id that was claimed before,
+  // for an id that no client has sent, and if there is no room for the client. Never waits, because
+  // a client connects before it asks for its stream.
   StreamSlots Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Accepts clients that have connected and forgets clients that have gone. Claim() does both, too.
-  // Call it also for a request without a session, because its client may have found the socket's
-  // queue full.
+  // Accepts clients that have connected, and forgets clients that have gone. Claim() does the same.
+  // For a request without a session, call LetIn(): perhaps the request names no session because its
+  // client found the socket's queue full.
   void LetIn() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Hangs up on the clients that have held slots for `timeout` and given none back, whether or not
@@ -84,7 +83,7 @@ class SlotServer {
   // Accepts clients. False: a client may still wait, because there was no descriptor for its
   // connection.
   bool LetInLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Reads the guest's hello, if it has come. False: the guest is gone, or is no client of ours.
+  // Reads the guest's hello, if it has come. False: the guest is gone, or breaks the protocol.
   static bool Hear(Guest& guest);
 
   const SlotServerOptions options_;

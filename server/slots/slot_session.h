@@ -1,8 +1,8 @@
 // The connection over which this server shares memory with one client. The server lends slots. The
 // client returns them by messages. When the connection ends, all lent slots come back.
 //
-//   memory of the pool --Lend()--> the client's --SlotReturn--> of the pool again
-//                                       \_____ the connection ends _____/
+//   the pool's memory --Lend()--> lent to the client --SlotReturn--> the pool's again
+//                                         \_____ the connection ends _____/
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_SLOTS_SLOT_SESSION_H_
@@ -26,8 +26,8 @@ namespace systole {
 
 // What all sessions of a server have in common.
 struct SlotAccount {
-  // All clients together hold at most this many bytes. A client that returns no slots keeps them
-  // until HangUpIfStalled(). The limit prevents such a client from taking the rest of the memory
+  // The most bytes that all clients together may hold. A client that returns no slots keeps its
+  // slots until HangUpIfStalled(). Because of the limit, such a client cannot take the whole memory
   // budget.
   int64_t max_lent_bytes = 0;
   // Measures stalls.
@@ -46,7 +46,7 @@ class SlotSession {
 
   // Lends `memory`, whose id() is the slot's number, to the client. Keeps `owner` until the client
   // has given the memory back or is gone. Drops `owner` while no lock is held. Returns NO_REASON if
-  // the memory is lent. Otherwise returns why it is not lent, and the caller must send its bytes.
+  // the memory is lent. Otherwise returns the reason, and the caller must send the slice's bytes.
   // REQUIRES: the memory is not lent already.
   v1::NotShared Lend(const std::shared_ptr<const SealedMemory>& memory,
                      std::shared_ptr<const void> owner) ABSL_LOCKS_EXCLUDED(mu_);
@@ -59,7 +59,7 @@ class SlotSession {
   // HangUpIfStalled() has hung up, the result is infinite and stays so.
   absl::Duration stalled() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Hangs up if stalled() is `timeout` or more. Then all that the client holds comes back.
+  // Hangs up if stalled() is `timeout` or more. Then all slots that the client holds come back.
   void HangUpIfStalled(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
 
   int fd() const { return socket_.fd(); }
@@ -69,8 +69,9 @@ class SlotSession {
     std::shared_ptr<const void> owner;
     int64_t bytes = 0;
   };
-  // Sends the memory's descriptor, if the client does not have it yet. Also tells the client which
-  // slots it may unmap. Returns NO_REASON if the client has the memory now.
+  // Sends the client the memory's descriptor, if the client does not have it yet. Also sends the
+  // numbers of slots that the client may unmap. Returns NO_REASON if the client has the descriptor
+  // now.
   v1::NotShared Offer(const std::shared_ptr<const SealedMemory>& memory)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Close() ABSL_LOCKS_EXCLUDED(mu_);
@@ -81,12 +82,12 @@ class SlotSession {
   mutable Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   bool hung_up_on_stall_ ABSL_GUARDED_BY(mu_) = false;
-  // The later of two times: when the client last gave a slot back, and when it last got one while
-  // it held none.
+  // The last time at which the client gave a slot back, or got a slot while it held none.
   absl::Duration moved_at_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();
   // The memory that is lent, by the slot's number.
   std::map<uint64_t, Lent> lent_ ABSL_GUARDED_BY(mu_);
-  // The memory that the client has mapped. The pool may have freed some of it since.
+  // The memory that the client has mapped, by the slot's number. The pool may have freed some of
+  // this memory since.
   std::map<uint64_t, std::weak_ptr<const SealedMemory>> offered_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -103,8 +103,9 @@ const MetricFamily* Find(const ServerView& view, absl::string_view name) {
   return nullptr;
 }
 
-// The value of the sample of the family `name` whose label has the value `label_value`. kUnknown if
-// there is no such sample.
+// The cell of a sample of the family `name`: of the sample whose only label has the value
+// `label_value`, or of the sample without labels if `label_value` is empty. kUnknown if there is no
+// such sample.
 PageCell CellOf(const ServerView& view, absl::string_view name, absl::string_view label_value) {
   const MetricFamily* const family = Find(view, name);
   if (family == nullptr) return {.text = std::string(kUnknown)};
@@ -167,7 +168,7 @@ std::string Limit(const StreamSnapshot& stream) {
 // Why no stream is listed.
 std::string NoStreams(const ServerView& view) {
   return CellOf(view, "systole_server_active_streams", "").value > 0
-             ? "None of the streams is of a dataset that you may list."
+             ? "Streams run, but each reads a dataset that you may not list."
              : "No stream runs.";
 }
 
@@ -184,7 +185,7 @@ PageTable StreamTable(const ServerView& view) {
                                  : More(streams.size() - shown + view.streams.left_out)};
   for (size_t i = 0; i < shown; ++i) {
     const StreamSnapshot& stream = streams[i];
-    StreamSnapshot before = {};  // All zero, as each stream begins.
+    StreamSnapshot before = {};  // A new stream began with zeros.
     for (const StreamSnapshot& earlier : view.streams_before) {
       if (earlier.number == stream.number) before = earlier;
     }
@@ -223,7 +224,7 @@ PageTable DatasetTable(const ServerView& view) {
   return table;
 }
 
-// A number at a past time: how many seconds ago, and the number at that time.
+// A value, and how many seconds ago the number had this value.
 struct PlotPoint {
   double ago = 0;
   double value = 0;

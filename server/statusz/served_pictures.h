@@ -1,7 +1,7 @@
 // A few pictures of what streams send, for people who look at the server's page. While nobody
-// looks, the cost is one check of a flag for each slice. While somebody looks, small pictures of
-// one slice are made every few seconds. They are made from the tensors that are sent, so nothing is
-// read or decoded for them.
+// looks, the cost is one check of a flag for each slice. While somebody looks, a sheet is made
+// every few seconds: small pictures of the examples of one slice. The pictures are made from the
+// tensors that are sent, so nothing is read or decoded for them.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STATUSZ_SERVED_PICTURES_H_
@@ -25,14 +25,14 @@
 
 namespace systole {
 
-// At least this time passes between two sheets, so that looking costs a server little.
+// At least this time passes between two sheets, so that sheets cost a server little.
 inline constexpr absl::Duration kSheetInterval = absl::Seconds(5);
 // A sheet is forgotten after this time, because its stream may have ended long ago.
 inline constexpr absl::Duration kSheetLife = absl::Minutes(1);
 inline constexpr int kMaxSheetPictures = 8;
 inline constexpr int64_t kMaxSheetPictureEdge = 96;
-// One sheet is made from at most this many pixels of examples. This takes some milliseconds of the
-// thread that sends the slice.
+// A sheet is made from at most this many pixels of examples. To make it takes some milliseconds of
+// the thread that sends the slice.
 inline constexpr int64_t kMaxSheetPixels = int64_t{1} << 20;
 
 class ServedPictures {

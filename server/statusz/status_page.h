@@ -21,8 +21,8 @@ std::string StatusPage(const ServerView& view);
 const std::string& StatusPagePolicy();
 
 // An event ("data: ..", in the format of server-sent events) that makes the page show `view`. The
-// event has the pictures, too, unless their sheet's number is `known_pictures`. The last event of a
-// stream tells the page not to connect again.
+// event has the pictures, too, unless their sheet's number is `known_pictures`. If `is_last`,
+// the event tells the page not to connect again.
 std::string StatusEvent(const ServerView& view, int64_t known_pictures, bool is_last);
 
 }  // namespace systole

@@ -18,7 +18,7 @@ enum class EndCause {
   kNoPlace,     // All places are taken.
   kBadRequest,  // The request cannot be served as it is.
   kDraining,
-  kGavePlace,  // The stream ended, so that another peer got a place.
+  kGavePlace,  // The stream was ended to give its place to another peer.
   kStalled,    // The stream's client took nothing.
   kClientGone,
   kRemoved,  // The dataset of the stream or the request was removed from the config.

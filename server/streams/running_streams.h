@@ -3,15 +3,16 @@
 //
 // While a place is free, any peer gets it. When all places are taken, the peer that asks is
 // compared with the peer that has the most places. If the peer that asks has at least two places
-// fewer, it gets the newest place of the other peer, and the stream there ends. So
-//   * a newcomer is refused only if no peer has two or more places: a peer cannot keep others out.
+// fewer, it gets the newest place of the other peer, and the stream in this place ends. So:
+//   * a peer without a place is refused only if no peer has two or more places. So no peer can keep
+//     others out.
 //   * a peer that has fewer places than its share always gets another place. The share is
 //     max_streams divided by the number of peers, including this peer, and rounded down. The other
 //     peers have more than the share on average. So one of them has more places than the share, and
 //     at least two places more than this peer.
-//   * places do not go to and fro: each exchange makes the sum of the squares of the peers' numbers
-//     of places smaller, as (k + 1)^2 + (l - 1)^2 < k^2 + l^2 if l >= k + 2. Here k and l are the
-//     numbers of places of the peer that asks and of the other peer.
+//   * places do not go to and fro. Let k be the number of places of the peer that asks, and l that
+//     of the other peer. As l >= k + 2, (k + 1)^2 + (l - 1)^2 < k^2 + l^2. So each exchange makes
+//     the sum of the squares of all peers' numbers of places smaller.
 //   * a peer that is alone can have all places.
 //
 // Thread-safe.
@@ -69,16 +70,16 @@ class RunningStreams {
   // Ends the streams whose client has taken nothing for `timeout`, with Unavailable.
   void StopStalled(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Ends the streams for which `check` has an error, with that error.
+  // Ends each stream for which `check` returns an error, with this error.
   void StopUnless(absl::FunctionRef<absl::Status(const RunningStream&)> check)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // Whether the peer has a stream whose client gave its trainer this number.
   bool Has(absl::string_view peer, uint64_t trainer) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The streams that have begun and for which `wanted` is true, with what their clients say.
-  // Streams whose trainers wait most come first, and streams of which nothing is known come last.
-  // Among equals the oldest comes first. `wanted` must not use this object.
+  // The streams that have begun and for which `wanted` is true, with their clients' reports from
+  // `waits`. Streams whose trainers wait most come first, and streams without a report come last.
+  // Of streams with equal waits, the oldest comes first. `wanted` must not use this object.
   StreamSnapshots Snapshot(const TrainerWaits& waits,
                            absl::FunctionRef<bool(const RunningStream&)> wanted) const
       ABSL_LOCKS_EXCLUDED(mu_);

@@ -11,7 +11,7 @@
 namespace systole {
 namespace {
 
-// The most that gRPC keeps back when it is told that more follows
+// The most bytes that gRPC keeps back after a write with a buffer hint
 // (GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE).
 constexpr int64_t kSmallChunkBytes = 64 << 10;
 

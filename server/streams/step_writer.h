@@ -1,13 +1,13 @@
-// Sends the slices of one StepStream: as chunks that refer to the memory of the slice or, if the
-// client shares memory, as messages that name the shared slot. One write is outstanding at a time.
-// Backpressure comes from this limit, and from HTTP/2's windows or the stream's own window
-// (StreamMemory).
+// Sends the slices of one StepStream. A slice is sent as chunks that refer to its memory or, if the
+// client shares memory, as a message that names its slot. Only one write is outstanding at a time.
+// This limit holds back a stream whose client is slow. HTTP/2's windows and, for slots, the
+// stream's own window (StreamMemory) do this, too.
 //
 //   Next() -> slice -> chunk, chunk, .. -> Next() -> .. -> Finish
 //
 // Apart from the call's metadata, exactly one operation is pending at any moment: a Next() or a
-// write. The thread that completes it starts the next one, so no lock is needed. A cancelled call
-// cancels the stream, which completes the pending Next().
+// write. The thread that completes an operation starts the next one, so no lock is needed. When the
+// call is cancelled, OnCancel() cancels the StepStream. This completes a pending Next().
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_STREAMS_STEP_WRITER_H_
@@ -39,9 +39,9 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   // Begins to send. Slices in sealed memory are lent through the session of `slots`, if the session
   // accepts them. All other slices go as bytes, with the reason why they are not shared. `running`,
-  // `counters` and `not_shared` must outlive the call. The caller has added the stream to `running`
-  // and active_streams. At the stream's end the writer takes the stream out of both, and logs the
-  // end. `tap` sees each slice before it is sent.
+  // `counters` and `not_shared` must outlive the call. At the stream's end, the writer removes the
+  // stream from `running` and from counters.active_streams, and logs the end. REQUIRES: the caller
+  // has added the stream to both. `tap` is called with each slice before the slice is sent.
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                            StreamSlots slots, std::shared_ptr<StreamHandle> handle,
                            RunningStreams& running, ServiceCounters& counters,
@@ -59,11 +59,11 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
              std::function<void(const CoreSlice&)> tap);
 
   void CountBytes(int64_t payload_bytes);
-  // Begins to write message_. The time until gRPC has taken message_ counts as stalled.
+  // Begins to write message_. Until gRPC has taken message_, the client counts as stalled.
   void Write(grpc::WriteOptions options = {});
   void AskForSlice();
   void OnSlice(StepStream::Result result);
-  // Lends the slice to the client. NO_REASON if it is lent, or if the client did not ask for
+  // Lends the slice to the client. NO_REASON if the slice is lent, or if the client did not ask for
   // sharing.
   v1::NotShared Lend(const SlicePtr& slice);
   void WriteChunk();

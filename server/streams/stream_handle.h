@@ -1,5 +1,5 @@
-// A running stream, for threads that do not serve it. These threads can read what was sent and
-// whether the client takes it, and can end the stream.
+// A handle of a running stream, for threads that do not serve the stream. With the handle they can
+// read how much was sent and how long the client has taken nothing, and can end the stream.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STREAMS_STREAM_HANDLE_H_
@@ -29,12 +29,12 @@ class StreamHandle {
   StreamHandle(const StreamHandle&) = delete;
   StreamHandle& operator=(const StreamHandle&) = delete;
 
-  // The stream calls Offered() when its client has something to take, and Taken() when the client
-  // has taken it. Taken() returns how long the client took.
+  // The stream calls Offered() when it has something for its client, and Taken() when the client
+  // has taken it. Taken() returns how long this took.
   void Offered() ABSL_LOCKS_EXCLUDED(mu_);
   absl::Duration Taken() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The stream has sent this much more.
+  // The stream calls SentBytes() or SentStep() when it has sent further bytes or a further step.
   void SentBytes(int64_t payload_bytes) { payload_bytes_ += payload_bytes; }
   void SentStep() { ++steps_; }
   int64_t payload_bytes() const { return payload_bytes_; }
@@ -54,9 +54,9 @@ class StreamHandle {
   // back. Zero if neither is the case.
   absl::Duration stalled() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Ends the call with `status` at once. gRPC drops the data that it still holds, so the client
-  // need not read. Only the first Stop() counts. May run the stream's callbacks, so the caller must
-  // hold no lock that these callbacks take.
+  // Ends the call with `status` at once, even if the client does not read: gRPC drops the data that
+  // it still holds. Only the first Stop() counts. Stop() may run the stream's callbacks, so the
+  // caller must hold no lock that these callbacks take.
   void Stop(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   // The status of the first Stop(), or OK.
   absl::Status stopped() const ABSL_LOCKS_EXCLUDED(mu_);

@@ -27,7 +27,7 @@ struct StreamSnapshot {
   absl::Duration open;  // How long the stream has been open.
   int64_t steps = 0;    // Sent since the stream opened.
   int64_t payload_bytes = 0;
-  TrainerReport trainer;  // What its client says.
+  TrainerReport trainer;  // What the client reports.
   std::string output;     // The name of `trainer.output`. Empty: not known.
 };
 

@@ -1,9 +1,9 @@
-// Keeps the last report of each client about its trainer's waits, for a while.
+// Keeps, for a while, each client's last report about how much its trainer waits.
 //
 // A report is only shown, and changes nothing that a server does. A client is identified by its
 // peer and by a number that the client chose. So no peer can report for the trainer of another
-// peer. The number of reports that are kept is bounded, whatever clients send. If there are too
-// many, the peer with the most reports loses its oldest report.
+// peer. The number of reports that are kept is bounded. If there are too many, the peer with the
+// most reports loses its oldest report.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STREAMS_TRAINER_WAITS_H_
@@ -29,15 +29,15 @@ namespace systole {
 // bytes.
 inline constexpr size_t kMaxTrainers = 1024;
 inline constexpr size_t kMaxTrainersOfPeer = 256;
-// A report counts for this long: clients send one every 10 s, and one of them may be lost.
+// A report counts for this long. Clients send a report every 10 s, and one of them may be lost.
 inline constexpr absl::Duration kReportCountsFor = absl::Seconds(30);
 // A report that comes sooner than this after the client's last report is ignored.
 inline constexpr absl::Duration kLeastReportInterval = absl::Seconds(1);
 
-// All trainers that have reported lately.
+// Numbers about the trainers whose reports count now.
 struct TrainerTotals {
   int64_t trainers = 0;
-  // The mean and the largest of their wait ratios. 0 if there are none.
+  // The mean and the largest of the trainers' wait ratios. 0 if there are no trainers.
   double mean_waits = 0;
   double max_waits = 0;
   std::array<int64_t, kNumFeedLimits> by_limit = {};
@@ -49,8 +49,8 @@ class TrainerWaits {
  public:
   explicit TrainerWaits(MonotonicClock clock) : clock_(std::move(clock)) {}
 
-  // Keeps what the peer's client with this number reports. Ignores a report without `waits`, a
-  // report that comes too soon, and a client with the number 0.
+  // Keeps the report of the peer's client with the number `client`. Ignores a report without
+  // `waits`, a report that comes too soon (kLeastReportInterval), and a client with the number 0.
   void Add(const std::string& peer, uint64_t client, const TrainerReport& report)
       ABSL_LOCKS_EXCLUDED(mu_);
 

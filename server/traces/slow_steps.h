@@ -1,5 +1,5 @@
-// The slowest steps of each dataset in each of the last minutes, for people who ask why a feed is
-// slow now and then. What is kept is bounded, whatever clients ask for.
+// The slowest steps of each dataset in each of the last minutes. They show people why a feed is
+// slow now and then. The number of kept steps is bounded, whatever clients request.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_TRACES_SLOW_STEPS_H_
@@ -20,15 +20,15 @@
 
 namespace systole {
 
-// How long a step took on the server. Steps are made ahead, so a step may be read while the step
-// before it is sent.
+// How long the stages of a step took on the server. The stages of different steps overlap: a step
+// may be read while the step before it is sent.
 struct StepTimes {
-  // Of the step's slowest slice (core/batch/stage_times.h).
+  // The stages of the step's slowest slice, as in core/batch/stage_times.h.
   absl::Duration read = absl::ZeroDuration();
   absl::Duration make = absl::ZeroDuration();
   absl::Duration wait = absl::ZeroDuration();
-  // The time from the first byte of a slice until gRPC has taken its last byte, summed over all
-  // slices. It depends on the client and the network.
+  // The time from the first byte of a slice until gRPC has taken the slice's last byte, summed over
+  // all slices. This time depends on the client and the network.
   absl::Duration send = absl::ZeroDuration();
 };
 
@@ -48,8 +48,8 @@ struct SlowStep : TracedStep {
   std::vector<std::string> datasets;  // All datasets of the stream.
 };
 
-// The newest minute comes first. The steps of a minute are sorted by dataset. Of a dataset, the
-// slowest step comes first.
+// The newest minute comes first. The steps of a minute are sorted by dataset, and the steps of a
+// dataset by time, the slowest first.
 struct SlowStepLists {
   std::vector<SlowStep> made;  // By read + make, which depend on the server and its storage.
   std::vector<SlowStep> sent;  // By send, which depends on the network and the client.
@@ -60,18 +60,21 @@ class SlowSteps {
   // How many minutes are kept. Minutes in which no step was sent do not count.
   static constexpr size_t kMinutes = 10;
   // How many datasets of a minute have lists of their own. All other datasets share the lists of
-  // "other". The number of lists must be bounded, because clients can name datasets in any mixture.
+  // "other". Without this bound, clients could add lists without end, by naming ever new mixtures
+  // of datasets.
   static constexpr size_t kDatasets = 16;
   // How many steps are kept for each dataset and minute.
   static constexpr size_t kSlowestMade = 5;
   static constexpr size_t kSlowestSent = 3;
 
   // Returns whether the step is now one of the slowest of its dataset in this minute. `dataset` was
-  // made by ForeignName(), so its length is bounded. This server serves all of `datasets`.
+  // made by ForeignName(), so its length is bounded. `datasets` are the stream's datasets; this
+  // server serves all of them.
   bool Add(absl::string_view dataset, const std::vector<std::string>& datasets,
            const TracedStep& step) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The steps of those streams whose datasets may all be listed.
+  // Returns the kept steps. If `may_list` is false for one of a stream's datasets, the steps of
+  // this stream are left out.
   using MayList = absl::FunctionRef<bool(const std::string& dataset)>;
   SlowStepLists Read(MayList may_list) const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -83,7 +86,7 @@ class SlowSteps {
     std::vector<SlowStep> sent;
   };
   struct Minute {
-    int64_t number;  // Since 1970.
+    int64_t number;  // Minutes since 1970.
     std::vector<OfDataset> datasets;
   };
 

@@ -46,7 +46,7 @@ class StreamTrace {
  private:
   Tracer& tracer_;
   const CallTrace call_;
-  const TracedStream stream_;  // Its dataset's name may be shown.
+  const TracedStream stream_;  // `dataset` is fit to print.
   int64_t steps_ = 0;          // How many steps were sent.
 
   // The fields below belong to the step that is being sent.

@@ -12,7 +12,7 @@
 namespace systole {
 namespace {
 
-// The purpose of the random draws of server/traces, which differs from that of other draws.
+// Keeps the random draws of server/traces apart from all other draws.
 constexpr uint32_t kPurpose = 0x74726163;
 
 constexpr size_t kMaxErrorBytes = 256;

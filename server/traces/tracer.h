@@ -1,11 +1,10 @@
 // Decides which calls and steps are traced. Puts slow steps into a list for people, and sends spans
 // to a collector, if there is one.
 //
-// The client decides whether a call is traced (OpenTelemetry's "parent based"). A call with a
-// traceparent is traced if the traceparent says "sampled". A call without a traceparent is always
-// traced. In a traced stream, each slow step has a span. Of the steps that are not slow, at most
-// kStepSpansPerSecond a second have spans on average, and at most kStepSpansAtOnce at once after a
-// pause.
+// A call with a traceparent is traced if the traceparent says "sampled" (OpenTelemetry's "parent
+// based"). A call without a traceparent is traced. If too many calls come, some of them are not
+// traced (kCallsPerSecond). In a traced stream, each slow step has a span. Of the other steps, only
+// some have a span (kStepSpansPerSecond).
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_TRACES_TRACER_H_
@@ -37,11 +36,11 @@ struct CallTrace {
   TraceId trace = {};        // Not set: the call belongs to no trace.
   uint64_t span = 0;         // The call's own span. 0: no spans are made of this call.
   uint64_t parent_span = 0;  // The caller's span. 0: the caller has no span.
-  bool is_stream = false;    // A stream began. False: the call has one answer or an error.
+  bool is_stream = false;    // A stream began. False: the call ends with one answer or an error.
   std::string state = {};
   absl::Time begin = {};
 
-  // The trace for a line of the log; empty if there is none.
+  // The trace's id in a line of the log; empty if the call belongs to no trace.
   std::string id() const { return trace.is_set() ? HexOf(trace) : ""; }
 };
 
@@ -54,13 +53,12 @@ struct TracerOptions {
 
 class Tracer {
  public:
-  // How many calls may get spans: on average in a second, and at once after a pause. The calls of
-  // all clients count together. Refused calls have a second allowance of the same size, so that
-  // they cannot use up the allowance of streams.
+  // How many calls may get spans: on average per second, and at once after a pause. The calls of
+  // all clients count together. Refused calls have an allowance of their own, which has the same
+  // size, so that they cannot use up the allowance of streams.
   static constexpr double kCallsPerSecond = 50;
   static constexpr double kCallsAtOnce = 200;
-  // How many steps that are not slow have a span: on average in a second, and at once after a
-  // pause.
+  // How many steps that are not slow have a span: on average per second, and at once after a pause.
   static constexpr double kStepSpansPerSecond = 10;
   static constexpr double kStepSpansAtOnce = 20;
 
@@ -73,8 +71,8 @@ class Tracer {
   void End(const CallTrace& call, const char* method, const absl::Status& status,
            std::vector<SpanAttribute> attributes) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // A step of `call` was sent. It began `took` before its end. `dataset` and `datasets` are as
-  // SlowSteps::Add() takes them.
+  // A step of `call` was sent. The step's span begins `took` before `step.ended`. `dataset` and
+  // `datasets` are those that SlowSteps::Add() takes.
   void AddStep(const CallTrace& call, absl::string_view dataset,
                const std::vector<std::string>& datasets, const TracedStep& step,
                absl::Duration took) ABSL_LOCKS_EXCLUDED(mu_);
