@@ -1,8 +1,8 @@
 # Writes tests of several files as one source:
 #   cmake -DJOINED=FILE -DSOURCES=A_test.cc,B_test.cc -DRELATIVE_TO=BUILD_DIR -P tests/join_tests.cmake
-# The unnamed namespace of each file of tests is put into a namespace of its own, so that two files may have
-# helpers of the same name. In a fuzzer's source the unnamed namespace stays as it is, because the fuzzer's entry
-# point stands outside of it.
+# The unnamed namespace of each file of tests is put into a namespace that is named after the file, so that two
+# files may have helpers of the same name. In a fuzzer's source the unnamed namespace stays as it is, because the
+# fuzzer's entry point stands outside of it.
 # Compilers, debuggers and GoogleTest still see each file's own name and lines.
 string(REPLACE "," ";" SOURCES "${SOURCES}")
 set(joined "")

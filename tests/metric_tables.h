@@ -1,4 +1,4 @@
-// Checks that hold for every table of metrics, and for the document that lists it.
+// Checks that hold for every table of metrics, and for the document that lists the metrics.
 #ifndef SYSTOLE_TESTS_METRIC_TABLES_H_
 #define SYSTOLE_TESTS_METRIC_TABLES_H_
 

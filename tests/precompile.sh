@@ -2,9 +2,10 @@
 # precompile.sh COMPILER ARGUMENT..: runs the compiler. If the compiler makes a precompiled header, the script
 # writes a digest beside it: the digest of the header's preprocessed text.
 #
-# Compilers write absolute paths and addresses into a precompiled header. So the header differs from clone to
-# clone, and ccache must not keep it. With CCACHE_PCH_EXTSUM ccache compares digests in place of precompiled
-# headers. So ccache can use what another clone has compiled with the same header text.
+# Compilers write absolute paths and addresses into a precompiled header. So two clones have different
+# precompiled headers, even if the text is the same, and ccache must not keep a precompiled header. With
+# CCACHE_PCH_EXTSUM ccache compares the digests and not the precompiled headers. So ccache can use what another
+# clone has compiled with the same text.
 set -eu
 "$@"
 header=

@@ -1,66 +1,73 @@
 #!/usr/bin/env bash
-# Builds Systole from nothing and tests it. Stops at the first failure and says how to repeat it.
+# Builds Systole and tests it. At the first failure the script ends, and says how to repeat the section
+# that failed.
 #
-#   tests/run.sh             installs what is missing, builds the release preset, runs its tests and those
-#                            of the Python package
-#   tests/run.sh --all       all the sections below. chaos, prometheus, python and torch mostly wait for
-#                            sockets and clocks, so they run beside asan, tsan and fuzz
-#   tests/run.sh SECTION..   only these sections, one after the other:
-#     format    clang-format over every source; makes the reference of the installed headers, without a warning
-#     build     the release build, without a warning
+#   tests/run.sh             installs missing packages, builds the preset `release`, and runs the tests of
+#                            this build and of the Python package
+#   tests/run.sh --all       the sections from `format` to `tidy`. chaos, prometheus, python and torch mostly
+#                            wait for sockets and clocks, so they run beside asan, tsan and fuzz
+#   tests/run.sh SECTION..   the named sections, one after the other:
+#     format    checks with clang-format that every source is formatted, and makes the reference of the
+#               installed headers, which must give no warning
+#     build     the build `release`, which must give no warning
 #     release   the same build, and its tests
 #     bench     builds every benchmark and runs it once, briefly
-#     chaos     faults on purpose, the quick part (tests/chaos/run.sh)
-#     prometheus  alerts and dashboard, with Debian's Prometheus beside a real server
+#     chaos     the quick part of tests/chaos/run.sh, which breaks servers, networks and storage on purpose
+#     prometheus  alerts and dashboard, with Debian's Prometheus and a real server
 #     python    the Python package, installed as pip does it, with NumPy and JAX; shards in a bucket of
-#               moto, a server of AWS's interfaces; the wheel on a system without Debian's libraries;
-#               and the client that is written from the .proto files alone
+#               moto, a server with AWS's interfaces; the wheel on a system without Debian's libraries;
+#               and tests/interop, a client that was written from the .proto files alone
 #     torch     the Python package with Debian's PyTorch
-#     asan      AddressSanitizer and UndefinedBehaviorSanitizer over everything, in a build by clang with
-#               thread-safety analysis, where warnings are errors
-#     tsan      ThreadSanitizer over core
-#     fuzz      every fuzzer over the same inputs each time
+#     asan      all tests to which sanitizers mean something, with AddressSanitizer and
+#               UndefinedBehaviorSanitizer. clang makes this build with thread-safety analysis, and treats
+#               warnings as errors
+#     tsan      the tests of core whose code has several threads, with ThreadSanitizer
+#     fuzz      every fuzzer, with inputs that are the same in each run
 #     tidy      clang-tidy (checks: .clang-tidy)
 #
-#   tests/run.sh search      every fuzzer over new inputs, for an equal share of SYSTOLE_FUZZ_SECONDS
-#                            (default: 600). What it finds depends on chance, so --all leaves it out. If
-#                            an input fails, add it to the corpus and mend the bug
+# --all leaves out the other sections:
 #
-#   tests/run.sh dev         builds the preset dev, in which each source and header is compiled alone, so
-#                            that none lacks an include. The other builds compile sources together, in
-#                            half the time; --all leaves `dev` out
+#   tests/run.sh search      looks for new inputs with every fuzzer, each for an equal share of
+#                            SYSTOLE_FUZZ_SECONDS (default: 600). The result depends on chance. If an input
+#                            fails, add the input to the corpus and mend the bug
 #
-#   tests/run.sh buckets     reads shards from other projects' servers of S3 and of Cloud Storage
-#                            (versitygw, fake-gcs-server), and packs into versitygw. Builds both servers,
-#                            which needs Go 1.24 or newer; --all leaves it out
+#   tests/run.sh dev         builds the preset `dev`, which compiles each source and each header alone, so
+#                            that a missing include is an error. The other builds compile several sources
+#                            together, which takes half the time
+#
+#   tests/run.sh buckets     reads shards from servers for S3 and Cloud Storage by other projects
+#                            (versitygw, fake-gcs-server), and packs shards into versitygw. Builds both
+#                            servers, which needs Go 1.24 or newer
 #
 #   tests/run.sh frameworks  the Python package with Ray, on a cluster of several nodes on this machine, and
-#                            with the current PyTorch, TensorFlow and Grain: takes gigabytes from the package
-#                            index, so --all leaves it out
+#                            with the current PyTorch, TensorFlow and Grain. Takes gigabytes from the package
+#                            index
 #
-#   tests/run.sh deploy      deploy/kubernetes: renders it, compares it with Kubernetes' schemas, and runs its
-#                            containers' commands without a cluster. deploy/systemd: the units, and the
-#                            server as they run it. deploy/slurm: a job, with stubs for Slurm's commands.
-#                            deploy/Containerfile: builds the images and starts them. Needs root, and takes
-#                            packages from PyPI and Debian's mirror, so --all leaves it out. On a machine
+#   tests/run.sh deploy      checks these parts of deploy/:
+#                              kubernetes     renders the manifests, compares them with Kubernetes' schemas,
+#                                             and runs the containers' commands without a cluster
+#                              systemd        checks the units, and runs the server as the units say
+#                              slurm          runs jobs, with stubs for Slurm's commands
+#                              Containerfile  builds the images and starts them
+#                            Needs root, and takes packages from PyPI and Debian's mirror. On a machine
 #                            without kubectl, also takes Kustomize from Go's proxy
 #
-#   tests/run.sh aarch64     cross-builds for aarch64, and shows under QEMU that feeds on aarch64 have the bytes
-#                            of feeds on x86-64, also with the wheel. Takes arm64 packages of Debian and NumPy
-#                            from PyPI, and QEMU is slow, so --all leaves it out
+#   tests/run.sh aarch64     cross-builds for aarch64, and checks under QEMU, which is slow, that feeds on
+#                            aarch64 have the same bytes as feeds on x86-64, also feeds of the wheel. Takes
+#                            arm64 packages from Debian, and NumPy from PyPI
 #
 #   tests/run.sh wheels      the self-contained wheels for all versions of Python, also on Debian 11 and 13,
 #                            which debootstrap takes from Debian's archive. Needs root, and interpreters
-#                            that Debian 12 does not have, so --all leaves it out
+#                            that Debian 12 does not have
 #
 # SYSTOLE_PYTHONS names the interpreters for `wheels` (default: python3.10 /usr/bin/python3 python3.12).
-# SYSTOLE_JOBS is how many compilers run at a time, and how many fuzzers (default: the number of CPUs). Twice
-# as many tests run at a time.
+# SYSTOLE_JOBS is how many compilers or fuzzers run at a time (default: the number of CPUs). Twice as many tests
+# run at a time.
 set -euo pipefail
 
-# The sections to run, in four rows. The sections of a row run one after the other. The row `first` runs
-# alone, and so does `last`. Between them `waiting` and `computing` run side by side: the row that mostly
-# waits leaves the processors to the row that computes.
+# The sections to run, in four rows. The sections of a row run one after the other. First the row `first`
+# runs alone. Then `waiting` and `computing` run side by side: `waiting` mostly waits, and leaves the
+# processors to `computing`. At the end `last` runs alone.
 first=() waiting=() computing=() last=()
 case "$*" in
   "") first=(build) waiting=(python) computing=(release) ;;
@@ -107,8 +114,8 @@ run() {
   exit "$status"
 }
 
-# Builds a preset, unless this run of the script has built it already. So the row `first` can build what
-# both of the next rows need: two rows must not build in the same folder at the same time.
+# Builds a preset, unless this run of the script has built it already. Two rows must not build in the same
+# folder at the same time, so the row `first` builds what both `waiting` and `computing` need.
 declare -A built=()
 build() {
   [[ -z ${built[$1]:-} ]] || return 0
@@ -172,10 +179,10 @@ section_aarch64() {
   run tests/deploy/aarch64.sh build/release
 }
 section_tidy() {
-  # The builds make the message headers that the sources include, and the lists of sources.
-  # clang-tidy checks the sources of a room together, as they are compiled, because reading their
-  # headers takes most of the time. Tests and benchmarks are left out, because reading gMock's
-  # templates would take even longer.
+  # clang-tidy needs the list of sources and the generated message headers, which the builds make. It
+  # checks the sources of a folder together, as the build compiles them, because reading their headers
+  # takes most of the time. Tests and benchmarks are left out, because reading gMock's templates would
+  # take even longer.
   build asan
   run tests/tidy.py build/asan '(core|proto|server|client)/' "$jobs"
   run tests/client/python/install.sh jax
@@ -206,14 +213,14 @@ run_sections() {
   done
 }
 
-# Runs two rows side by side. Prints the waiting row's output after the computing row has ended. If
-# a computing section fails, the waiting row is ended. The waiting row has few processes at a time, and the
-# computing row always has many tests that it can start. So the waiting row has priority: both then end at about
-# the same time.
+# Runs the rows `waiting` and `computing` side by side. Prints the output of `waiting` after `computing` has
+# ended. If a section of `computing` fails, ends `waiting`. `waiting` runs few processes at a time, while
+# `computing` can use all processors at any time. So `waiting` has priority: both rows then end at about the
+# same time.
 run_side_by_side() {
   local log=build/waiting_sections.log row status=0
   mkdir -p build
-  set -m  # Gives the row a process group of its own, which the trap can end.
+  set -m  # Gives `waiting` a process group of its own, which the trap can end.
   run_sections "${waiting[@]}" >"$log" 2>&1 &
   row=$!
   set +m

@@ -29,7 +29,7 @@ std::string NameOf(const testing::TestInfo& test) {
 void SetDeadline(const std::string& what, unsigned seconds) {
   alarm(0);
   const std::string text = absl::StrCat("\nFAILED: ", what, " is still running after ", seconds,
-                                        " s: it waits for something that does not come\n");
+                                        " s: perhaps it waits for something that never comes\n");
   message[text.copy(message, sizeof(message) - 1)] = '\0';
   struct sigaction action = {};
   action.sa_handler = Fail;

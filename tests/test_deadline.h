@@ -1,6 +1,6 @@
-// A time limit for each test. If a test waits for something that never comes (a message, a lock, a
-// thread), its program does not hang, but ends with a failure that names the test. Every wait of
-// every test is bounded. A test that knows what it waits for uses tests/wait_until.h, which fails
+// A time limit for each test, so that every wait of a test is bounded. If a test waits for
+// something that never comes (a message, a lock, a thread), the program ends with a failure that
+// names the test. A test that knows what it waits for should use tests/wait_until.h, which fails
 // earlier and says more.
 //
 // Single-thread.
@@ -14,16 +14,15 @@
 
 namespace systole {
 
-// The limit is longer than any test takes, also on a machine that is several times slower. It is
-// also longer than kLongestWait of tests/wait_until.h and, without sanitizers, than kStuckAfter of
-// tests/system/process.cc, because the messages of those limits say more about the wait. It is
-// below test_timeout in tests/CMakeLists.txt, so that the program can still name the test that
-// hangs.
+// The limit is longer than any test takes, also on a machine that is several times slower. Two
+// other limits are shorter, because their messages say more about the wait: kLongestWait of
+// tests/wait_until.h and, without sanitizers, kStuckAfter of tests/system/process.cc. test_timeout
+// in tests/CMakeLists.txt is longer, so that the program can still name the test that hangs.
 constexpr unsigned kTestSeconds = 1000;
 
 // Gives the program `seconds` from now on. After that time the program writes "FAILED: `what` is
 // still running .." and ends with code 1. Replaces the previous deadline. The deadline is a signal
-// (SIGALRM), because death tests fork, and a forked child has neither the alarm nor a thread.
+// (SIGALRM) and not a thread, because death tests fork. A forked child has no deadline.
 void SetDeadline(const std::string& what, unsigned seconds);
 
 // Gives kTestSeconds to each test, and to the code before, between and after tests.

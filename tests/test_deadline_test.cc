@@ -31,7 +31,7 @@ TEST(TestDeadlineTest, ALongNameIsCut) {
   EXPECT_EXIT(wait_for_ever(), ExitedWithCode(1), "FAILED: xxx");
 }
 
-// The listener has set an alarm for this test. alarm() returns the seconds that are left.
+// TestDeadline has set an alarm for this test. alarm() returns the seconds that are left.
 TEST(TestDeadlineTest, EachTestHasOne) {
   const unsigned left = alarm(0);
   SetDeadline("the rest of this test", kTestSeconds);

@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
       one_thread = true;
     }
   }
-  // The list of listeners owns this one.
+  // GoogleTest deletes this listener.
   testing::UnitTest::GetInstance()->listeners().Append(new systole::TestDeadline);
   const int result = RUN_ALL_TESTS();
   if (one_thread && systole::StartedThreads() > 0) {

@@ -3,9 +3,9 @@
 
     tests/tidy.py BUILD_FOLDER PATTERN [JOBS]
 
-It checks the sources whose objects' paths in BUILD_FOLDER begin with PATTERN, a regular expression.
-Generated messages are left out. Sources that are compiled together are checked together. Ninja must
-have built BUILD_FOLDER.
+The script checks a source if the path of its object in BUILD_FOLDER begins with PATTERN, a regular
+expression. Generated messages are left out. Sources that are compiled together are checked
+together. Ninja must have built BUILD_FOLDER.
 
 A source that passed is checked again only after a change of something that clang-tidy reads: the
 source, a file that it includes, its compile command, .clang-tidy or clang-tidy itself. For each

@@ -12,9 +12,9 @@
 namespace systole {
 
 // How long a test waits for an event that must happen. This is a hundred times what such events
-// take on an idle machine. So it is also enough on a machine that is ten times slower, under a
-// sanitizer. A test that passes never waits so long. This is also the timeout of clients and
-// servers whose timeouts must not run out.
+// take on an idle machine. So this time is also enough under a sanitizer on a machine that is ten
+// times slower. A test that passes never waits so long. kLongestWait is also the timeout of clients
+// and servers whose timeouts must not run out.
 constexpr std::chrono::seconds kLongestWait(300);
 
 // Calls `holds` every fifth of a millisecond until it returns true, and fails after `longest`:

@@ -62,7 +62,7 @@ class ReadTest(TempDirTest):
         self.assert_malformed(ROW | {"ratio": True}, "ratio is True, want a number")
         self.assert_malformed(ROW | {"ratio": float("nan")}, "ratio is nan, want a finite number")
         self.assert_malformed(ROW | {"ratios": 1}, "unknown field ratios")
-        self.assert_malformed(ROW | {"wanted": 1}, "one of wanted and bound")
+        self.assert_malformed(ROW | {"wanted": 1}, "only one of wanted and bound")
         self.assert_malformed(ROW | {"wanted": 1, "bound": "above"}, "bound is 'above'")
         self.assert_malformed(POINT | {"y": None}, "y is None")
         self.assert_malformed({"curve": "only a title"}, "lacks series")

@@ -1,6 +1,6 @@
 // All chaos tests share this feed of real shards from real servers. Each server is behind a
-// FaultProxy. Whatever happens meanwhile, the feed's digests must be those of the undisturbed run,
-// and each record must be in each epoch once.
+// FaultProxy. Whatever faults happen, the feed's digests must be those of the undisturbed run, and
+// each record must be in each epoch exactly once.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CHAOS_CHAOS_FEED_H_
@@ -23,11 +23,11 @@ namespace systole {
 // The seed of this run: SYSTOLE_CHAOS_SEED, or a random one. A test that fails prints the seed.
 uint64_t ChaosSeed();
 // How often a scenario repeats something: `full` times if SYSTOLE_CHAOS is "full", otherwise
-// `quick` times (the quick part runs with all tests).
+// `quick` times.
 int Times(int quick, int full);
 
-// The number in the first field `name` of `json`, which a command printed with --json. The test
-// fails if there is no such field.
+// Returns the number in the first field `name` of `json`, the output of a command with --json. The
+// test fails if there is no such field.
 double JsonNumber(const std::string& json, const std::string& name);
 
 // Flags of a client that prefetches few steps, so that servers still have steps to send when a test
@@ -43,7 +43,7 @@ std::string ChaosSpec(const std::string& name = "raw", int record_bytes = kChaos
 
 class ChaosTest : public testing::Test {
  protected:
-  // With records of another size, a step is smaller or larger.
+  // A step is kChaosRecords records of this size.
   explicit ChaosTest(int record_bytes = kChaosRecordBytes) : record_bytes_(record_bytes) {}
   void SetUp() override;
   void TearDown() override;
@@ -52,7 +52,8 @@ class ChaosTest : public testing::Test {
   void AddServer(const std::vector<std::string>& args = {}, const ProcessOptions& options = {});
   // Starts server `i` again. REQUIRES: it has ended.
   void Restart(int i);
-  // Kills `victims` servers, beginning with a random one, and starts them again after a moment.
+  // Kills `victims` servers with consecutive numbers, beginning with a random server. Starts them
+  // again after 300 ms.
   void Kill(int victims);
   FaultProxy& proxy(int i) { return *places_[static_cast<size_t>(i)].proxy; }
   Process& server(int i) { return places_[static_cast<size_t>(i)].server->process(); }
@@ -76,8 +77,8 @@ class ChaosTest : public testing::Test {
   // cannot end before that.
   std::unique_ptr<Process> FeedInMidStream(int steps, std::string& printed,
                                            const std::vector<std::string>& more = {});
-  // Waits for the end of `feed`. `printed` and what the feed printed after it must be the lines of
-  // the undisturbed run of `steps` steps.
+  // Waits for the end of `feed`. `printed`, followed by the rest of the feed's output, must be the
+  // lines of the undisturbed run of `steps` steps.
   void ExpectUndisturbed(Process& feed, int steps, const std::string& printed = "");
   // The same check for lines that one feed, or several feeds together, have printed.
   void ExpectUndisturbed(const std::string& printed, int steps);
@@ -97,7 +98,7 @@ class ChaosTest : public testing::Test {
 
   // The lines that the undisturbed run prints for its first `steps` steps, one for each example.
   std::string Undisturbed(int steps);
-  // Each step is an epoch, so each record must be in each step once.
+  // Each step is an epoch, so each record must be in each step exactly once.
   void ExpectEachRecordOnce(const std::string& printed, int steps);
 
   const int record_bytes_;

@@ -1,6 +1,6 @@
 // Allowed requests that cost a server nearly as much as one request may cost. Other feeds still get
-// the right bytes and their share of the threads. A cancelled feed leaves the threads at once, and
-// the server ends when it is told to.
+// the right bytes and their share of the threads. The server's threads stop working on a cancelled
+// feed, and the server ends after SIGTERM.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -43,8 +43,9 @@ class CostlyTest : public ChaosTest {
 
   std::string TokenOf(const std::string& name) const { return folder_ / (name + ".token"); }
 
-  // An example takes a thread half a second. It has 60 million values, which is nearly the limit
-  // for transforms outside of the fused pass. A step is one slice of 64 such examples.
+  // An example takes half a second of a thread. Its transforms make 60 million values in all, which
+  // is nearly the limit for transforms outside of the fused pass. A step is one slice of 64 such
+  // examples.
   static std::string CostlySpec(int seed) {
     std::string spec = absl::StrCat(
         "dataset: 'raw' global_batch: 64 num_cores: 1 seed: ", seed,
@@ -64,8 +65,8 @@ class CostlyTest : public ChaosTest {
                                  "--steps", kEndless, "--token-file", TokenOf("costly")});
   }
 
-  // How many streams the server has opened so far. The server's log does not tell this, because it
-  // leaves out lines when there are many.
+  // How many streams the server has opened so far. The lines of the server's log cannot be counted
+  // for this, because the log leaves out lines when there are many.
   double StreamsOpened() {
     const Finished asked =
         RunSystole({"status", "--server", Servers(), "--token-file", TokenOf("trainer"), "--json"});
@@ -87,7 +88,7 @@ TEST_F(CostlyTest, CostlyFeedsLeaveAnotherPeerItsBytesAndTheServerItsEnd) {
   // The server is stopped while it still serves the costly feeds.
   server(0).Signal(SIGTERM);
   EXPECT_EQ(server(0).Wait().exit_code, 0);
-  // The costly feeds look for another server.
+  // The costly feeds do not fail: they look for another server.
   for (const auto& process : costly) EXPECT_TRUE(process->IsRunning());
   Restart(0);
 }

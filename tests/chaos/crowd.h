@@ -1,5 +1,6 @@
-// Peers that take a server's time and give nothing: connections that say nothing, and calls whose
-// answers are read slowly or never. For comparison, some peers read as a trainer does.
+// Peers that only cost a server time and memory: connections that send nothing, and calls whose
+// answers are read slowly or never. For comparison, there are also peers that read as a trainer
+// does.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CHAOS_CROWD_H_
@@ -18,18 +19,18 @@
 
 namespace systole {
 
-// Keeps connections from the address 127.0.0.2 open until it is destroyed.
+// Keeps connections from the address 127.0.0.2 open until the object is destroyed.
 class IdleCrowd {
  public:
   // Opens `idle` connections to 127.0.0.1:`port`. Every second connection sends an HTTP/2 client's
-  // first bytes. Then all connections are silent. After that the crowd opens `each_second` more
-  // connections in each second, and closes them when the next ones come.
+  // first bytes. After that, these connections are silent. From then on, the crowd also opens
+  // `each_second` more connections in each second, and closes each of them a moment later.
   IdleCrowd(int port, int idle, int each_second);
   ~IdleCrowd();
   IdleCrowd(const IdleCrowd&) = delete;
   IdleCrowd& operator=(const IdleCrowd&) = delete;
 
-  // How many of the later connections were opened so far.
+  // How many connections the crowd has opened after the first `idle` ones.
   int64_t visits() const { return visits_; }
 
  private:
@@ -48,12 +49,12 @@ struct Readers {
   int silent = 0;  // Read nothing at all.
 };
 
-// Keeps calls of StreamSteps open until it is destroyed. Each call has its own feed and its own
-// connection.
+// Keeps calls of StreamSteps open until the object is destroyed. Each call has its own feed and its
+// own connection.
 class ReaderCrowd {
  public:
-  // Returns when the server has begun to answer all calls. Their specs differ from `spec` only by
-  // the seed, so that no two calls share slices.
+  // Returns when the server has begun to answer all calls. The calls' specs differ from `spec` only
+  // in the seed. Each call has another seed, so that no two calls share slices.
   ReaderCrowd(const std::string& address, const v1::FeedSpec& spec, const Readers& readers);
   ~ReaderCrowd();
   ReaderCrowd(const ReaderCrowd&) = delete;
@@ -66,10 +67,10 @@ class ReaderCrowd {
     std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader;
   };
 
-  // Reads the calls from `begin` to before `end`, one message a second from each.
+  // Reads one message a second from each of the calls `begin` .. `end` - 1.
   void ReadSlowly(int begin, int end);
 
-  // First the honest readers' calls, then those of the slow ones, then those of the silent ones.
+  // First the honest readers' calls, then the slow readers' calls, then the silent readers' calls.
   std::vector<std::unique_ptr<Call>> calls_;
   std::atomic<bool> stopping_ = false;
   std::vector<std::thread> threads_;  // Last, because they use the members above.

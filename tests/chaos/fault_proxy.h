@@ -1,6 +1,6 @@
-// A proxy between client and server that behaves like a bad network. It delays bytes or passes them
-// slowly, cuts connections, leaves them half open, and damages bytes. The faults are drawn from a
-// seed.
+// A proxy between client and server that behaves like a bad network. It delays bytes, passes them
+// on slowly, or damages them. It cuts connections, or leaves them half open. The faults are drawn
+// from a seed.
 //
 //   client --TCP--> FaultProxy --TCP--> server
 //
@@ -29,13 +29,14 @@ namespace systole {
 // Faults of all connections, open ones and later ones. `delay` and `bytes_per_second` apply to each
 // direction separately.
 struct Faults {
-  // Each piece (64 KiB at most) waits this long before it is passed on.
+  // Each piece of bytes (64 KiB at most) waits this long before the proxy passes it on.
   absl::Duration delay = absl::ZeroDuration();
   // How many bytes pass in a second; 0: no limit.
   int64_t bytes_per_second = 0;
-  // On average a connection is cut once in this many bytes from the server, at any byte; 0: never.
+  // The mean number of bytes from the server between two cuts; 0: no cuts. A cut may come at any
+  // byte, and ends the connection that has this byte.
   int64_t bytes_per_cut = 0;
-  // On average one bit is flipped in this many bytes from the server; 0: none.
+  // The mean number of bytes from the server between two flipped bits; 0: no bit is flipped.
   int64_t bytes_per_flip = 0;
   // Nothing passes, and no connection ends, as if the other side were away or a router had
   // forgotten the connection.
@@ -55,11 +56,12 @@ class FaultProxy {
   // The address that a client connects to.
   std::string address() const;
 
-  // Connections made from now on lead to "127.0.0.1:PORT". Before the first call, connections are
-  // closed.
+  // Connections that are made from now on lead to the server at `address` ("127.0.0.1:PORT").
+  // Before the first LeadTo(), the proxy closes each new connection.
   void LeadTo(const std::string& address) ABSL_LOCKS_EXCLUDED(mu_);
   void Set(const Faults& faults) ABSL_LOCKS_EXCLUDED(mu_);
-  // Lets `bytes` more bytes of the server pass, over all connections. All later bytes must wait.
+  // Lets `bytes` more bytes from the server pass, over all connections together. Later bytes wait
+  // for the next Grant(). Before the first Grant(), all bytes pass.
   void Grant(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // Cuts every open connection.
   void CutAll() ABSL_LOCKS_EXCLUDED(mu_);
@@ -81,12 +83,13 @@ class FaultProxy {
     Faults faults;
     int64_t pass = 0;       // How many bytes are passed on.
     bool cut = false;       // The connection is cut after the bytes that are passed on.
-    int64_t flip_bit = -1;  // The bit of those bytes that is flipped; -1: none.
+    int64_t flip_bit = -1;  // Which bit is flipped of the bytes that are passed on; -1: none.
   };
 
-  // Waits for bytes and takes them. Returns how many bytes it took; 0 if no more will come.
+  // Waits for bytes and reads them into `piece`. Returns their number; 0 if no more will come.
   int64_t Receive(int from, bool from_server, std::vector<char>& piece) ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits until some of `bytes` may pass. Takes these from the granted bytes, and returns how many.
+  // Waits until at least one of `bytes` bytes may pass. Returns how many may pass, and subtracts
+  // this number from granted_. Returns 0 if the proxy is about to end.
   int64_t TakeGranted(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void CountPassed(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void Accept() ABSL_LOCKS_EXCLUDED(mu_);

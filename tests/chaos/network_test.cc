@@ -17,8 +17,7 @@ TEST_F(NetworkTest, ConnectionsAreCutAtAnyByte) {
   for (int i = 0; i < 3; ++i) AddServer();
   SetAll({.bytes_per_cut = 12 << 20});
   const int wanted = Times(20, 1000);
-  // A step has 2 MiB, so there is a cut in about every sixth step. This gives more cuts than
-  // `wanted`.
+  // A step has 2 MiB, so about every sixth step has a cut. The steps have more cuts than `wanted`.
   const int steps = Times(400, 7200);
   const auto feed = StartFeed(steps);
   ExpectUndisturbed(*feed, steps);

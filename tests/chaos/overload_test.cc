@@ -1,6 +1,6 @@
-// More peers than a server can serve, and a full disk. Feeds get the right bytes and a fair share
-// of the time, and the server stays within its memory limit. Afterwards the server serves the same
-// bytes as before.
+// Tests a server with more peers than it can serve, and a server whose disk is full. Feeds get the
+// right bytes and a fair share of the server's time, and the server stays within its memory limit.
+// Afterwards the server serves the same bytes as before.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -42,11 +42,11 @@ struct Crowds {
 
 TEST_F(OverloadTest, CrowdsOfConnectionsToAServerWithFewDescriptors) {
   AddServer({}, {.open_files = 128});
-  // The server's 128 descriptors are enough for these 8 honest readers, and for more.
+  // 8 honest readers need far fewer than the server's 128 descriptors.
   ExpectFairShare(/*honest=*/8, [&] {
     return std::make_unique<IdleCrowd>(PortOf(address(0)), /*idle=*/1000, /*each_second=*/200);
   });
-  // The cap on connections turned away the surplus before descriptors ran out.
+  // The limit for a peer's connections took effect before the server's descriptors ran out.
   EXPECT_THAT(server(0).err(), HasSubstr("--max-connections-per-peer"));
   EXPECT_THAT(server(0).err(), Not(HasSubstr("Too many open files")));
 }
@@ -67,7 +67,8 @@ TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirShareAndTheServer
   constexpr int64_t kBudget = 128 * kMiB;
   // Memory beside the budget: gRPC, a plan for each feed, stacks.
   constexpr int64_t kBeside = 64 * kMiB;
-  // By default AddressSanitizer would keep 256 MiB of freed memory, and each thread its own part.
+  // These options limit the freed memory that AddressSanitizer keeps. By default it keeps 256 MiB,
+  // and more for each thread.
   AddServer({"--memory-budget", absl::StrCat(kBudget)},
             {.environment = {"ASAN_OPTIONS=allocator_may_return_null=1:exitcode=99:"
                              "quarantine_size_mb=16:thread_local_quarantine_size_kb=64"}});
@@ -75,7 +76,7 @@ TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirShareAndTheServer
   if (group.ok()) {
     EXPECT_THAT((*group)->Add(server(0).pid()), IsOk());
   } else {
-    // The stricter bound below is checked all the same.
+    // The test still checks its own bound below, which is stricter.
     GTEST_LOG_(WARNING) << "runs without a memory limit of the kernel: " << group.status();
   }
   const int64_t idle_bytes = server(0).MemoryBytes("VmRSS");

@@ -1,6 +1,6 @@
 // A network that is really cut: the servers' end of a link between two network namespaces goes down
-// and comes back. A FaultProxy still acknowledges the bytes that it swallows; here nothing answers
-// at all.
+// and comes back. While the link is down, nothing acknowledges the client's bytes. (A FaultProxy
+// acknowledges even the bytes that it swallows.)
 #include <signal.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@
 namespace systole {
 namespace {
 
-// A network namespace with one address. A link connects it to the namespace of the test.
+// A network namespace with one address. A link connects this namespace to that of the test.
 class FarHost {
  public:
   // `number` counts from 1. Each host has a network of its own.
@@ -83,7 +83,8 @@ class PartitionTest : public ChaosTest {
     }
   }
 
-  // Starts a feed of both servers, which prints some steps and then waits for a reader.
+  // Starts a feed from both servers, and reads some of its lines into `lines`. After that the feed
+  // waits, because nobody reads its output.
   std::unique_ptr<Process> FeedInMidStream(int steps, std::string& lines) {
     auto feed = std::make_unique<Process>(
         std::vector<std::string>{SystoleProgram(), "feed", "--server",
@@ -121,7 +122,7 @@ TEST_F(PartitionTest, AFeedWaitsUntilItsServersCanBeReachedAgain) {
     std::string lines;
     const auto feed = FeedInMidStream(steps, lines);
     for (const auto& host : hosts_) ASSERT_TRUE(host->Part());
-    // This is longer than the silence after which a connection counts as lost.
+    // This is longer than --silence-timeout, after which a silent connection counts as lost.
     absl::SleepFor(absl::Seconds(5));
     EXPECT_TRUE(feed->IsRunning());
     for (const auto& host : hosts_) ASSERT_TRUE(host->Join());

@@ -39,14 +39,14 @@ while [[ $# -gt 0 ]]; do
 done
 programs=("${scenarios[@]/#/chaos_}")
 if [[ ${#scenarios[@]} -eq 0 ]]; then
-  programs=(chaos_programs)  # Also the programs of scenarios that only run when they are named.
+  programs=(chaos_programs)  # All programs, also those of scenarios that run only if they are named.
   scenarios=(peers security storage network servers feeds overload costly strangers verdict)
   [[ $amount == quick ]] || scenarios+=(partition)
 fi
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 readonly preset=${SYSTOLE_CHAOS_PRESET:-release}
 export SYSTOLE_CHAOS=$amount
-# The quick part, which runs with all tests, does not depend on chance.
+# By default the quick part has the same faults each time (seed 1).
 [[ $amount == full ]] || : "${SYSTOLE_CHAOS_SEED:=1}"
 export SYSTOLE_CHAOS_SEED=${SYSTOLE_CHAOS_SEED:-$((RANDOM << 15 | RANDOM))}
 # The options are those of tests/CMakeLists.txt: the exit code of a sanitizer's report differs from

@@ -36,7 +36,7 @@ class SecurityTest : public ChaosTest {
   void SetUp() override {
     ChaosTest::SetUp();
     MakeCertificates("tls");
-    // A key and an expired certificate of the same authority.
+    // A key, and an expired certificate that the authority in `tls` has signed.
     std::filesystem::create_directory(folder_ / "expired");
     RunShell(absl::StrReplaceAll(
         "cd FOLDER; openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 "
@@ -48,13 +48,14 @@ class SecurityTest : public ChaosTest {
         {{"FOLDER", folder_.path()}}));
   }
 
-  // Makes certificates in FOLDER/`name`. The authority in that folder signs them. If the folder has
-  // no authority, makes a new one.
+  // Makes certificates in the subfolder `name` of folder_. The authority in this subfolder signs
+  // them. If the subfolder has no authority, makes a new authority there.
   void MakeCertificates(const std::string& name) const {
     RunShell(absl::StrCat(SourceFolder(), "/deploy/make_certificates.sh ", folder_ / name));
   }
 
-  // Adds a server that asks each client for a certificate and for the token of "first" or "second".
+  // Adds a server that requires from each client a certificate and the token of "first" or
+  // "second".
   void AddSecureServer() {
     for (const char* name : {"first", "second"}) NewToken(name);
     const std::string config = folder_.Write(
@@ -85,13 +86,13 @@ class SecurityTest : public ChaosTest {
             "--token-file",
             folder_ / token + ".token"};
   }
-  // `args` with `value` after `flag`.
+  // `args`, in which the value after `flag` is replaced by `value`.
   static Args With(Args args, const std::string& flag, const std::string& value) {
     *(std::find(args.begin(), args.end(), flag) + 1) = value;
     return args;
   }
 
-  // Expects that a feed with these flags gets no line and fails.
+  // Expects that a feed with these flags fails and prints nothing to stdout.
   void ExpectShutOut(const std::string& servers, const Args& more) {
     Args args = {"feed", "--server",          servers, "--spec", spec_path_, "--digest", "--steps",
                  "3",    "--connect-timeout", "1"};
@@ -109,7 +110,7 @@ TEST_F(SecurityTest, StrangersConnectedToTheServerOfAFeedThatRuns) {
   MakeCertificates("others");
   folder_.Write("wrong.token", "systole-token-that-nobody-drew\n");
   std::filesystem::permissions(folder_ / "wrong.token", std::filesystem::perms::owner_read);
-  // A token that another server's operator has drawn.
+  // A token of the same name, made for another server.
   const Finished foreign =
       RunSystole({"token", "--name", "first", "--file", folder_ / "other_tokens"});
   folder_.Write("foreign.token", foreign.out);
@@ -132,7 +133,7 @@ TEST_F(SecurityTest, StrangersConnectedToTheServerOfAFeedThatRuns) {
   const auto feed = StartFeed(Times(100, 800), good);
   for (int i = 0; i < Times(8, 24); ++i) {
     SCOPED_TRACE(i);
-    // Each stranger is tried once. After that each try takes a random one.
+    // First each stranger is tried once. After that each try takes a random stranger.
     const size_t which =
         static_cast<size_t>(i) < strangers.size() ? static_cast<size_t>(i) : Draw(strangers.size());
     ExpectShutOut(address(0), strangers[which]);
@@ -160,8 +161,8 @@ TEST_F(SecurityTest, ServersThatAClientMustNotBelieve) {
   ASSERT_NE(expired, nullptr);
   ExpectShutOut(absl::StrCat("127.0.0.1:", port), {"--tls", "--tls-ca", folder_ / "tls/ca.pem"});
   expired->Shutdown();
-  // Both untrusted servers are listed beside one that the client trusts. The trusted server serves
-  // the feed.
+  // A client has the server in plain text and a trusted server in its list. The trusted server
+  // serves the feed.
   AddSecureServer();
   const auto feed = StartFeed(20, Credentials("first"));
   ExpectUndisturbed(*feed, 20);
@@ -190,7 +191,7 @@ TEST_F(SecurityTest, APermissionThatIsTakenAwayEndsItsFeedAndNoOther) {
   EXPECT_NE(finished.exit_code, 0);
   EXPECT_THAT(finished.err, HasSubstr("this server does not know the token, or it has expired"));
   ExpectUndisturbed(*goes_on, steps);
-  // With a new token "first" is let in again, once the server has read the file.
+  // When the server has read a new token of "first" from the file, "first" is let in again.
   NewToken("first");
   Args asks = {"datasets", "--server", address(0)};
   asks.insert(asks.end(), good.begin(), good.end());
@@ -206,8 +207,8 @@ TEST_F(SecurityTest, CertificatesAreReplacedAgainAndAgainWhileAFeedRuns) {
   // The feed connects before the server's authority is replaced, and runs to the end of the test.
   std::string printed;
   const auto feed = FeedInMidStream(steps, printed, Credentials("first"));
-  // Each time the authority is a new one. A client that trusts only the new authority succeeds only
-  // if the server shows the new certificate.
+  // Each time, the certificate is of a new authority. A client that trusts only this authority
+  // succeeds only if the server shows the new certificate.
   for (int replaced = 0; replaced < Times(3, 20); ++replaced) {
     const std::string next = absl::StrCat("tls-", replaced);
     MakeCertificates(next);

@@ -26,8 +26,8 @@ namespace {
 
 class ServersTest : public ChaosTest {
  protected:
-  // Calls `happens` `times` times while `feed` runs, with a few steps between two calls. `feed` has
-  // `steps` steps, and must print what the undisturbed feed prints.
+  // Calls `happens` while `feed` runs: `times` calls, with a few steps between two of them. `feed`
+  // has `steps` steps, and must print what the undisturbed feed prints.
   void ExpectUndisturbedBy(const std::function<void()>& happens, int times, int steps,
                            Process& feed) {
     std::string printed;
@@ -65,7 +65,7 @@ class ServersTest : public ChaosTest {
     args.insert(args.end(), {"--steps", absl::StrCat(steps)});
     if (first_step == 0) return args;
     if (!token_.has_value()) {
-      // All tokens of a feed are alike except for the position. An epoch of this feed is one step.
+      // The tokens of a feed differ only in the position. An epoch of this feed is one step.
       const Finished finished =
           RunSystole({"feed", "--server", servers, "--spec", spec_path_, "--steps", "1"});
       const absl::StatusOr<ResumeToken> token = ResumeToken::Decode(TokenIn(finished));
@@ -83,7 +83,7 @@ class ServersTest : public ChaosTest {
 
 TEST_F(ServersTest, OneOfThreeIsKilledAgainAndAgain) {
   for (int i = 0; i < 3; ++i) AddServer();
-  SetAll({.bytes_per_second = 60 << 20});  // So slow that a server is killed while it sends.
+  SetAll({.bytes_per_second = 60 << 20});  // So slow that servers still send when they are killed.
   const int steps = Times(150, 700);
   Process feed(FeedArgs(steps, kFewAhead), {.stdout_pipe_bytes = 4096});
   ExpectUndisturbedBy([this] { Kill(1); }, Times(5, 20), steps, feed);
@@ -173,14 +173,14 @@ TEST_F(ServersTest, AllServersAreGoneForAWhileAndComeBack) {
   ExpectUndisturbed(*feed, steps, printed);
 }
 
-// Each life of the trainer takes a random number of steps, and ends by a kill in the middle of the
-// next step.
+// The trainer is started again and again. Each time it is killed in the middle of a step, after a
+// random number of whole steps.
 TEST_F(ServersTest, ATrainerIsKilledAndResumedFromItsLastTokenAgainAndAgain) {
   for (int i = 0; i < 2; ++i) AddServer();
   std::string lines;
   int done = 0;
   for (int life = 0; life < Times(20, 100); ++life) {
-    // The number of servers changes from life to life.
+    // The trainer reads in turns from both servers and from one server.
     Process trainer(TrainerArgs(life % 2 == 0 ? Servers() : proxy(0).address(), done, 0),
                     {.stdout_pipe_bytes = 4096});
     const int steps = static_cast<int>(Draw(6));
@@ -194,7 +194,8 @@ TEST_F(ServersTest, ATrainerIsKilledAndResumedFromItsLastTokenAgainAndAgain) {
   ExpectUndisturbed(lines, done);
 }
 
-// Eight cores belong to one host, or to four hosts with two each. The change may come at any step.
+// In turns, eight cores belong to one host, or two cores to each of four hosts. The change comes
+// after a random number of steps.
 TEST_F(ServersTest, TheTokenOfOneHostIsGoodForFourAndBack) {
   for (int i = 0; i < 3; ++i) AddServer();
   std::string lines;
@@ -221,8 +222,9 @@ TEST_F(ServersTest, TheTokenOfOneHostIsGoodForFourAndBack) {
   ExpectUndisturbed(lines, done);
 }
 
-// The list of servers is replaced again and again. Which of four servers are in it is random. A
-// server that leaves the list is killed, and started again when it is back in the list.
+// The list of servers is replaced again and again. Each list has a random choice of one to four of
+// the four servers. A server that leaves the list is killed. Before it is in a list again, it is
+// started again.
 TEST_F(ServersTest, ServersThatAreAddedAndRemovedAgainAndAgain) {
   for (int i = 0; i < 4; ++i) AddServer();
   SetAll({.bytes_per_second = 40 << 20});
@@ -246,7 +248,7 @@ TEST_F(ServersTest, ServersThatAreAddedAndRemovedAgainAndAgain) {
       if ((members >> i & 1) != 0 && !runs[static_cast<size_t>(i)]) Restart(i);
     }
     publish(members);
-    // The client reads the list each second, so it reads the new list in this time.
+    // The client reads the list each second, so it reads the new list while the test sleeps.
     absl::SleepFor(absl::Milliseconds(1200 + Draw(800)));
     for (int i = 0; i < num_servers(); ++i) {
       const bool wanted = (members >> i & 1) != 0;

@@ -20,10 +20,10 @@ namespace systole {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// The most bytes by which the median memory of the last quarter of the measurements may exceed that
-// of the second quarter. If each fault leaked a chunk or a connection, memory would grow by many
-// times as much within minutes. Smaller growth is memory that malloc and gRPC keep from their
-// busiest moment.
+// The most bytes by which memory may grow from the second to the last quarter of the measurements.
+// The medians of these quarters are compared. If each fault leaked a chunk or a connection, memory
+// would grow by many times as much within minutes. Smaller growth is memory that malloc and gRPC
+// keep from their busiest moment.
 constexpr int64_t kMostGrowth = 16 * kMiB;
 
 struct Look {
@@ -46,7 +46,7 @@ absl::Duration SoakTime() {
 
 class SoakTest : public ChaosTest {
  protected:
-  // Causes a fault of server `i` or of the way to it.
+  // Causes a fault of server `i` or of its proxy.
   void Disturb(int i) {
     Faults faults;
     switch (Draw(7)) {

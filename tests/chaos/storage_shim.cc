@@ -64,7 +64,7 @@ int Fate(int fd) {
   return 0;
 }
 
-// Reads of a mapped file would bypass pread, so mapping a shard fails.
+// Makes every attempt to map a shard fail, because reads of a mapped file would bypass pread.
 void* Map(const char* name, void* where, size_t size, int protection, int flags, int fd,
           off_t offset) {
   using Real = void* (*)(void*, size_t, int, int, int, off_t);

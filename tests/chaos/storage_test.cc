@@ -60,7 +60,7 @@ class StorageTest : public ChaosTest {
     EXPECT_EQ(Lines(finished.out).size(), 40u);
   }
 
-  // Runs a feed in which `happens` breaks something, until the feed ends.
+  // Starts a feed, calls `happens` in mid-stream to break something, and waits until the feed ends.
   Finished Broken(const std::function<void()>& happens) {
     std::string printed;
     const auto feed = FeedInMidStream(100'000'000, printed, {"--retry-for", "10"});
@@ -79,7 +79,8 @@ TEST_F(StorageTest, AShardThatIsReplacedEndsTheFeedAndSaysSo) {
   const Finished finished =
       Broken([&] { std::ofstream(folder_ / "raw-1.tfrecord", std::ios::app) << "more"; });
   EXPECT_NE(finished.exit_code, 0);
-  // The kernel sets a file's time before its size, and the server may look in between.
+  // The kernel sets the file's time before its size. If the server looks at the file in between,
+  // it reports a rewritten file.
   EXPECT_THAT(finished.err, AllOf(HasSubstr("raw-1.tfrecord"),
                                   AnyOf(HasSubstr("was resized"), HasSubstr("was rewritten"))));
   ExpectOtherUnharmed();
@@ -112,7 +113,7 @@ TEST_F(StorageTest, AShardThatDoesNotAnswerFailsTheFeedAndNoOther) {
   EXPECT_NE(finished.exit_code, 0);
   EXPECT_THAT(finished.err, HasSubstr("has not returned for 1s"));
   ExpectOtherUnharmed();
-  // When the storage answers again, so does the feed.
+  // When the storage answers again, a new feed is served.
   Order("work normally");
   const auto feed = StartFeed(20);
   ExpectUndisturbed(*feed, 20);

@@ -1,9 +1,9 @@
-// Throttles each thing that can limit a feed. The verdict must name what is throttled, and a
-// throttle must not change a byte.
+// Throttles each thing that can limit a feed. The feed's verdict must name the throttled thing, and
+// a throttle must not change a byte.
 //
 // A throttle adds a quarter of a second to a step. The slow processor takes an eighth of a second
 // of processor time instead, which lasts longer on a busy machine. Everything else that a step
-// needs takes some milliseconds. So the answer does not depend on how busy the machine is.
+// needs takes some milliseconds. So the verdict does not depend on how busy the machine is.
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -39,7 +39,8 @@ class VerdictTest : public ChaosTest {
  protected:
   VerdictTest() : ChaosTest(kRecordBytes) {}
 
-  // Starts a server whose storage takes 20 ms for each record. It reads four records at a time.
+  // Starts a server whose storage takes 20 ms for each record. The server reads four records at a
+  // time.
   void AddServerOfSlowFiles() {
     const std::string order = folder_.Write("order", "slow raw-");
     AddServer({}, {.environment = {absl::StrCat("LD_PRELOAD=", SYSTOLE_STORAGE_SHIM),
@@ -67,23 +68,23 @@ class VerdictTest : public ChaosTest {
     return finished.out;
   }
   void ExpectLimit(const std::string& limit, const ProcessOptions& options = {}) {
-    // Hedging is off. Otherwise another server could send a late step, and the feed would know only
-    // in part what the late server did.
+    // Hedging is off. With hedging, another server could send a step that is late, and the feed
+    // would learn only a part of what the late server did.
     EXPECT_THAT(Feed({"--spec", spec_path_, "--json", "--hedge-fraction", "0"}, options).out,
                 HasSubstr(absl::StrCat("\"limit\":\"", limit, "\"")));
     Process feed(FeedArgs(/*steps=*/2, {}), options);
     ExpectUndisturbed(feed, 2);
   }
 
-  // Feeds a trainer that prints what it gets, and stays in each step until `work` returns. Expects
-  // `remark` in what the feed says at its end.
+  // Runs a feed whose trainer prints each step, and then works on the step until `work` returns.
+  // Expects `remark` in what the feed writes to stderr.
   template <typename Work>
   void ExpectRemarkIfTrainer(Work work, const std::string& remark) {
     Process feed(Command({"--spec", spec_path_, "--print=bytes"}), {.stdout_pipe_bytes = 4096});
     std::string printed;
     for (int step = 0; step < kSteps; ++step) {
-      // A core's line is longer than the pipe, so the trainer waits while it prints the last core's
-      // line.
+      // The pipe does not hold a whole line of a core, so the trainer cannot finish the last core's
+      // line of the step before ReadLine() reads it.
       for (int core = 0; core < kCores; ++core) {
         if (core == kCores - 1) work(step);
         printed += feed.ReadLine();
@@ -94,7 +95,7 @@ class VerdictTest : public ChaosTest {
     EXPECT_THAT(finished.err, HasSubstr(remark));
     EXPECT_EQ(printed + finished.out, Unthrottled(address(0), spec_path_, "--print=bytes"));
   }
-  // Whether this many bytes have come to the trainer's machine.
+  // Whether the proxy has passed on this many bytes to the trainer.
   bool HasCome(int64_t bytes) { return proxy(0).passed() >= bytes; }
 };
 
@@ -174,8 +175,8 @@ TEST_F(VerdictTest, ATrainerThatTakesItsTimeIsNamedTrainer) {
   AddServer();
   ExpectRemarkIfTrainer(
       [&](int step) {
-        // The trainer works on after the next step has come, for longer than that step took to
-        // come. So the step lies ready for at least half of the trainer's work.
+        // After the next step has come, the trainer works for longer than that step took to come.
+        // So the step is ready during at least half of the trainer's work.
         const absl::Time begin = absl::Now();
         const int64_t there = std::min(kSteps, step + 2) * kStepBytes;
         EXPECT_TRUE(WaitUntil([&] { return HasCome(there); }));
@@ -186,14 +187,14 @@ TEST_F(VerdictTest, ATrainerThatTakesItsTimeIsNamedTrainer) {
 
 TEST_F(VerdictTest, StepsThatComeJustInTimeAreNamedNothing) {
   AddServer();
-  // A step with the heads of its chunks and frames is smaller than this.
+  // Slightly more bytes than a step has together with the headers of its chunks and frames.
   constexpr int64_t kGranted = kStepBytes * 21 / 20;
   int64_t come = 0;
   proxy(0).Grant(kGranted);
   ExpectRemarkIfTrainer(
       [&](int step) {
-        // The trainer's work lasts until the next step has come, and a kThrottle longer. The step
-        // comes after about three quarters of the work.
+        // The trainer's work ends one kThrottle after the next step has come. The step comes after
+        // about three quarters of the work.
         absl::SleepFor(3 * kThrottle);
         proxy(0).Grant(kGranted);
         if (step + 1 == kSteps) return;

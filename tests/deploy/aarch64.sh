@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Builds Systole for aarch64 and shows, under QEMU, that it makes the bytes that x86-64 makes.
+# Builds Systole for aarch64 and shows, under QEMU, that this build makes the same bytes as one for x86-64.
 #
-#   tests/deploy/aarch64.sh BUILD_DIR   a build on x86-64, such as build/release. The programs of aarch64 are
-#                                       compared with its programs, and checked by its tests of tests/system
+#   tests/deploy/aarch64.sh BUILD_DIR   a build on x86-64, such as build/release. The script compares this
+#                                       build's programs with those of aarch64, and runs this build's tests
+#                                       of tests/system with the programs of aarch64
 #
-# Takes the cross compiler, QEMU and packages of arm64 from Debian's mirror, once. The wheel needs PyPI. Root
-# file systems and builds lie under build/. Everything else lies in a temporary folder, which is gone when the
-# script ends. Exit code: 0 if every check passed.
+# The first run takes the cross compiler, QEMU and packages of arm64 from Debian's mirror. The checks of the
+# wheel need PyPI. Root file systems and builds are kept under build/. Everything else lies in a temporary
+# folder, which the script removes at its end. Exit code: 0 if every check passed. The checks:
 #
-#   1. tests of the rooms in which values are computed, with NEON and with the portable loops
-#   2. the digests of every shipped spec, with the programs of aarch64 as server, as client and as both
+#   1. the tests of the folders whose code computes values, with NEON and with the portable loops
+#   2. the digests of every shipped spec, if the server, the client or both are programs of aarch64
 #   3. `make-flowers` and `pack` write the same files on both processors; a server of aarch64 and one of
 #      x86-64 serve one feed together; and `train` prints the same losses on both
 #   4. the wheel trains and gives the digests of x86-64, on Debian 12 and Debian 11 with only Python and the
@@ -44,8 +45,8 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 say() { printf '\n--- %s (at %d s)\n' "$*" "$SECONDS"; }
 
-# The folders whose tests check bytes, numbers and their order. The other tests depend on sockets, files and
-# clocks, which behave differently under QEMU.
+# The folders whose tests check computed bytes and numbers, and the order of records. The tests of other
+# folders depend on sockets, files and clocks, which behave differently under QEMU.
 readonly folders=(
   core/batch core/checksum core/compression core/engine core/example core/image core/numeric core/operations
   core/order core/plan core/random core/record core/spec core/tensor client/emulator/array
@@ -62,21 +63,21 @@ cmake --build "$arm" -j "$jobs" --target systole systole-server "${folders_all[@
 
 # The tests in these folders compare NEON with the portable loops. Two tests are left out. example_maker_test
 # limits its memory (RLIMIT_AS), which QEMU does not support. emulator_learning_test would take a quarter of
-# an hour; the comparison of trainings below takes its place.
+# an hour. Instead, "the same training" below compares a training on both processors.
 say "tests of values"
 for folder in "${folders[@]}"; do
   ctest --test-dir "$arm/tests/$folder" -j "$jobs" --output-on-failure --no-tests=error \
     -E '^(example_maker|emulator_learning)_test$'
 done
 
-# Scripts that run the programs under QEMU, so that this machine can start them.
+# Scripts that this machine can start. They run the programs of aarch64 under QEMU.
 for program in systole systole-server; do
   printf '#!/bin/sh\nexec %q %q "$@"\n' "$PWD/deploy/aarch64/run" "$arm/$program" >"$work/$program"
   chmod +x "$work/$program"
 done
 
-# golden_digests SYSTOLE SERVER: checks that the digests of every shipped spec are those of
-# tests/golden/digests. The test itself is a program of x86-64.
+# golden_digests SYSTOLE SERVER: checks that these two programs give the digests in tests/golden/digests for
+# every shipped spec. The test that starts them is a program of x86-64.
 golden_digests() {
   SYSTOLE_PROGRAM=$1 SYSTOLE_SERVER_PROGRAM=$2 "$x86/tests/tests_system" --tests_of=tests/system/golden_digest_test.cc
 }
@@ -88,7 +89,7 @@ chmod +x "$work/scalar-server"
 golden_digests "$x86/systole" "$work/scalar-server"
 say "golden digests: server of x86-64, client of aarch64"
 golden_digests "$work/systole" "$x86/systole-server"
-# The test compares a server with LocalFeed. LocalFeed is in the test, a program of x86-64.
+# The test compares a server with LocalFeed, which runs in the test's own process, on x86-64.
 say "every operation: server of aarch64, LocalFeed of x86-64"
 SYSTOLE_SERVER_PROGRAM=$work/systole-server "$x86/tests/tests_system" --tests_of=tests/system/operations_test.cc
 
@@ -122,7 +123,8 @@ serve "$x86/systole-server" "$work/port-x86"
 serve "$work/systole-server" "$work/port-arm"
 address_x86=127.0.0.1:$(<"$work/port-x86") address_arm=127.0.0.1:$(<"$work/port-arm")
 
-# A client lets servers share a feed only if their content version shows that they make the same bytes.
+# A client uses several servers for a feed only if they report the same content version, which shows that
+# they make the same bytes.
 say "one feed from a server of each kind"
 digests() { "$x86/systole" feed --spec deploy/specs/flowers.textproto --steps 12 --digest --server "$1"; }
 digests "$address_x86,$address_arm" >"$work/digests-both"
@@ -146,8 +148,8 @@ cmp "$work/training-x86" "$work/training-arm"
 cmp "$work/initial-x86" "$work/initial-arm"
 
 say "the wheel"
-# SYSTOLE_WERROR=ON is also in the preset above. With equal settings, ccache already has most of the wheel's
-# objects.
+# The preset above also has SYSTOLE_WERROR=ON. With equal settings, ccache already has most object files of
+# the wheel.
 wheel=$(SKBUILD_CMAKE_DEFINE=SYSTOLE_WERROR=ON client/python/build_wheel.sh --aarch64)
 python3 -B tests/client/python/check_wheel.py --aarch64 "$SYSTOLE_AARCH64_ROOT" "$wheel" </dev/null
 # Installs the wheel as pip would on aarch64, with NumPy's wheel for aarch64.
@@ -156,22 +158,22 @@ site=$work/site
 "$work/env/bin/python" -m pip --disable-pip-version-check install --quiet --target "$site" --python-version 3.11 \
   --only-binary=:all: --platform manylinux_2_31_aarch64 --platform manylinux_2_28_aarch64 \
   --platform manylinux2014_aarch64 "$wheel" </dev/null
-# write_program FILE ROOT VARIABLE=VALUE.. PROGRAM: makes FILE run PROGRAM under QEMU. PROGRAM gets FILE as
-# its own name, so it can start itself again.
+# write_program FILE ROOT VARIABLE=VALUE.. PROGRAM: makes FILE a script that runs PROGRAM under QEMU. PROGRAM
+# gets FILE as its own name. So if PROGRAM starts itself again, it starts FILE.
 write_program() {
   printf '#!/bin/sh\nexec env %s "$@"\n' "$(printf '%q ' "SYSTOLE_AARCH64_ROOT=$2" "QEMU_ARGV0=$1" \
     "${@:3:$#-3}" "$PWD/deploy/aarch64/run" "${!#}")" >"$1"
   chmod +x "$1"
 }
 # try_wheel NAME ROOT PYTHON SPEC..: trains with the wheel and the libraries in ROOT, and compares the digests
-# of these specs. PYTHON is an interpreter in ROOT. With LD_BIND_NOW the loader looks up every function that
-# the libraries call, so that a missing function shows.
+# of each SPEC with the golden digests. PYTHON is an interpreter in ROOT. LD_BIND_NOW makes the loader look up
+# all functions when it loads a library. So a missing function is an error at once.
 try_wheel() {
   local root=$PWD/$2 folder=$work/$1 spec
   mkdir -p "$folder/bin" "$folder/data"
   cp -r "$site" "$folder/site"
-  # The package starts the server itself, but this kernel cannot start a program of aarch64. So a script
-  # stands in the server's place.
+  # The package starts its programs by itself, but this kernel cannot start a program of aarch64. So scripts
+  # stand in the places of the programs.
   mv "$folder/site/systole/bin" "$folder/site/systole/programs"
   mkdir "$folder/site/systole/bin"
   for program in systole systole-server; do
@@ -180,7 +182,7 @@ try_wheel() {
   done
   ln -s ../site/systole/bin/systole "$folder/bin/systole"
   write_program "$folder/bin/python" "$root" LD_BIND_NOW=1 "PYTHONPATH=$folder/site" "$root/$3"
-  # Python searches for its library from its own folder upwards.
+  # Python looks for its standard library in a folder `lib` above its program.
   ln -s "$(dirname "$(dirname "$root/$3")")/lib" "$folder/lib"
   "$folder/bin/python" -c 'import platform; print(*platform.libc_ver(), platform.machine())'
   tests/client/python/wheel_training.sh "$folder/bin/python" "$folder/data" </dev/null

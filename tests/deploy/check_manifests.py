@@ -1,6 +1,6 @@
 """Renders deploy/kubernetes and checks what can be checked without running it.
 
-Every check fails the program with a line that says what is wrong.
+If a check fails, the program ends with a line that says what is wrong.
 """
 
 import argparse
@@ -22,12 +22,13 @@ from manifests import (
     size,
 )
 
-# The oldest Kubernetes that has everything the manifests use, such as preStop's sleep, and a
-# current one.
+# Two versions of Kubernetes: the oldest that has everything the manifests use, such as preStop's
+# sleep, and a current one.
 _KUBERNETES = ("1.30", "1.37")
 
-# Kinds that only an operator adds to a cluster. PyPI has no schemas for them. The values are the
-# fields of each kind's `spec` that the manifests may use, from the operator's documentation.
+# Kinds that are not part of Kubernetes: an operator such as cert-manager adds them to a cluster.
+# kubernetes_validate has no schemas for them. The values are the fields of each kind's `spec` that
+# the manifests may use, from the operator's documentation.
 _CUSTOM = {
     ("cert-manager.io/v1", "Issuer"): {"selfSigned", "ca"},
     ("cert-manager.io/v1", "Certificate"): {
@@ -111,7 +112,7 @@ def _check_schemas(rendered):
 
 
 def _check_names(rendered):
-    """Each object that another one names exists, in the same namespace."""
+    """Each object that another object names exists, in the same namespace."""
     for thing in rendered.objects:
         if thing["kind"] != "Namespace":
             _need(thing["metadata"].get("namespace") == "systole", f"{rendered.name}: {thing}")
@@ -120,41 +121,71 @@ def _check_names(rendered):
     secrets = {o["spec"]["secretName"] for o in rendered.all("Certificate")}
     for workload in rendered.workloads():
         pod = pod_of(workload)
-        _need(pod.get("serviceAccountName", "default") in accounts, f"{rendered.name}: account")
+        _need(
+            pod.get("serviceAccountName", "default") in accounts,
+            f"{rendered.name}: a pod names a service account that does not exist",
+        )
         for volume in pod["volumes"]:
-            _need(volume.get("configMap", {}).get("name") in maps | {None}, f"{volume}")
-            _need(volume.get("secret", {}).get("secretName") in secrets | {None}, f"{volume}")
+            _need(
+                volume.get("configMap", {}).get("name") in maps | {None},
+                f"a volume names a ConfigMap that does not exist: {volume}",
+            )
+            _need(
+                volume.get("secret", {}).get("secretName") in secrets | {None},
+                f"a volume names a Secret that does not exist: {volume}",
+            )
     for account in rendered.all("ServiceAccount"):
-        _need(account["automountServiceAccountToken"] is False, f"{rendered.name}: {account}")
+        _need(
+            account["automountServiceAccountToken"] is False,
+            f"{rendered.name}: pods of this account get a token: {account}",
+        )
     issuers = {o["metadata"]["name"] for o in rendered.all("Issuer")}
     for certificate in rendered.all("Certificate"):
-        _need(certificate["spec"]["issuerRef"]["name"] in issuers, f"{certificate}")
+        _need(
+            certificate["spec"]["issuerRef"]["name"] in issuers,
+            f"a certificate names an Issuer that does not exist: {certificate}",
+        )
 
 
 def _check_restricted(rendered):
-    """Every pod obeys Kubernetes' `restricted` level, and its root is read-only."""
+    """Every pod obeys Kubernetes' `restricted` level, and has read-only root file systems."""
     for workload in rendered.workloads():
         pod = pod_of(workload)
         where = f"{rendered.name}: {workload['metadata']['name']}"
         security = pod["securityContext"]
         _need(security["runAsNonRoot"] and security["runAsUser"] > 0, f"{where}: runs as root")
-        _need(security["seccompProfile"] == {"type": "RuntimeDefault"}, f"{where}: seccomp")
-        _need(pod["automountServiceAccountToken"] is False, f"{where}: has a token")
+        _need(
+            security["seccompProfile"] == {"type": "RuntimeDefault"},
+            f"{where}: want seccompProfile RuntimeDefault",
+        )
+        _need(pod["automountServiceAccountToken"] is False, f"{where}: its pods get a token")
         for forbidden in ("hostNetwork", "hostPID", "hostIPC"):
-            _need(not pod.get(forbidden), f"{where}: {forbidden}")
+            _need(not pod.get(forbidden), f"{where}: sets {forbidden}")
         for volume in pod["volumes"]:
-            _need("hostPath" not in volume, f"{where}: a path of the host")
+            _need("hostPath" not in volume, f"{where}: mounts a path of the host")
         for container in containers_of(workload):
             own = container["securityContext"]
-            _need(own["allowPrivilegeEscalation"] is False, f"{where}: escalation")
-            _need(own["readOnlyRootFilesystem"] is True, f"{where}: its root can be written")
-            _need(own["capabilities"] == {"drop": ["ALL"]}, f"{where}: capabilities")
-            _need(not own.get("privileged"), f"{where}: privileged")
-            _need(set(container["resources"]) == {"requests", "limits"}, f"{where}: resources")
+            _need(
+                own["allowPrivilegeEscalation"] is False,
+                f"{where}: want allowPrivilegeEscalation: false",
+            )
+            _need(
+                own["readOnlyRootFilesystem"] is True,
+                f"{where}: its root file system can be written",
+            )
+            _need(
+                own["capabilities"] == {"drop": ["ALL"]},
+                f"{where}: want capabilities with drop: [ALL] alone",
+            )
+            _need(not own.get("privileged"), f"{where}: is privileged")
+            _need(
+                set(container["resources"]) == {"requests", "limits"},
+                f"{where}: want resources with requests and limits",
+            )
 
 
 def _check_ports(rendered):
-    """Flags, containers, services, probes and policies have the same ports."""
+    """Flags, containers, services, probes and policies agree on the ports."""
     server = rendered.server()
     flags = flags_of(server)
     ports = {p["name"]: p["containerPort"] for p in server["ports"]}
@@ -179,14 +210,15 @@ def _check_ports(rendered):
     _need(sorted(open_ports) == sorted(ports.values()), f"{rendered.name}: policy {open_ports}")
     for monitor in rendered.all("ServiceMonitor"):
         _need(
-            monitor["spec"]["endpoints"][0]["port"] in {p["name"] for p in service["ports"]}, "port"
+            monitor["spec"]["endpoints"][0]["port"] in {p["name"] for p in service["ports"]},
+            "a ServiceMonitor names a port that the service does not have",
         )
         chosen = monitor["spec"]["selector"]["matchLabels"].items()
         _need(chosen <= rendered.one("Service")["metadata"]["labels"].items(), f"{monitor}")
 
 
 def _check_selectors(rendered, trainer):
-    """Service, policy and budget choose the server's pods, and no pods of jobs."""
+    """Selectors choose the server's pods and no pods of jobs. The policy lets jobs connect."""
     labels = rendered.one("Deployment")["spec"]["template"]["metadata"]["labels"]
     chosen = [
         rendered.one("Service")["spec"]["selector"],
@@ -201,7 +233,10 @@ def _check_selectors(rendered, trainer):
             _need(not selector.items() <= of_job.items(), f"{rendered.name}: {selector}")
     for scaler in rendered.all("HorizontalPodAutoscaler"):
         _need(scaler["spec"]["scaleTargetRef"]["name"] == "systole", f"{scaler}")
-        _need("replicas" not in rendered.one("Deployment")["spec"], "each apply would set replicas")
+        _need(
+            "replicas" not in rendered.one("Deployment")["spec"],
+            "the Deployment sets replicas, although an autoscaler does",
+        )
     (trainers,) = {
         tuple(source["podSelector"]["matchLabels"].items())
         for rule in rendered.one("NetworkPolicy")["spec"]["ingress"]
@@ -217,7 +252,7 @@ def _check_selectors(rendered, trainer):
 
 
 def _check_monitored(monitoring, trainer, rule):
-    """Monitors and rules have the label that Prometheus selects. PodMonitor finds the trainers."""
+    """Prometheus selects the monitors and rules by label. The PodMonitor finds the trainers."""
     monitors = [*monitoring.all("ServiceMonitor"), *monitoring.all("PodMonitor")]
     chosen = {
         tuple(o["metadata"]["labels"].items()) for o in [*monitors, rule.one("PrometheusRule")]
@@ -237,7 +272,7 @@ def _check_room(rendered):
     config = rendered.config("systole-config")["server.textproto"]
     where = rendered.name
     budget = size(config_field(config, "memory_budget") or "1GB")
-    memory = budget + 2 * (64 << 20)  # 64 MiB when idle, and 64 MiB beside all limits.
+    memory = budget + 2 * (64 << 20)  # 64 MiB when idle, 64 MiB that no limit counts.
     memory += size(config_field(config, "read_budget") or str(budget // 4))
     memory += size(config_field(config, "decompression_cache") or "256MB")
     memory += size(config_field(config, "cache_memory") or "0")
@@ -275,7 +310,7 @@ def _check_certificates(rendered):
 
 
 def _check_alerts(options, rendered):
-    """README.md's command makes a PrometheusRule of alerts.yml, and its job is the service."""
+    """README.md's command makes a PrometheusRule of alerts.yml. The alerts' job is the service."""
     page = pathlib.Path("deploy/kubernetes/README.md").read_text()
     (command,) = re.findall(r"```sh\n(\{\n[^`]*alerts\.yml\n\}) \| kubectl apply -f -\n```", page)
     made = subprocess.run(["bash", "-ec", command], capture_output=True, text=True, check=True)

@@ -15,7 +15,7 @@ def need(holds, text):
 
 
 def wait_for(what, holds):
-    """Returns the first true answer of holds()."""
+    """Calls holds() until its answer is true, and returns this answer. OSError counts as false."""
     deadline = time.monotonic() + _LONGEST_WAIT_S
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Becomes a program under the system call filter of a systemd unit.
+"""Sets the system call filter of a systemd unit, and then becomes the program, in the same process.
 
   confined.py ALLOWED PROGRAM ARGUMENT..    ALLOWED: names of system calls, separated by commas
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds the images of deploy/Containerfile and starts them. Needs no registry: debootstrap makes the base
+# Builds the images of deploy/Containerfile and starts them. Downloads no image: debootstrap makes the base
 # image.
 #
-#   tests/deploy/container.sh BUILD_DIR   such as build/release: where the client `systole` is
+#   tests/deploy/container.sh BUILD_DIR   BUILD_DIR, such as build/release, has the client `systole`
 #
-# Needs root, Debian's packages buildah, podman, crun and debootstrap, Debian's mirror, and PyPI. Images and
-# layers stay in build/container (6 GB), so a second run builds only what has changed. Compiled objects are in
-# the user's own ccache. Containers are gone when the script ends. Exit code: 0 if every check passed.
+# Needs root, Debian's packages buildah, podman, crun, debootstrap and ccache, Debian's mirror, and PyPI. Images
+# and layers stay in build/container (6 GB), so a second run builds only what has changed. Compiled objects are
+# in the user's own ccache. At its end the script removes its containers. Exit code: 0 if every check passed.
 set -euo pipefail
 
 if [[ $# -ne 1 || $1 == -* ]]; then
@@ -29,7 +29,7 @@ done
 if [[ ${SYSTOLE_OWN_MOUNTS:-} != yes ]]; then
   SYSTOLE_OWN_MOUNTS=yes exec unshare --mount "$self" "$build"
 fi
-# crun refuses machines with both kinds of control groups.
+# crun refuses a machine on which control groups of both versions are mounted, v1 and v2.
 if [[ -d /sys/fs/cgroup/unified && -d /sys/fs/cgroup/memory ]]; then umount /sys/fs/cgroup/unified; fi
 
 readonly folder=$PWD/build/container
@@ -63,14 +63,14 @@ if ! "${podman[@]}" image exists "$base"; then
   tar --directory "$folder/base" --create . | "${podman[@]}" import --quiet - "$base" >/dev/null
   rm -rf "$folder/base"
 fi
-# ccache in the image uses the user's cache, so it needs the user's limit. With a smaller limit, ccache would
-# remove objects from the user's cache.
+# During the build, ccache uses the user's cache, with the user's size limit: with a smaller limit, ccache
+# would remove the user's objects.
 cache=$(ccache --get-config cache_dir)
 mkdir -p "$cache"
 echo "max_size = $(ccache --get-config max_size)" >"$folder/ccache.conf"
 volumes=(--volume "$cache:/root/.cache/ccache" --volume "$folder/ccache.conf:/root/.config/ccache/ccache.conf:ro")
-# pip in the build trusts the certificate authorities that pip outside trusts. Their file is mounted, so it
-# does not get into the image.
+# During the build, pip trusts the certificate authorities that pip on this machine trusts. The file with
+# these authorities is mounted, so it does not become part of the image.
 cert=${PIP_CERT:-$(python3 -m pip config get global.cert 2>/dev/null || true)}
 if [[ -n $cert ]]; then
   printf '[global]\ncert = /etc/pip-ca.crt\n' >"$folder/pip.conf"
@@ -84,7 +84,7 @@ for target in server python; do
     "${volumes[@]}" . </dev/null >"$folder/$target.log"
 done
 
-# Makes the Python environment, also if an interrupted run has left an incomplete one.
+# If an interrupted run has left the Python environment incomplete, makes the environment again.
 if [[ ! -e $folder/env/complete ]]; then
   python3 -m venv --clear "$folder/env"
   "$folder/env/bin/pip" install -q 'cyclonedx-python-lib[json-validation]==11.12.0' </dev/null

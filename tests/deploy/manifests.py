@@ -62,6 +62,6 @@ def flags_of(server):
 
 
 def config_field(text, field):
-    """A field of the server's config, written as text between quotes. None if it is left out."""
+    """The value of `field`, which the server's config writes between quotes. None if absent."""
     found = re.search(rf'^{field}: "([^"]*)"', text, re.MULTILINE)
     return found and found[1]

@@ -29,7 +29,8 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# The lists of packages may be too old for the mirror. So if a download fails, the lists are updated first.
+# If the download fails, the lists of packages may be too old for the mirror. Then they are updated, and the
+# download is tried again.
 download() {
   (cd "$work" && apt-get download prometheus >/dev/null) && return
   local as_root=()

@@ -1,6 +1,6 @@
-"""Looks into the images of deploy/Containerfile, and runs them.
+"""Checks the files in the images of deploy/Containerfile, and runs the images.
 
-Every check fails the program with a line that says what is wrong.
+If a check fails, the program ends with a message that says what is wrong.
 """
 
 import argparse
@@ -19,10 +19,10 @@ from cyclonedx.validation.json import JsonStrictValidator
 # Programs that no image may have.
 _COMPILERS = ("gcc", "g++", "cc", "c++", "cc1plus", "as", "ld", "cmake", "ninja", "make", "protoc")
 
-# The test's machine may allow neither a network of the container's own nor control groups. So
-# containers share the machine's network and have no control group. Everything else is as in
-# deploy/container/README.md.
+# The options with which deploy/container/README.md confines a container.
 _CONFINED = ["--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"]
+# On some machines a test can create neither networks nor control groups. So the test's containers
+# share the machine's network, and have no control groups.
 _HERE = ["--network=host", "--cgroups=disabled", "--ulimit=nofile=8192", "--ulimit=nproc=8192"]
 
 
@@ -46,7 +46,7 @@ class Image:
 
 
 def _check_config(image, version):
-    """The image's user is the one of deploy/kubernetes, and its version is the project's."""
+    """The image has the user of deploy/kubernetes, the project's version, and its labels."""
     deployment = pathlib.Path("deploy/kubernetes/base/deployment.yaml").read_text()
     user = re.search(r"runAsUser: (\d+)", deployment)[1]
     need(image.config["User"] == f"{user}:{user}", f"{image.name}: runs as {image.config['User']}")
@@ -67,14 +67,16 @@ def _check_server_config(image):
 
 
 def _check_files(image, only=None):
-    """The image has no compiler. With `only`: exactly these programs, no setuid or setgid file."""
+    """The image has no compiler. If `only` is given, the image has exactly these programs, and no
+    file is setuid or setgid.
+    """
     programs = set()
     for path in image.files():
         mode = path.lstat().st_mode
         if not stat.S_ISREG(mode):
             continue
         where = f"{image.name}: {path.relative_to(image.root)}"
-        need(path.name not in _COMPILERS, f"{where} is a compiler's")
+        need(path.name not in _COMPILERS, f"{where} is a compiler or a build tool")
         gives_rights = mode & (stat.S_ISUID | stat.S_ISGID)
         need(only is None or not gives_rights, f"{where} is setuid or setgid")
         if mode & 0o111 and ".so" not in path.name:
@@ -83,7 +85,10 @@ def _check_files(image, only=None):
 
 
 def _check_sbom(image, version):
-    """The SBOM fits its schema, and has each package that the image has."""
+    """The SBOM fits its schema. For each Debian package in it, the image has a copyright file.
+
+    Returns the names and versions of these packages.
+    """
     sbom = image.sbom()
     problem = JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(sbom))
     need(problem is None, f"{image.name}: its SBOM does not fit CycloneDX 1.6: {problem}")
@@ -99,20 +104,22 @@ def _check_sbom(image, version):
         need(f"@{urllib.parse.quote(number, safe='')}?" in purl, f"{purl} is not {number}")
         need("distro=debian-12" in purl, f"{purl}: no distribution")
     known = sum("licenses" in components[name] for name in debian)
-    need(known * 2 > len(debian), f"{image.name}: the licenses of {known} packages are known")
+    need(known * 2 > len(debian), f"{image.name}: only {known} packages have a license")
     for name in debian:
         copyright_file = image.root / f"usr/share/doc/{name}/copyright"
-        need(os.path.lexists(copyright_file), f"{image.name}: no copyright of {name}")
+        need(os.path.lexists(copyright_file), f"{image.name}: no copyright file of {name}")
     return debian
 
 
 def _check_owners(image, debian):
-    """Every library in the image is of a package that the SBOM has."""
+    """Looks up the image's libraries with dpkg of this machine. If dpkg knows the package of a
+    library, the SBOM must have this package.
+    """
     for path in (image.root / "usr/lib").rglob("*.so*"):
         if path.is_symlink():
             continue
         at = "/" + str(path.relative_to(image.root))
-        # A package may name a file of /usr/lib as /lib/..
+        # dpkg may know a file of /usr/lib by its path in /lib.
         for known in (at, at.removeprefix("/usr")):
             done = subprocess.run(
                 ["dpkg-query", "-S", known], capture_output=True, text=True, check=False
@@ -132,7 +139,7 @@ def _check_dpkg(image, debian, options):
 
 
 def _serve(options, image):
-    """A server with a root that is read-only, as deploy/container/README.md starts it."""
+    """Starts a server as deploy/container/README.md does. Returns its address."""
     for name, mode in (("etc", 0o755), ("run", 0o777)):
         (options.work / name).mkdir()
         (options.work / name).chmod(mode)
@@ -144,7 +151,7 @@ def _serve(options, image):
     line += [f"--volume={options.work / folder}:{at}" for folder, at in volumes]
     line += ["--tmpfs=/var/lib/systole", "--tmpfs=/var/cache/systole", image.name]
     line += ["--config=/etc/systole/server.textproto"]
-    # The container shares the machine's network, where the usual ports may be taken.
+    # The container shares the machine's network, where the usual ports may be in use.
     line += ["--listen=127.0.0.1:0", "--port-file=/run/systole/port"]
     run([*line, "--admin=127.0.0.1:0", "--admin-port-file=/run/systole/admin-port"])
     port = options.work / "run/port"
@@ -162,14 +169,17 @@ def _check_process(image):
     fields = dict(re.findall(r"^(\w+):\s*(.*)$", status, re.MULTILINE))
     need(fields["Uid"].split() == ["65532"] * 4, f"the server runs as {fields['Uid']}")
     need(int(fields["CapEff"], 16) == 0, f"the server has capabilities {fields['CapEff']}")
-    need(fields["NoNewPrivs"] == "1", "the server could get more rights")
+    need(fields["NoNewPrivs"] == "1", "NoNewPrivs is off, so the server could gain rights")
     mounts = pathlib.Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
     (root,) = (line.split() for line in mounts if line.split()[4] == "/")
     need("ro" in root[5].split(","), f"the server's root can be written: {root}")
 
 
 def _check_server(options, image):
-    """Clients outside the container read, the probe passes, and SIGTERM drains the server."""
+    """`systole status` works in the container, clients outside read, and SIGTERM drains the server.
+
+    A step from the server has the same bytes as a step that Python makes from local files.
+    """
     address = _serve(options, image)
     _check_process(image)
     inside = [*image.podman, "exec", "systole-server-test"]
@@ -183,7 +193,7 @@ def _check_server(options, image):
     line = [*image.podman, "run", "--rm", "--name=systole-python-test", *_HERE, *_CONFINED]
     line += [f"--volume={options.work}:/job:ro", python.name, "python", "-c", _TRAINER, address]
     digests = run(line).split()
-    need(len(digests) == 2 and digests[0] == digests[1], f"server and process differ: {digests}")
+    need(len(digests) == 2 and digests[0] == digests[1], f"server and local feed differ: {digests}")
     run([*image.podman, "stop", "--time=40", "systole-server-test"])
     log = subprocess.run(
         [*image.podman, "logs", "systole-server-test"], capture_output=True, text=True, check=True
@@ -194,7 +204,7 @@ def _check_server(options, image):
     return said.splitlines()[-1]
 
 
-# One step from the server, and the same step made in the container itself.
+# Makes one step from local files, reads the same step from the server, and prints both digests.
 _TRAINER = """
 import hashlib, sys, systole
 spec = "/job/feed.textproto"

@@ -1,8 +1,8 @@
-"""Runs what rendered manifests say, without a cluster: commands, probes, and the ends of pods.
+"""Runs commands and probes of rendered manifests without a cluster, and ends pods like kubelet.
 
 A folder stands for each volume, and replaces the volume's mount path in commands and configs. If
-this script runs as root, it runs the programs as the manifests' user, with no capability. A check
-that does not hold ends the script with a line that says what is wrong.
+this script runs as root, it runs the programs as the manifests' user, with no capability. If a
+check fails, the script ends with a message that says what is wrong.
 """
 
 import argparse
@@ -42,7 +42,9 @@ def _wait_for(what, holds):
 
 
 def _as_user(pod):
-    """The first words of a command: they drop the rights that the pod's security context drops."""
+    """The words that must stand before a command, so that the command runs as the pod's user, with
+    no capability. Empty if this script does not run as root.
+    """
     if os.geteuid() != 0:
         return []
     user, group = pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsGroup"]
@@ -51,7 +53,7 @@ def _as_user(pod):
 
 
 class Pod:
-    """The volumes of a workload's pod as folders, and its commands with paths in these folders."""
+    """A workload's pod. Each volume is a folder, and commands use paths in these folders."""
 
     def __init__(self, rendered, workload, folder):
         self.pod = pod_of(workload)
@@ -70,8 +72,8 @@ class Pod:
                 path.chmod(0o2770)
 
     def _with_paths(self, text, container=None):
-        """Replaces the mount path of each volume in `text` by the volume's folder. Without
-        `container`: the mount paths of all containers of the pod.
+        """In `text`, replaces each mount path of `container` by the volume's folder. Without
+        `container`, replaces the mount paths of all containers of the pod.
         """
         containers = [container] if container else self.pod["containers"]
         mounts = {m["mountPath"]: m["name"] for c in containers for m in c["volumeMounts"]}
@@ -82,7 +84,9 @@ class Pod:
         return text
 
     def command(self, container, programs, words=None, replaced=None):
-        """The command line of a container, or of its probe if `words` are the probe's."""
+        """The command line of a container. For a probe of the container, `words` are the probe's
+        command. `replaced` has new values for flags of the line.
+        """
         line = words or container["command"] + container["args"]
         line = [self._with_paths(word, container) for word in line]
         for flag, value in (replaced or {}).items():
@@ -93,8 +97,8 @@ class Pod:
 
 @contextlib.contextmanager
 def _serving(pod, server, programs):
-    """Starts the server of a pod, and waits until it serves. Yields its process, its ports and its
-    log. Kills it at the end of the block.
+    """Starts the server of a pod, and waits until the server serves. Yields the server's process,
+    ports and log. At the end of the block, kills the server.
     """
     ports = {name: pod.folder / "index" / f"{name}-port" for name in ("grpc", "admin")}
     for file in ports.values():
@@ -117,7 +121,7 @@ def _serving(pod, server, programs):
 
 
 def _end(process, pod, rendered):
-    """Ends the pod as kubelet does. The pod has the part of the grace period after preStop."""
+    """Ends the server as kubelet does: within the part of the grace period that preStop leaves."""
     pause = rendered.server()["lifecycle"]["preStop"]["sleep"]["seconds"]
     process.send_signal(signal.SIGTERM)
     code = process.wait(pod.pod["terminationGracePeriodSeconds"] - pause)
@@ -131,7 +135,7 @@ def _run(line, **more):
 
 
 def _put_shards(data, folder):
-    """Lays out a volume of shards that the pod may only read."""
+    """Copies shards into the folder of a volume. The pod may read this folder, but not write."""
     shutil.copytree(data, folder, dirs_exist_ok=True)
     folder.chmod(0o755)
 
@@ -161,7 +165,7 @@ def _check_demo(options):
     for name in {m["pods"]["metric"]["name"] for m in scaler["spec"]["metrics"] if "pods" in m}:
         _need(f'\n{name}{{statistic="mean"}} ' in metrics, f"no server has the metric {name}")
         _need(f'{name}{{statistic="mean",' in adapter.read_text(), f"{adapter} lacks {name}")
-    print(f"the demo draws, serves and feeds: {said.splitlines()[-1]}")
+    print(f"the demo makes images, serves and feeds: {said.splitlines()[-1]}")
     return pod.folder / "data"
 
 
@@ -183,8 +187,9 @@ def _make_certificate(certificate, folder):
 
 
 def _put_secret(folder, certificates, version, group):
-    """Lays a secret out as kubelet does: links lead through `..data` to the files. If the script
-    runs as root, root owns the files, and the group may read them.
+    """Lays a secret out as kubelet does: each file is a link to a file in `..data`, and `..data` is
+    a link to the folder of the newest version. If the script runs as root, root owns the files, and
+    the group may read the files.
     """
     now = folder / f"..{version}"
     now.mkdir()
@@ -200,8 +205,8 @@ def _put_secret(folder, certificates, version, group):
 
 
 def _check_mtls(options, data):
-    """The server reads a key that lies as kubelet mounts it, refuses a client without TLS, and
-    takes renewed files. The probe passes with the first files and with the renewed ones.
+    """The server reads TLS files that are laid out as by kubelet, refuses a client without TLS, and
+    starts to use renewed files. The probe passes with the first and with the renewed files.
     """
     rendered = Rendered(options.work / "demo-mtls.yaml")
     pod = Pod(rendered, rendered.one("Deployment"), options.work / "mtls")
@@ -224,12 +229,12 @@ def _check_mtls(options, data):
         _run(probe)
         _need("TLS files have changed; new" in log.read_text(), log.read_text())
         _end(process, pod, rendered)
-    print("the server with mutual TLS is ready, for its own clients only, and takes renewed files")
+    print("with mutual TLS the server refuses a client without TLS, and takes renewed files")
 
 
 def _check_index_job(options, data):
-    """The job's pods index and verify each shard once. If a shard is damaged, `systole verify` ends
-    with a code for which the job's podFailurePolicy fails the pod's part.
+    """The job's pods index and verify all shards. If a shard is damaged, `systole verify` ends with
+    exit code 1. For this code, the job's podFailurePolicy fails the pod's part of the job.
     """
     rendered = Rendered(options.work / "index-job.yaml")
     job = rendered.one("Job", "systole-index")
@@ -275,13 +280,13 @@ def _check_index_job(options, data):
     _need(code == 1 and code in fails["onExitCodes"]["values"], f"damage: exit code {code}")
     print(
         f"the job's {job['spec']['completions']} pods index and verify {shards} shards, "
-        "and see damage"
+        "and find a damaged shard"
     )
 
 
 def _check_config_of_base(options, data):
-    """With all components, the server knows every flag, and the flags' and the config's paths are
-    mounted. With the base alone, the server starts and ends.
+    """With all components, the manifests use only flags that the server has, and the paths in the
+    flags and in the config are mounted. With the base alone, the server starts and ends.
     """
     rendered = Rendered(options.work / "all.yaml")
     server = rendered.server()
@@ -295,7 +300,7 @@ def _check_config_of_base(options, data):
         _need(any(path.startswith(at) for at in writable), f"{path} cannot be written")
     for flag in ("--config", "--tls-key", "--tls-certificate", "--tls-client-ca"):
         path = flags_of(server)[flag]
-        _need(any(path.startswith(at + "/") for at in mounts), f"{flag} {path} is nowhere mounted")
+        _need(any(path.startswith(at + "/") for at in mounts), f"{flag}: {path} is not mounted")
     base = Rendered(options.work / "base.yaml")
     pod = Pod(base, base.one("Deployment"), options.work / "base")
     _put_shards(data, pod.folder / "data")

@@ -1,8 +1,9 @@
-"""Runs what the units of deploy/systemd say, without systemd: this program is the service manager.
+"""Runs the server as the units of deploy/systemd say, without systemd.
 
-It sends the server's signals, receives its notifications, passes it the socket and lays out the
-credentials. The server runs as a user without any capability, under the unit's filter of system
-calls. Every check fails the program with a line that says what is wrong.
+This program does what systemd would do: it sends signals to the server, receives the server's
+notifications, passes the socket to the server, and lays out the credentials. The server runs as a
+user without any capability. If the server makes a system call that the unit does not allow, the
+kernel kills the server. If a check fails, the program ends with a message that says what is wrong.
 """
 
 import argparse
@@ -21,12 +22,14 @@ from checks import need, run, wait_for
 from units import Unit
 
 _FOLDER = pathlib.Path("deploy/systemd")
-# A user id that DynamicUser= could draw.
+# A user id that systemd could choose for DynamicUser=.
 _USER = 61184
 
 
 def _allowed_calls(unit):
-    """The system calls of SystemCallFilter=, as systemd itself expands its sets."""
+    """The names of the system calls that SystemCallFilter= allows. systemd-analyze lists the calls
+    of a set, such as @default.
+    """
 
     def expand(name):
         if not name.startswith("@"):
@@ -39,7 +42,7 @@ def _allowed_calls(unit):
     for value in unit.all("SystemCallFilter"):
         names = set().union(*(expand(name) for name in value.removeprefix("~").split()))
         allowed = allowed - names if value.startswith("~") else allowed | names
-    # systemd allows every service this call.
+    # systemd allows execve to every service.
     return allowed | {"execve"}
 
 
@@ -60,7 +63,7 @@ class Manager:
         self.write_config(config)
         self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._notify.bind(str(self.root / "notify"))
-        # Everybody may write to this socket, as to systemd's own.
+        # Every user may write to this socket, as to systemd's own socket for notifications.
         (self.root / "notify").chmod(0o777)
         self._notify.settimeout(300)
         self.log = self.root / "log"
@@ -70,7 +73,7 @@ class Manager:
         return re.sub(r"(?<![\w.-])/(?=(etc|run|srv|var)/)", f"{self.root}/", text)
 
     def write_config(self, text):
-        # The ports of the config may be taken on this machine.
+        # On this machine the config's ports may be in use, so the server chooses free ports.
         text = re.sub(r'127\.0\.0\.1:\d+"', '127.0.0.1:0"', self.in_root(text))
         (self.root / "etc/systole/server.textproto").write_text(text)
 
@@ -115,7 +118,7 @@ class Manager:
         return dict(line.split("=", 1) for line in wait_for("a message", received).split("\n"))
 
     def until(self, process, key):
-        """The server's next messages. The last one is the first message that has `key`."""
+        """The server's next messages, up to and including the first message that has `key`."""
         said = [self.next(process)]
         while key not in said[-1]:
             said.append(self.next(process))
@@ -135,7 +138,7 @@ def _check_service(options):
     manager = Manager(options, "service", config)
     with manager.started(watchdog_s=2) as process:
         ready = manager.until(process, "READY")
-        need(len(ready) == 2 and "STATUS" in ready[0], f"before READY=1 came {ready[:-1]}")
+        need(len(ready) == 2 and "STATUS" in ready[0], f"not one STATUS before READY: {ready[:-1]}")
         address = re.fullmatch(r"serving 1 dataset on (\S+)", ready[-1]["STATUS"])[1]
         need(manager.until(process, "WATCHDOG")[0] == {"WATCHDOG": "1"}, "no sign of life")
         spec = options.work / "feed.textproto"
@@ -143,16 +146,18 @@ def _check_service(options):
         need("The trainer waited" in said, f"the feed has no verdict: {said}")
         reload = manager.unit.one("ExecReload").replace("$MAINPID", str(process.pid))
         run(reload.split())
-        need("MONOTONIC_USEC" in manager.until(process, "RELOADING")[-1], "a reload has no time")
+        need("MONOTONIC_USEC" in manager.until(process, "RELOADING")[-1], "RELOADING has no time")
         manager.until(process, "READY")
-        need("draining" in manager.end(process)["STATUS"], "no status of the drain")
+        need("draining" in manager.end(process)["STATUS"], "STOPPING has no status of the drain")
     for folder in (manager.root / "var/lib/systole/index", manager.root / "var/cache/systole"):
         need(any(folder.iterdir()), f"the server left nothing in {folder}")
-    print(f"the service says how it is, under the filter of its unit: {said.splitlines()[-1]}")
+    print(f"the server notifies systemd, and its unit allows its calls: {said.splitlines()[-1]}")
 
 
 def _check_socket(options):
-    """A trainer whose group may connect can connect before the server runs, and afterwards."""
+    """Trainers can connect to the socket before the server starts, and while the server runs. The
+    socket stays when the server ends. A user outside the socket's group cannot connect.
+    """
     unit = Unit(_FOLDER / "systole-server.socket")
     config = (_FOLDER / "server.textproto").read_text()
     path = unit.one("ListenStream")
@@ -160,7 +165,7 @@ def _check_socket(options):
         options, "socket", re.sub(r"(?m)^listen: .*$", f'listen: "unix:{path}"', config)
     )
     at = pathlib.Path(manager.in_root(path))
-    # The server owns nothing in the socket's folder, as in the real /run.
+    # As in the real /run, the server's user owns nothing in the socket's folder.
     with socket.socket(socket.AF_UNIX) as passed:
         passed.bind(str(at))
         at.chmod(int(unit.one("SocketMode"), 8))
@@ -182,15 +187,15 @@ def _check_socket(options):
         code = f"import socket; socket.socket(socket.AF_UNIX).connect({str(at)!r})"
         done = subprocess.run([*stranger, "-c", code], capture_output=True, text=True, check=False)
         need("PermissionError" in done.stderr, f"a user without the group: {done.stderr}")
-    print("the socket is there before the server, waits for it, and stays")
+    print("the socket takes connections before the server starts, and stays when the server ends")
 
 
 def _put_credential(source, folder, name):
-    """Lays a credential out as systemd does: a file of root's that the service's user may read."""
+    """Lays a credential out as systemd does: root owns the file, and an ACL lets _USER read it."""
     path = folder / name
     path.write_bytes(source.read_bytes())
     path.chmod(0o400)
-    # An ACL is a version and five entries (tag, permissions, id): owner, user, group, mask, others.
+    # Five entries (tag, permissions, id): for the owner, _USER, the group, the mask and others.
     none = 0xFFFFFFFF
     entries = [(1, 4, none), (2, 4, _USER), (4, 0, none), (16, 4, none), (32, 0, none)]
     acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
@@ -198,7 +203,7 @@ def _put_credential(source, folder, name):
 
 
 def _check_credentials(options):
-    """The drop-in's certificate and key are read from credentials."""
+    """With the drop-in tls.conf, the server reads its certificate and its key from credentials."""
     drop_in = Unit(_FOLDER / "systole-server.service.d/tls.conf")
     manager = Manager(options, "tls", (_FOLDER / "server.textproto").read_text())
     run(["deploy/make_certificates.sh", options.work / "certificates", "localhost"])
@@ -208,8 +213,8 @@ def _check_credentials(options):
     for credential in drop_in.all("LoadCredential"):
         name, path = credential.split(":")
         _put_credential(pathlib.Path(manager.in_root(path)), credentials, name)
-    # The drop-in's address, with any free port.
     flags = drop_in.environment()["SYSTOLE_TLS_FLAGS"].replace("%d", str(credentials))
+    # The server listens on the address in the drop-in, but on any free port.
     flags = re.sub(r"--listen=(\S+):\d+", r"--listen=\1:0", flags)
     with manager.started(flags) as process:
         status = manager.until(process, "READY")[-1]["STATUS"]
@@ -219,7 +224,7 @@ def _check_credentials(options):
         run([options.build / "systole", "status", *server])
         manager.end(process)
     need("PRIVATE" not in manager.log.read_text(), "the log shows the key")
-    print("the drop-in's credentials are read by a user that does not own them")
+    print("the server reads the drop-in's credentials, although its user does not own them")
 
 
 def main():

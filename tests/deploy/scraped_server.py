@@ -1,6 +1,6 @@
-"""Lets Prometheus scrape a systole-server, and checks the queries of alerts and dashboard.
+"""Lets Prometheus scrape a systole-server, and checks the queries of the alerts and the dashboard.
 
-Every check fails the program with a line that says what is wrong.
+If a check fails, the program ends with a message that says what is wrong.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import time
 import urllib.parse
 import urllib.request
 
-# A hundred times what each wait takes on an idle machine.
+# A hundred times as long as each wait takes on an idle machine.
 _LONGEST_WAIT_S = 300
 
 _METRIC = re.compile(r"\b(?:systole_(?:server|feed|trainers?)|grpc_server)_\w+")
@@ -60,7 +60,9 @@ def _free_port():
 
 
 def _names_of(text):
-    """The names of the metrics in Prometheus' text format, and of each histogram's series."""
+    """The names of the metrics in `text`, which is in Prometheus' text format. For each histogram,
+    also the names of its series.
+    """
     names = set()
     for kind in re.finditer(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE):
         names.add(kind[1])
@@ -70,9 +72,11 @@ def _names_of(text):
 
 
 def _check_names(scraped, folder):
-    """A server or a feed has every metric that the alerts and the dashboard use."""
+    """A server or a feed has every metric that the alerts and the dashboard use. Returns the
+    dashboard's queries.
+    """
     known = _names_of(scraped)
-    # A test compares this page with the metrics of feeds.
+    # This page has all metrics of feeds: another test compares the page with the program.
     feeds = pathlib.Path("client/step/README.md").read_text()
     known.update(re.findall(r"\| `(systole_feed_\w+)", feeds))
     alerts = (folder / "prometheus/alerts.yml").read_text()
@@ -87,12 +91,14 @@ def _check_names(scraped, folder):
     if missing := sorted(asked - known):
         names = ", ".join(missing)
         sys.exit(f"alerts.yml or systole.json uses metrics that do not exist: {names}")
-    print(f"{len(asked)} metrics of the alerts and the dashboard are there")
+    print(f"{len(asked)} metrics of the alerts and the dashboard exist")
     return queries
 
 
 def _check_paragraphs(folder):
-    """Each alert's link leads to a paragraph about the alert, and the guide has a row for it."""
+    """Each alert has a link to a paragraph about the alert, and a row in deploy/README.md. There is
+    no paragraph about an alert that does not exist.
+    """
     alerts = (folder / "prometheus/alerts.yml").read_text()
     page = (folder / "prometheus/README.md").read_text()
     guide = (folder / "README.md").read_text()
@@ -101,16 +107,16 @@ def _check_paragraphs(folder):
         if f"\n## {name}\n" not in page:
             sys.exit(f"deploy/prometheus/README.md has no paragraph about {name}")
         if f"deploy/prometheus/README.md#{name.lower()}" not in alerts:
-            sys.exit(f"alerts.yml: the runbook of {name} leads elsewhere")
+            sys.exit(f"alerts.yml: no runbook leads to the paragraph about {name}")
         if f"| [{name}](prometheus/README.md#{name.lower()}) |" not in guide:
             sys.exit(f"deploy/README.md: the table of alerts has no row for {name}")
     if extra := sorted(set(re.findall(r"\n## (\w+)\n", page)) - set(named)):
-        sys.exit(f"deploy/prometheus/README.md: there is no alert {', '.join(extra)}")
-    print(f"{len(named)} alerts have their paragraphs")
+        sys.exit(f"deploy/prometheus/README.md has unknown alerts: {', '.join(extra)}")
+    print(f"each of {len(named)} alerts has its paragraph")
 
 
 def _serve(options, work):
-    """The arguments of a server of a few packed images."""
+    """Packs a few images, and returns the command line of a server for these images."""
     systole = options.build / "systole"
     for command in (
         ["make-flowers", work / "images", "--images", "60"],
@@ -127,7 +133,7 @@ def _serve(options, work):
 
 @contextlib.contextmanager
 def _prometheus(options):
-    """Runs Prometheus with the config in options.work, and gives its address."""
+    """Runs Prometheus with the config in options.work, and yields its address."""
     log = options.work / "prometheus.log"
     for _ in range(20):
         # Prometheus does not report a port that it chose, so the port is chosen here. If another
@@ -152,7 +158,7 @@ def _prometheus(options):
 
 
 def _check_scrapes(options, admin, queries):
-    """Prometheus scrapes the server, and takes the alerts and the dashboard's queries."""
+    """Prometheus scrapes the server, and accepts the alerts and the dashboard's queries."""
     config = pathlib.Path("deploy/prometheus/prometheus.yml").read_text()
     config = config.replace("127.0.0.1:9470", admin).replace("interval: 15s", "interval: 1s")
     (options.work / "prometheus.yml").write_text(config)
@@ -197,7 +203,7 @@ def main():
             return port.exists() and port.read_text().strip()
 
         admin = f"127.0.0.1:{_wait_for('the server', admin_port)}"
-        # Before the server serves, this port answers with an error.
+        # Until the server serves, this port answers with an error.
         scraped = _wait_for("the metrics", lambda: _get(f"http://{admin}/metrics"))
         checked = subprocess.run(
             [options.promtool, "check", "metrics"],

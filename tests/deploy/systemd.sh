@@ -4,9 +4,9 @@
 #
 #   tests/deploy/systemd.sh BUILD_DIR   such as build/release: where systole and systole-server are
 #
-# Needs root, because the server runs as another user, and systemd-analyze (Debian's package systemd). The
-# filter of system calls comes from PyPI, once. Everything else lies in a temporary folder, which is gone
-# when the script ends. Exit code: 0 if every check passed.
+# Needs root, because the server runs as another user. Needs systemd-analyze (Debian's package systemd). The
+# Python package for the filter of system calls comes from PyPI, once. Everything else lies in a temporary
+# folder, which is gone when the script ends. Exit code: 0 if every check passed.
 set -euo pipefail
 
 if [[ $# -ne 1 || $1 == -* ]]; then

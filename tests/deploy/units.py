@@ -1,4 +1,4 @@
-"""How a unit of systemd is read."""
+"""Reads the file of a systemd unit."""
 
 import shlex
 
@@ -27,7 +27,7 @@ class Unit:
         return int(self.one(name).removesuffix("s"))
 
     def command(self, flags):
-        """The words of ExecStart; `flags` is what $SYSTOLE_TLS_FLAGS and $SYSTOLE_FLAGS hold."""
+        """The words of ExecStart, with `flags` in place of the two variables at its end."""
         words = shlex.split(self.one("ExecStart"))
         variables = ["$SYSTOLE_TLS_FLAGS", "$SYSTOLE_FLAGS"]
         if words[-2:] != variables:

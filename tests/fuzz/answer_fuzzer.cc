@@ -1,6 +1,8 @@
-// Reads any bytes as a server's answer to ResolveFeed: as the whole answer, or as changes of a good
-// answer. The first byte chooses the spec and one of these two ways. An accepted answer has a
-// layout, and it can be printed. It also has an order, with as many steps as the answer says.
+// Reads the input as a server's answer to ResolveFeed: as the whole answer, or as changes to a
+// valid answer. The first byte chooses the spec and one of these two ways. If CheckFeedAnswer()
+// accepts the answer, LayoutOf(), StepFinisher and OrderOf() must accept the answer, too, and the
+// order must have answer.total_steps() steps. Error texts, and the texts of a cleaned answer, must
+// be fit to print.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,8 +32,8 @@ struct Feed {
   v1::ResolveFeedResponse honest;
 };
 
-// A feed of two cores with four places each. Its output `x` has three values for each example.
-// `honest` is the part of a good answer that says how many records there are.
+// A feed with two cores and four examples per core in each step. Its output `x` has three values
+// for each example. `honest` has the fields of a valid answer that say how many records there are.
 Feed MakeFeed(const std::string& spec, const std::string& honest, DType dtype = DType::kUint8) {
   using google::protobuf::TextFormat;
   Feed feed;
@@ -73,7 +75,7 @@ std::vector<Feed> Feeds() {
           MakeFeed("dataset: 'a' tail: PAD", "num_records: 21", DType::kBfloat16)};
 }
 
-// Replaces fields of `answer` by the fields that `changes` has.
+// For each field that `changes` has, replaces this field of `answer`.
 void Change(const v1::ResolveFeedResponse& changes, v1::ResolveFeedResponse& answer) {
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   changes.GetReflection()->ListFields(changes, &fields);

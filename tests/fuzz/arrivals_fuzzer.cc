@@ -1,6 +1,6 @@
-// Reads any bytes as a recording: as they are, and as records with good checksums. An accepted
-// recording is written back equal. The replay of a recording has all its steps, and the times of
-// each core add up to the replay's time.
+// Reads any bytes as a recording: once as they are, and once with the lengths and checksums of
+// their records put right. An accepted recording is written back equal. The replay of a recording
+// has all steps of the recording, and the times of each core add up to the replay's time.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
-// Reads any bytes as a page of a bucket's list, as an answer to an upload, and as a refusal. What
-// is accepted is within its bounds. A key that is encoded and decoded again stays the same.
+// Reads any bytes as a page of a bucket's list, as an answer to an upload, and as a refusal.
+// Accepted values are within their bounds. A key that is encoded and decoded again stays the same.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Reads any bytes as the name of an object in a bucket. The text of an accepted name is the name
-// itself. A name has two addresses, and both are valid URLs. One has the server's host and base
-// path, the other has the bucket's name before the host.
+// itself, perhaps with a '/' at the end. A name has two addresses, and both are valid URLs. One has
+// the server's host and base path. The other has the bucket's name before the host.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// Reads any bytes as a checkpoint: as they are, and as records with good checksums. An accepted
-// checkpoint stays the same when it is written and read again.
+// Reads any bytes as a checkpoint: once as they are, and once with the lengths and checksums of
+// their records put right. An accepted checkpoint stays the same when it is written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

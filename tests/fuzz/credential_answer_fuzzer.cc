@@ -1,5 +1,5 @@
 // Reads any bytes as each kind of answer of a service of credentials, and as a key file. Accepted
-// keys and tokens can stand in a header, and are good for some time.
+// keys and tokens of a service can stand in a header, and their lifetime is positive.
 #include <cstddef>
 #include <cstdint>
 #include <string>

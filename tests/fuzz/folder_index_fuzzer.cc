@@ -1,5 +1,5 @@
-// Reads any bytes as the index of a folder of shards. In an accepted text, the lines are sorted and
-// each of them may stand in such an index. The text is written back equal.
+// Reads any bytes as the index of a folder of shards. The lines of an accepted text are sorted, and
+// each line fits in an index. The text is written back equal.
 #include <cstddef>
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
-// Reads any bytes as the text of an index. An accepted index covers the shard and is written back
-// equal.
+// Reads any bytes as the text of an index. An accepted index covers the shard without gaps.
+// Writing the index gives the text that was read.
 //
 // Input: 8 bytes for the shard size (u64le), then the text.
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Reads any bytes as a configuration file of AWS's tools. An accepted file has clean keys and
-// values, and reads back the same. A refusal names the line and does not show it.
+// Reads any bytes as a configuration file of AWS's tools. In an accepted file, keys are in lower
+// case and values have no white space around them. The file stays the same when it is written and
+// read again. A refusal names the line and does not show its text.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,9 +1,10 @@
-// Reads any bytes as a JPEG: header, crop, whole image and fused transform, strict and lenient.
-// No input may crash, leak or allocate beyond the limits (run with -malloc_limit_mb=64 under
-// libFuzzer). If an image decodes whole without a warning, a crop must equal that part of the
-// image. Our entropy decoder must give the same pixels, errors and warnings as libjpeg's, also if
-// the decoder has decoded other images before, or if the image has another ending. Two crops that
-// are decoded together must equal the crops decoded alone.
+// Decodes the input as a JPEG: the header, crops, the whole image, smaller scales and the fused
+// transform. Some of the decoders fail on warnings (strict), others do not (lenient). No input may
+// make a decoder crash, leak, or allocate more than its limits allow (under libFuzzer,
+// -malloc_limit_mb=64 shows this). If the whole image decodes without a warning, a crop must equal
+// the same part of the image. Our entropy decoder must give the same pixels, errors and warnings as
+// libjpeg's, even if our decoder has decoded other images before, and with other bytes at the end
+// of the image. Two crops that are decoded together must equal the same crops decoded alone.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -34,7 +35,7 @@ struct Rows {
   bool operator==(const Rows&) const = default;
 };
 
-// Reads the rows of a crop that was started.
+// Reads the rows of `crop`, for which StartCrop() has succeeded.
 Rows ReadRows(JpegDecoder& decoder, const CropRect& crop) {
   Rows rows;
   for (int y = 0; y < crop.height; ++y) {
@@ -46,8 +47,8 @@ Rows ReadRows(JpegDecoder& decoder, const CropRect& crop) {
   return rows;
 }
 
-// Decodes `jpeg` with `own`, which has decoded other images before, and with `library`, which has
-// not. The results must be the same.
+// Decodes `jpeg` with our entropy decoder (`own`, which has decoded other images before), and with
+// libjpeg's entropy decoder (`library`, which is new). The results must be the same.
 void CompareWithLibrary(JpegDecoder& own, bool strict, absl::string_view jpeg, bool whole) {
   JpegDecoder library = *JpegDecoder::Create({.fail_on_warning = strict,
                                               .max_pixels = kMaxPixels,
@@ -62,8 +63,8 @@ void CompareWithLibrary(JpegDecoder& own, bool strict, absl::string_view jpeg, b
   SYSTOLE_CHECK(library.Decode(crop, absl::MakeSpan(theirs)) == status);
   SYSTOLE_CHECK(ours == theirs && own.warnings() == library.warnings());
   if (!whole) return;
-  // Decodes again, but only reads rows. Unlike Decode(), this does not look at the bytes after the
-  // last row, unless entropy decoding reads ahead.
+  // Decodes again, row by row. Decode() also looks at the bytes after the last row. Here a decoder
+  // looks at these bytes only if its entropy decoding reads ahead.
   Rows rows[2];
   for (JpegDecoder* decoder : {&own, &library}) {
     if (!decoder->ReadHeader(jpeg).ok()) std::abort();  // The header could be read before.
@@ -74,8 +75,8 @@ void CompareWithLibrary(JpegDecoder& own, bool strict, absl::string_view jpeg, b
   SYSTOLE_CHECK(rows[0] == rows[1] && own.warnings() == library.warnings());
 }
 
-// Replaces some of the last bytes of `jpeg` by fill and markers, or by bytes that look like them. A
-// hash of all bytes chooses the ending, so that any change of the input tries another one.
+// Replaces some of the last bytes of `jpeg` by up to three pieces: fill bytes, markers, or bytes
+// that look like these. A hash of `jpeg` chooses the pieces, so each input tries another ending.
 std::string WithOtherEnding(absl::string_view jpeg) {
   static const std::string* const kPieces = new std::string[8]{"\xff",
                                                                "\xff\xff",
@@ -98,7 +99,7 @@ std::string WithOtherEnding(absl::string_view jpeg) {
   return ended;
 }
 
-// Two crops that are decoded together must equal two crops decoded alone.
+// Two crops that are decoded together must equal the same crops decoded alone.
 void DecodeTogether(JpegDecoder& a, JpegDecoder& b, absl::string_view jpeg, JpegScale scale) {
   const absl::StatusOr<ImageInfo> stored = a.ReadHeader(jpeg);
   if (!stored.ok()) return;
@@ -125,8 +126,8 @@ void DecodeTogether(JpegDecoder& a, JpegDecoder& b, absl::string_view jpeg, Jpeg
   }
 }
 
-// A crop at a smaller scale must equal that part of the whole image at this scale. libjpeg's own
-// entropy decoder must give the same.
+// At a smaller scale, libjpeg's entropy decoder must give the same whole image as ours, and a crop
+// must equal the same part of this image.
 void DecodeScaled(JpegDecoder& decoder, absl::string_view jpeg) {
   const JpegScale scale =
       std::array{JpegScale::kHalf, JpegScale::kQuarter, JpegScale::kEighth}[jpeg.size() % 3];
@@ -162,7 +163,7 @@ void DecodeAndCompare(JpegDecoder& decoder, absl::string_view jpeg) {
       decoder.Decode(WholeImage(info->height, info->width), absl::MakeSpan(whole)).ok() &&
       decoder.warnings() == 0;
 
-  // The crop depends on the input, so the fuzzer can steer it.
+  // The crop depends on the size of the input, so the fuzzer tries many crops.
   const CropRect crop = {info->height / 3, info->width / 5, (info->height + 2) / 3,
                          static_cast<int>(1 + jpeg.size() % ((info->width + 1) / 2))};
   if (!decoder.ReadHeader(jpeg).ok()) std::abort();  // The header could be read before.

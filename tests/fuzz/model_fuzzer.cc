@@ -1,5 +1,6 @@
-// Reads any text as a model. The model is refused, or it trains: small models take two steps on
-// zeros. Nothing may overflow, and no allocation may exceed the limit.
+// Reads any text as a model. If the model is accepted and small, the test takes two training steps
+// and one evaluation on pixels that are all 0. Nothing may overflow, and no allocation may exceed
+// the limit.
 #include <cstddef>
 #include <cstdint>
 #include <string>

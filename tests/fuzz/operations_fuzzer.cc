@@ -1,5 +1,5 @@
-// Draws a program and an image from the bytes. The lowered program must give the same result as the
-// interpreter, which runs the references of the operations one after the other.
+// Draws a program and an image from the bytes. The lowered program must give the same bytes as the
+// interpreter, which runs the reference code of each operation, one operation after the other.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

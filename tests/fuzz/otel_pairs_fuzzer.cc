@@ -15,7 +15,7 @@ SYSTOLE_FUZZER(otel_pairs, const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   const auto pairs = ParseOtelPairs(text);
   if (!pairs.ok()) {
-    // The message itself has less than 100 bytes, so a shorter input may be a part of it by chance.
+    // The message's own words may contain a short input by chance.
     SYSTOLE_CHECK(pairs.status().message().size() < 100);
     SYSTOLE_CHECK(size < 100 || !absl::StrContains(pairs.status().message(), text));
     return 0;

@@ -1,5 +1,5 @@
 // Reads any bytes as a pattern and as names of objects. TakesObject() must accept exactly the names
-// that ListObjects() gives. Only names that begin with SCHEME:// have a scheme.
+// that ListObjects() gives. SchemeOf() may find a scheme only in a text that begins with SCHEME://.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -27,8 +27,7 @@ SYSTOLE_FUZZER(pattern, const uint8_t* data, size_t size) {
   SYSTOLE_CHECK(StoreOf(pattern).status().code() == absl::StatusCode::kInvalidArgument);
   const absl::StatusOr<std::vector<std::string>> listed =
       ListObjects(objects, pattern, [&](absl::string_view name) {
-        // Only objects are wanted, no folders. A name with a '/' at its end may be the name of an
-        // object, but it is also the name of a folder.
+        // Returns whether the name is an object. A name that ends with '/' is a folder.
         return !absl::EndsWith(name, "/") && objects.contains(std::string(name));
       });
   for (const std::string& name : objects) {

@@ -1,7 +1,7 @@
-// Reads any bytes as a PNG: as they are, and with good checksums. Decodes the header, then all
-// pixels as grey and as colour. Either both decodings succeed or both fail. Decoding as grey again
-// gives the same pixels. If all colours are grey, both decodings give the same values. If libspng
-// decodes the image, our colours equal libspng's.
+// Reads any bytes as a PNG: as they are, and with corrected lengths and checksums. Decodes the
+// header, then all pixels as grey and as colour. Either both decodings succeed or both fail.
+// Decoding as grey again gives the same pixels. If all colours are grey, both decodings give the
+// same values. If libspng decodes the image, our colours equal libspng's.
 #include <zlib.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 using namespace systole;
 
-// The same chunks, with lengths that fit and good checksums.
+// Corrects the lengths and the checksums of the chunks.
 std::string Resealed(std::string png) {
   constexpr size_t kSignature = 8, kHead = 8, kCrc = 4;
   const auto store = [&png](size_t at, size_t value) {

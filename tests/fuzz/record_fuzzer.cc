@@ -20,7 +20,7 @@ namespace {
 
 ScannedShard MustScan(const ByteSource& source, const ScanOptions& options) {
   absl::StatusOr<ScannedShard> scanned = ScanShard(source, options);
-  SYSTOLE_CHECK(scanned.ok());  // A MemorySource does not fail, and damage is no error.
+  SYSTOLE_CHECK(scanned.ok());  // Damage in the bytes is not an error of the scan.
   return *std::move(scanned);
 }
 
@@ -80,9 +80,9 @@ void RunOnShard(const std::string& bytes) {
   SYSTOLE_CHECK(read.ok());
 }
 
-// No mutation finds a CRC by chance, so the input is also taken as a plan for a shard. A byte below
-// 200 is the size of a good record. Other bytes add a byte or a header, cut the shard, or flip an
-// earlier bit.
+// Random bytes almost never have a valid CRC, so the input is also taken as a plan for a shard. A
+// byte below 200 is the size of a good record. Other bytes add a byte or a header, cut the shard,
+// or flip an earlier bit.
 std::string ShardFromPlan(const uint8_t* data, size_t size) {
   std::string shard;
   for (size_t i = 0; i < size && shard.size() < 20'000; ++i) {

@@ -1,5 +1,6 @@
-// Rewrites lengths and checksums in any bytes, so that the bytes are valid TFRecords. The code
-// behind the checks of the framing then gets the payload that a fuzzer has changed.
+// Corrects the lengths and checksums in any bytes, so that the bytes are valid TFRecords. A fuzzer
+// that changes payloads can thus reach the code that runs after the checks of lengths and
+// checksums.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_FUZZ_RESEALED_RECORDS_H_

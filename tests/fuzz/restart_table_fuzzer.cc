@@ -1,6 +1,6 @@
-// Reads any bytes as a table of restart points. The points of an accepted table rise and are
-// bounded, and the table is written back equal. The bytes get a good checksum and identity, because
-// otherwise nothing would be accepted.
+// Reads any bytes as a table of restart points. The chunks of an accepted table are in order
+// and have at most 500 bytes each. Writing the table gives the bytes that were read. The test puts
+// a good checksum and identity into the bytes, because otherwise no table would be accepted.
 #include <cstddef>
 #include <cstdint>
 #include <string>

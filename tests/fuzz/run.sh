@@ -2,27 +2,29 @@
 # Builds the fuzzers (clang, libFuzzer, AddressSanitizer) and runs them. If a fuzzer fails, the script
 # fails too and says how to repeat the failure.
 #
-#   tests/fuzz/run.sh --fixed [NAME..]     tries the same inputs each time, for some five seconds per
-#                                          fuzzer. NAME is `jpeg` for jpeg_fuzzer.cc (default: all)
+#   tests/fuzz/run.sh --fixed [NAME..]     tries the same inputs each time, for about five seconds per
+#                                          fuzzer. NAME `jpeg` means jpeg_fuzzer.cc (default: all fuzzers)
 #   tests/fuzz/run.sh [SECONDS [NAME..]]   searches for new inputs: SECONDS of fuzzing in all (default
 #                                          120), an equal share for each fuzzer. If an input fails, add
 #                                          it to tests/fuzz/corpus/NAME and mend the bug
 #
-# Each fuzzer starts from tests/fuzz/corpus/NAME and leaves that folder as it is. New inputs are dropped
-# at the end. SYSTOLE_JOBS fuzzers run at a time (default: the number of CPUs). Reproducers and logs are
-# kept in build/asan/found/.
+# Each fuzzer starts with the inputs in tests/fuzz/corpus/NAME, and does not change this folder. At the end
+# the script deletes new inputs. SYSTOLE_JOBS fuzzers run at a time (default: the number of CPUs).
+# Reproducers and logs are kept in build/asan/found/.
 #
-# With --fixed the inputs depend only on a seed, a number of inputs and the code. libFuzzer draws inputs
-# and keeps those that reach new edges. Options switch off all that varies: libFuzzer looks at no clock
-# (no -max_total_time, -reload=0) and does not mix compared values, such as pointers and times, into its
-# inputs (-use_cmp=0). Some tables of Abseil and protobuf are ordered by addresses, so addresses are
-# fixed, too (setarch -R, the same environment and arguments). Each line ends with a digest of the kept
-# inputs, which is the same each time. If the code changes, the inputs change too. With unchanged code,
-# either every run of a fuzzer fails, or none.
+# libFuzzer makes random inputs, and keeps each input that reaches new edges of the code. With --fixed, its
+# inputs depend only on the seed, the number of inputs and the code. The script excludes other influences:
+#   * the clock: there is no -max_total_time, and -reload=0;
+#   * values that the code compares, such as pointers and times: with -use_cmp=0, libFuzzer does not copy
+#     these values into its inputs;
+#   * addresses, which decide the order of some tables of Abseil and protobuf: they are the same each time
+#     (setarch -R, and the same environment and arguments).
+# For each fuzzer that passes, the script prints a line. The line ends with a digest of the kept inputs. While
+# the code does not change, this digest is the same each time, and a fuzzer that fails once always fails.
 set -euo pipefail
 
-# The number of inputs that each fuzzer tries in about ten seconds on one core. --fixed tries half as
-# many. More would be of little use, because --fixed tries the same inputs in every run.
+# For each fuzzer, the number of inputs that it tries in about ten seconds on one core. --fixed tries half
+# of this number.
 declare -A inputs=(
   [answer]=600000 [arrivals]=60000 [bucket_list]=200000 [bucket_name]=100000 [cache_entry]=2000000 [checkpoint]=60000
   [chip]=100000 [chunk]=150000 [column_file]=800000 [compressed]=8000 [credential_answer]=50000 [example]=100000 [folder_index]=800000
@@ -66,15 +68,15 @@ done
 cmake --preset asan >/dev/null </dev/null
 cmake --build build/asan -j "$jobs" --target "${names[@]/%/_fuzzer}" </dev/null
 
-# The path is relative, so that a fuzzer's arguments are the same wherever this tree lies.
+# The path is relative, so that a fuzzer's arguments do not depend on where this tree is.
 readonly found=build/asan/found
 readonly scratch=$found/new
 rm -rf "$scratch"
 mkdir -p "$scratch"
 trap 'rm -rf "$scratch"' EXIT
-touch "$scratch/begin"  # Older files in $found are of another run.
-# As in the tests, ASan lets malloc return nullptr, which our code handles, instead of ending the
-# program.
+touch "$scratch/begin"  # Files in $found that are older than this file are from an earlier run.
+# As in the tests, a malloc that ASan refuses returns nullptr, which our code handles. By default ASan would
+# end the program.
 readonly asan=ASAN_OPTIONS=allocator_may_return_null=1
 launcher=
 if [[ $fixed -eq 1 ]]; then
@@ -90,7 +92,7 @@ fuzz() {
   local name=$1 status=0 begin=$SECONDS
   local program=build/asan/fuzz/${name}_fuzzer
   mkdir "$scratch/$name"
-  # Sorted, because each file system lists files in another order.
+  # Sorted, because otherwise the order of the inputs could depend on the machine.
   LC_ALL=C printf '%s\n' "tests/fuzz/corpus/$name"/* | LC_ALL=C sort | paste -sd, |
     tr -d '\n' >"$scratch/$name.list"
   # The fuzzer writes new inputs to the folder.
@@ -124,7 +126,7 @@ export found scratch asan launcher
 status=0
 for name in "${names[@]}"; do
   if [[ $fixed -eq 1 ]]; then
-    # 1200 s: even on a slow machine, no input takes twenty minutes.
+    # -timeout is in seconds. Even on a slow machine, no input takes 1200 s.
     options="-seed=1 -runs=$((${inputs[$name]} / 2)) -timeout=1200 -use_cmp=0"
   else
     options="-max_total_time=$share -timeout=20"

@@ -60,7 +60,7 @@ SYSTOLE_FUZZER(spec, const uint8_t* data, size_t size) {
     return 0;
   }
   systole::v1::FeedSpec again;
-  Require(read(written, again), "what was written is not read");
+  Require(read(written, again), "the written spec cannot be read again");
   if (json && HasMinusZero(written)) {
     // protobuf's JSON parser takes the integer -0 for 0, and a 0 may be left out of the written
     // spec. So the second text may differ from the first one. Later texts must equal the second.

@@ -1,5 +1,5 @@
-// Reads any bytes as a traceparent and as a tracestate. What is accepted is written and read again
-// as the same, and may stand in a call's metadata.
+// Reads any bytes as a traceparent and as a tracestate. An accepted traceparent stays the same
+// when it is written and read again. An accepted tracestate may stand in a call's metadata.
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@ SYSTOLE_FUZZER(trace_context, const uint8_t* data, size_t size) {
     SYSTOLE_CHECK(context->trace.is_set() && context->span != 0 && context->state.empty());
     const std::string written = TraceParentOf(*context);
     SYSTOLE_CHECK(ParseTraceParent(written) == context);
-    // Only version and flags may differ.
+    // Only the version, the flags and what follows the flags may differ.
     SYSTOLE_CHECK(written.substr(2, 51) == text.substr(2, 51));
     SYSTOLE_CHECK(text.substr(0, 2) != "ff");
     SYSTOLE_CHECK(size == written.size() || text.substr(0, 2) != "00");

@@ -1,5 +1,5 @@
-// Reads any bytes as a WebDataset archive, as one sample of it, and as its index. No read goes
-// outside the bytes, and scan, reads and index agree.
+// Reads any bytes as a WebDataset archive, as one sample of an archive, and as an archive's index.
+// No read goes outside the bytes. The scan, the index and the reads of records agree.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,7 +43,7 @@ void CheckArchive(const std::string& bytes) {
     SYSTOLE_CHECK(record.ok() == !scanned->samples[static_cast<size_t>(i)].damaged);
     if (!record.ok()) continue;
     const absl::StatusOr<ExampleView> view = ExampleView::Parse(*record, WebDatasetSample());
-    // A sample that the scan has found has a key, and all of its entries could be read.
+    // A sample that the scan has found has exactly one key.
     if (view.ok()) SYSTOLE_CHECK(view->Find("__key__").count() == 1);
   }
 }

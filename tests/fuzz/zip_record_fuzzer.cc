@@ -1,5 +1,6 @@
-// Reads any bytes as a record of a zip, and as the payloads of its members. What is accepted has
-// the members' features under their joined names, and views lie within the record.
+// Reads any bytes as a record of a zip, and as the payloads of its members. An accepted record
+// has the features of all members. A feature's name is the prefix of its member, followed by the
+// name in the member's payload. The payloads lie within the record.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -64,7 +65,7 @@ SYSTOLE_FUZZER(zip_record, const uint8_t* data, size_t size) {
   bool good = false;
   NamesIn(format, bytes, "", good);
 
-  // The first byte says where the payloads are cut.
+  // The first byte says where the rest is cut into two payloads.
   if (size == 0) return 0;
   const absl::string_view rest = bytes.substr(1);
   const size_t cut = rest.size() * data[0] / 255;

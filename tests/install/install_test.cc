@@ -70,7 +70,7 @@ TEST(InstallTest, AProjectOutsideTheTreeTakesAFeed) {
   const std::string spec = folder.Write("spec.textproto", FlowersSpec());
   const Finished example = RunToEnd({build + "/example", (*server)->address(), spec});
   EXPECT_EQ(example.exit_code, 0) << example.err;
-  // There are 2 epochs of 2 steps, and 16 examples a step over 8 cores.
+  // The feed has 2 epochs of 2 steps. A step has 2 examples for each of 8 cores.
   const std::vector<std::string> lines = Lines(example.out);
   ASSERT_EQ(lines.size(), 4u * 8u) << example.out;
   EXPECT_THAT(lines.front(), testing::MatchesRegex("step 0, core 0: [0-4] [0-4]"));
@@ -96,7 +96,7 @@ TEST(InstallTest, ProgramsSayTheProjectsVersion) {
   }
 }
 
-// In this tree a source can include every header, even if it does not link the header's target. An
+// In this tree a source can include every header, even without linking the header's target. An
 // installation has only the headers of linked targets.
 TEST(InstallTest, WhatInstalledHeadersIncludeIsInstalled) {
   const TempFolder prefix;
@@ -123,7 +123,7 @@ TEST(InstallTest, WhatInstalledHeadersIncludeIsInstalled) {
   EXPECT_GT(found, 100);
 }
 
-// A trainer decodes no images. It gets finished batches, or normalizes their pixels itself.
+// A trainer decodes no images. It gets batches of finished pixels, or of pixels to normalize.
 TEST(InstallTest, TheLibraryHasNoDecoderAndNoOperation) {
   const TempFolder prefix;
   ASSERT_NO_FATAL_FAILURE(Install(prefix.path()));

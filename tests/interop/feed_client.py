@@ -1,7 +1,8 @@
 """Reads a feed with generated stubs and prints what `systole feed --digest` prints.
 
-It knows only proto/systole/v1/*.proto and proto/README.md, as a client in another language would.
-It does not try again: any error of the server or the connection ends it with exit code 1.
+The client was written from proto/systole/v1/*.proto and proto/README.md alone, like a client in
+another language. It does not retry: at any error of the server or the connection, it exits with
+code 1.
 
     feed_client.py --server 127.0.0.1:8470 --spec feed.textproto --steps 20
 """
@@ -27,7 +28,7 @@ ELEMENT_BYTES = {
     feed_pb2.BFLOAT16: 2,
     feed_pb2.FLOAT16: 2,
 }
-MAX_SLICE_BYTES = 1 << 30  # A wrong answer must not take all memory.
+MAX_SLICE_BYTES = 1 << 30  # Otherwise a wrong answer could use up all memory.
 STEPS_PER_CALL = 1024
 CRC_KEY = "systole-crc32c"
 CHANNEL_OPTIONS = [
@@ -41,7 +42,7 @@ class BadAnswer(Exception):
 
 
 def crc_text(msg: message.Message) -> str:
-    """The CRC-32C of a message, as text for a call's metadata."""
+    """The CRC-32C of a message in eight hexadecimal digits, for a call's metadata."""
     return f"{google_crc32c.value(msg.SerializeToString()):08x}"
 
 
@@ -59,7 +60,7 @@ def check_chunk(chunk: service_pb2.Chunk) -> None:
 
 
 def tensor_sizes(feed: service_pb2.ResolveFeedResponse) -> list[int]:
-    """The bytes of each tensor of one slice. Raises BadAnswer if a size is not possible."""
+    """The size in bytes of each tensor of a slice. Raises BadAnswer if a size is impossible."""
     sizes = []
     for tensor in feed.tensors:
         if tensor.dtype not in ELEMENT_BYTES or not tensor.shape or min(tensor.shape) < 1:
@@ -73,7 +74,7 @@ def tensor_sizes(feed: service_pb2.ResolveFeedResponse) -> list[int]:
 def read_tensor(
     chunks: Iterator[service_pb2.Chunk], step: int, core: int, tensor: int, size: int
 ) -> bytes:
-    """Takes the chunks of one tensor. Raises BadAnswer if a chunk is wrong or missing."""
+    """Reads the bytes of one tensor. Raises BadAnswer if a chunk is wrong or missing."""
     data = bytearray()
     while len(data) < size:
         chunk = next(chunks, None)
@@ -81,7 +82,7 @@ def read_tensor(
             raise BadAnswer(f"the stream ends before step {step} is complete")
         check_chunk(chunk)
         if chunk.draining:
-            raise BadAnswer(f"the server goes away before step {step} is complete")
+            raise BadAnswer(f"the server drains before step {step} is complete")
         seen = (chunk.step, chunk.core, chunk.tensor, chunk.offset)
         wanted = (step, core, tensor, len(data))
         if seen != wanted:
@@ -95,7 +96,7 @@ def read_tensor(
 def read_slices(
     chunks: Iterator[service_pb2.Chunk], sizes: list[int], steps: range, cores: range
 ) -> Iterator[tuple[int, int, list[bytes]]]:
-    """Yields (step, core, tensors) for each slice of a stream, and checks that the stream ends."""
+    """Yields (step, core, tensors) for each slice of a stream. Raises BadAnswer if more follows."""
     for step in steps:
         for core in cores:
             tensors = [read_tensor(chunks, step, core, i, size) for i, size in enumerate(sizes)]
@@ -131,7 +132,7 @@ def resolve(
 def print_digests(
     stub: service_pb2_grpc.SystoleStub, spec: feed_pb2.FeedSpec, steps: range, cores: range
 ) -> None:
-    """Prints `step core digest` for each slice of these steps, as far as the feed has them."""
+    """Prints `step core digest` for each slice of these steps. Stops where the feed ends."""
     feed = resolve(stub, spec)
     sizes = tensor_sizes(feed)
     end = min(steps.stop, feed.total_steps or steps.stop)
@@ -151,7 +152,7 @@ def print_digests(
 
 
 def core_range(text: str) -> range:
-    """The cores that `A:B` means: A to B - 1."""
+    """The cores A to B - 1, from the text `A:B`."""
     begin, end = map(int, text.split(":"))
     return range(begin, end)
 
@@ -175,7 +176,7 @@ def main() -> int:
             stub = service_pb2_grpc.SystoleStub(channel)
             print_digests(stub, spec, steps, args.cores or range(spec.num_cores))
     except grpc.RpcError as error:
-        # The text comes from a server, so no character of it may control the terminal.
+        # The text comes from a server. Its escaped form cannot control the terminal.
         words = (error.details() or "").encode("unicode_escape").decode()
         print(f"{args.server}: {error.code().name}: {words}", file=sys.stderr)
         return 1

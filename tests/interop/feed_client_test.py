@@ -42,7 +42,7 @@ def piece(step: int, tensor: int, offset: int, data: bytes) -> service_pb2.Chunk
 
 
 def one_step(step: int) -> list[service_pb2.Chunk]:
-    """The chunks of one step; tensor 1 comes in two of them."""
+    """The chunks of one step; tensor 1 is split into two chunks."""
     return [
         piece(step, 0, 0, VALID),
         piece(step, 1, 0, X[:10]),
@@ -114,7 +114,7 @@ class FeedClientTest(unittest.TestCase):
         with self.assertRaisesRegex(feed_client.BadAnswer, "ends before step 7"):
             read(one_step(7)[:2])
         goes = seal(service_pb2.Chunk(step=8, draining=True))
-        with self.assertRaisesRegex(feed_client.BadAnswer, "goes away before step 8"):
+        with self.assertRaisesRegex(feed_client.BadAnswer, "drains before step 8"):
             read(one_step(7) + [goes], steps=2)
 
     def test_refuses_tensors_that_cannot_be(self) -> None:

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Compares a client that was written from the .proto files alone with `systole feed`.
+# Compares `systole feed` with clients in Python that use only the .proto files and proto/README.md:
+# feed_client.py, and the client in proto/README.md.
 #
-#   tests/interop/run.sh BUILD_DIR   such as build/release: where systole and systole-server are
+#   tests/interop/run.sh BUILD_DIR   BUILD_DIR, such as build/release, has systole and systole-server
 #
-# The first run makes a Python environment in build/python-interop, from PyPI. A later run makes it
-# anew only if requirements.txt has changed. Everything else lies in a temporary folder. That folder
-# and the server are gone when the script ends, however it ends. Exit code: 0 if every check passed.
+# The first run makes a Python environment in build/python-interop, from PyPI. Later runs make the
+# environment again only if requirements.txt has changed. All other files are in a temporary folder.
+# At its end, also after a failure or a signal, the script removes this folder and ends the server.
+# Exit code: 0 if every check passed.
 set -euo pipefail
 
 if [[ $# -ne 1 || $1 == -* ]]; then
@@ -31,7 +33,7 @@ readonly work
 server_pid=
 client_pid=
 
-# Sends TERM, and KILL if the process is still there after five minutes.
+# Sends TERM. If the process still runs after five minutes, sends KILL.
 stop() {
   local pid=$1
   [[ -n $pid ]] || return 0
@@ -70,7 +72,8 @@ make_data() {
   "$systole" make-flowers "$work/images" --images 100 --size 96 >/dev/null
   "$systole" pack "$work/images" "$work/flowers" --shards 3 --validation 0.2 >/dev/null
 
-  # The feed has every element type and every layout. Its largest tensor comes in several chunks.
+  # The feed has every layout except HWCN_TILED, and every element type except FLOAT16. Its largest tensor comes in
+  # several chunks.
   cat >"$work/mixed.textproto" <<'SPEC'
 dataset: "flowers" seed: 11 epochs: 2
 shuffle { mode: WINDOW block_records: 4 window_records: 16 }
@@ -96,9 +99,9 @@ outputs { name: "label" feature: "label" dtype: INT32 }
 outputs { name: "id" feature: "record_id" dtype: INT64 }
 SPEC
 
-  # Every epoch ends with a core that is partly padding, and one that is all padding. `systole feed`
-  # and the client in proto/README.md take uint8 and normalize it themselves. feed_client.py gets
-  # finished values.
+  # In the last step of each epoch, core 3 is partly padding and core 4 is all padding. `systole feed`
+  # and the client in proto/README.md receive uint8 pixels and normalize these themselves.
+  # feed_client.py receives normalized values.
   cat >"$work/pad.textproto" <<'SPEC'
 dataset: "flowers" seed: 3 epochs: 2
 shuffle { mode: GLOBAL }
@@ -112,7 +115,8 @@ outputs {
 }
 outputs { name: "id" feature: "record_id" dtype: INT64 }
 SPEC
-  # The feed has every way in which a client finishes pixels, in every layout and type.
+  # The feed has three ways to finish uint8 pixels in the client, each in every floating-point type and in every layout
+  # except HWCN_TILED.
   cat >"$work/compact.textproto" <<'SPEC'
 dataset: "flowers" seed: 4 epochs: 2
 global_batch: 30 num_cores: 5 tail: PAD
@@ -141,7 +145,7 @@ SPEC
 }
 
 start_server() {
-  # The kernel ends the server if this script is killed.
+  # If this script is killed, the kernel kills the server.
   setpriv --pdeathsig KILL "$server_program" --listen 127.0.0.1:0 --port-file "$work/port" \
     --dataset "flowers=$work/flowers-train-*.tfrecord" \
     --dataset "flowers-validation=$work/flowers-validation-*.tfrecord" \
@@ -163,7 +167,8 @@ start_server() {
 passed=0
 failed=0
 
-# check NAME COMMAND..: runs and counts a check. Shows what the command printed only if it fails.
+# check NAME COMMAND..: runs the command and counts whether it passed. If it failed, prints the end of
+# its output.
 check() {
   local name=$1
   shift
@@ -178,8 +183,8 @@ check() {
 
 client() { timeout 1200 "$python" "$here/feed_client.py" "$@"; }
 
-# same_lines FILE FEED_OPTION..: checks that FILE has just what `systole feed --digest` prints, and
-# is not empty.
+# same_lines FILE FEED_OPTION..: checks that FILE equals what `systole feed --digest` prints with these
+# options, and is not empty.
 same_lines() {
   local file=$1
   shift
@@ -187,7 +192,7 @@ same_lines() {
   [[ -s $work/wanted ]] && diff "$work/wanted" "$file"
 }
 
-# same_digests OPTION..: checks that both clients print the same.
+# same_digests OPTION..: checks that feed_client.py and `systole feed` print the same digests.
 same_digests() {
   client --server "$server" "$@" >"$work/seen" && same_lines "$work/seen" "$@"
 }
@@ -199,8 +204,8 @@ readme_client() {
     same_lines "$work/seen" --spec "$spec" --steps 20
 }
 
-# fails_saying WORDS OPTION..: checks that the client prints nothing but one line on stderr, that
-# this line has the words, and that the exit code is 1.
+# fails_saying WORDS OPTION..: checks that feed_client.py ends with exit code 1, and that its only
+# output is one line on stderr, with WORDS in it.
 fails_saying() {
   local words=$1 status=0
   shift
@@ -210,7 +215,7 @@ fails_saying() {
     grep -qF -- "$words" "$work/words"
 }
 
-# Stops the server while the client reads a feed without end.
+# Stops the server while feed_client.py reads a very long feed. The client must say why it fails.
 drained_server() {
   local status=0
   : >"$work/seen"
@@ -227,7 +232,7 @@ drained_server() {
   wait "$client_pid" || status=$?
   client_pid=
   cat "$work/words"
-  [[ -s $work/seen && $status -eq 1 ]] && grep -q 'the server goes away' "$work/words"
+  [[ -s $work/seen && $status -eq 1 ]] && grep -q 'the server drains' "$work/words"
 }
 
 make_environment
@@ -258,7 +263,7 @@ check "no such cores" fails_saying "INVALID_ARGUMENT: cores [4, 9)" \
   --server "$server" --spec "$work/pad.textproto" --steps 1 --cores 4:9
 check "no server" fails_saying "UNAVAILABLE: " \
   --server "unix:$work/nobody" --spec "$work/pad.textproto" --steps 1
-check "a server that goes away" drained_server
+check "a server that drains" drained_server
 
 [[ $failed -eq 0 ]] || { echo "the server's log ends:" && tail -n 5 "$work/server.log"; }
 echo "$passed passed, $failed failed"

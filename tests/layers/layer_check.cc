@@ -100,12 +100,13 @@ std::string ObjectionTo(const LayerRules& rules, const Room& room, const SourceF
   }
   const bool standard = include.path.find_first_of("./") == std::string::npos;
   if (include.angle && (standard || BeginsWithOneOf(include.path, rules.system_headers))) return "";
-  return absl::StrCat("includes ", include.path,
-                      ", which is no room (paths start at the top of the tree), no system header "
-                      "and no library that tests/layers/layer_rules.cc knows");
+  return absl::StrCat(
+      "includes ", include.path,
+      ", which is neither a room (paths start at the top of the tree), nor a system "
+      "header, nor a library that tests/layers/layer_rules.cc knows");
 }
 
-// Where `name` stands in `code` as a whole name. npos if nowhere.
+// The offset in `code` at which `name` stands as a whole name, or npos if there is none.
 size_t FindName(absl::string_view code, absl::string_view name) {
   const auto in_name = [&](size_t at) {
     return at < code.size() &&
@@ -142,7 +143,7 @@ size_t EndOfLiteral(absl::string_view text, size_t begin) {
 bool OpensLiteral(absl::string_view text, size_t at) {
   const bool after_word = at > 0 && (absl::ascii_isalnum(text[at - 1]) || text[at - 1] == '_');
   if (text[at] == '"') return true;
-  if (text[at] == '\'') return !after_word;  // Within a word: a separator, as in 1'000.
+  if (text[at] == '\'') return !after_word;  // In a number: a separator, as in 1'000.
   return text[at] == 'R' && !after_word && absl::StartsWith(text.substr(at), "R\"");
 }
 
@@ -187,7 +188,8 @@ int NumLines(absl::string_view text) {
 }
 
 // The advice for a file that is too long.
-constexpr char kSplit[] = "split it where one job ends and another begins, each part with its test";
+constexpr char kSplit[] =
+    "split it where one job ends and another begins, and give each part a test of its own";
 
 std::string TargetOf(absl::string_view folder) {
   return absl::StrCat("systole_", absl::StrReplaceAll(folder, {{"/", "_"}}));
@@ -225,8 +227,8 @@ std::vector<Include> ParseIncludes(absl::string_view text) {
     ++line;
     std::match_results<absl::string_view::const_iterator> match;
     if (!std::regex_search(code.begin(), code.end(), match, *kInclude)) continue;
-    // If a macro is included (the third alternative of kInclude), the path is the macro's name, to
-    // which no rule applies.
+    // If a macro is included (the third alternative of kInclude), the path is the macro's name,
+    // which no rule allows.
     const int kind = match[1].matched ? 1 : match[2].matched ? 2 : 3;
     includes.push_back({.line = line, .angle = kind == 1, .path = match[kind].str()});
   }
@@ -356,8 +358,8 @@ std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources) {
       if (needed != stem && needs.contains(needed)) needs[stem].insert(needed);
     }
   }
-  // Removes files that include no remaining file, until there are no more such files. Each file
-  // that remains is part of a circle, or its includes lead to one.
+  // Removes each file that includes none of the remaining files, until no more can be removed. The
+  // files that then remain are those in circles, and those whose includes lead to a circle.
   for (bool taken = true; taken;) {
     taken = false;
     for (auto it = needs.begin(); it != needs.end();) {
@@ -372,7 +374,7 @@ std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources) {
     for (const std::string& other : needed) {
       if (needs.contains(other)) {
         violations.push_back(
-            absl::StrCat(stem, ":1: includes ", other, " and is in a circle, or needs one"));
+            absl::StrCat(stem, ":1: includes ", other, " and is in a circle, or leads to one"));
       }
     }
   }
@@ -408,7 +410,7 @@ std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources) {
       const std::vector<Include> includes = ParseIncludes(file.text);
       if (paths.contains(own) && (includes.empty() || includes.front().path != own)) {
         violations.push_back(absl::StrCat(file.path, ":1: does not include ", own,
-                                          " first, so nothing shows that it compiles alone"));
+                                          " first, to show that the header compiles alone"));
       }
       continue;
     }

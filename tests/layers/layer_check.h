@@ -23,15 +23,17 @@ struct SourceFile {
 struct Tree {
   std::vector<std::string> top_level;  // Names, without dotfiles and `build`.
   std::vector<std::string> folders;    // From the top, without dotfolders and `build`.
-  std::vector<SourceFile> sources;     // Every .h and .cc below the four code folders.
-  std::vector<SourceFile> builds;      // Every CMakeLists.txt below these four folders.
+  // Every .h and .cc below core, proto, server and client.
+  std::vector<SourceFile> sources;
+  // Every CMakeLists.txt below these four folders.
+  std::vector<SourceFile> builds;
   // Every .h, .cc, .py and .sh of the whole tree except `tests`.
   std::vector<SourceFile> programs;
 };
 
 struct Include {
   int line = 0;
-  bool angle = false;  // <path> rather than "path".
+  bool angle = false;  // True for <path>, false for "path".
   std::string path;
 };
 
@@ -47,20 +49,21 @@ absl::StatusOr<Tree> ReadTree(const std::string& root);
 // Each check returns one line per violation, "path:line: what is wrong". A good tree has none.
 std::vector<std::string> CheckIncludes(const LayerRules& rules,
                                        const std::vector<SourceFile>& sources);
-// The DEPS of each systole_room() must be just the rooms whose headers the room includes. Each room
-// of the table has a systole_room(), except programs and code that is generated from .proto files.
+// In each systole_room() of CMake, the rooms in DEPS must be exactly the rooms whose headers the
+// room includes. Each room of `rules` must have a systole_room(), except those in rules.not_linked.
 std::vector<std::string> CheckLinks(const LayerRules& rules, const Tree& tree);
-// No two files of the tree may need each other. A source and its header count as one file.
+// Includes may form no circle. A source and its header count as one file.
 std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources);
 std::vector<std::string> CheckReservedWords(const LayerRules& rules,
                                             const std::vector<SourceFile>& sources);
-// Header guards spell the path, because two equal guards would hide a header without an error.
-// Every header says how threads may use it ("Thread-safe", ..). A source includes its own header
-// first, which shows that the header compiles alone.
+// A header's guard must spell the header's path: if two headers had the same guard, the compiler
+// would skip one of them without an error. Every header must say how threads may use its code
+// ("Thread-safe", ..). A source must include its own header first, which shows that the header
+// compiles alone.
 std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources);
-// A file that uses a name of rules.precompiled must include the name's header, or one of the tree's
-// headers that includes it. A build that has the header precompiled would not notice that this
-// include is missing.
+// A file that uses a name of rules.precompiled must include the name's header, directly or through
+// headers of the tree. A build that precompiles the header would not notice that this include is
+// missing.
 std::vector<std::string> CheckPrecompiledNames(const LayerRules& rules,
                                                const std::vector<SourceFile>& sources);
 // No file may be longer than rules.max_lines. No header may be longer, together with the sources
@@ -70,8 +73,8 @@ std::vector<std::string> CheckPrecompiledNames(const LayerRules& rules,
 std::vector<std::string> CheckSizes(const LayerRules& rules,
                                     const std::vector<SourceFile>& programs);
 std::vector<std::string> CheckFolders(const LayerRules& rules, const Tree& tree);
-// The table itself must be right: names are known, and every include goes from a higher to a lower
-// level, so there is no cycle.
+// Checks `rules` itself: a room may include only rooms that `rules` has, and only rooms of a lower
+// level. So no circle of rooms is possible.
 std::vector<std::string> CheckRules(const LayerRules& rules);
 
 }  // namespace systole::layers

@@ -35,57 +35,58 @@ std::vector<Room> SystoleRooms() {
       {"core/status", 0, {}},
       // The trace to which a call belongs, for the client and the server.
       {"core/trace", 0, {}},
-      {"core/page", 0, {}},        // The style of every page, the client's and the server's.
+      {"core/page", 0, {}},        // The style that pages of the client and the server share.
       {"core/descriptor", 0, {}},  // Descriptors of files, sockets and memory.
       // A flag that tells a thread to give up its work. Loops in many rooms look at the flag. The
       // room starts no thread.
       {"core/interrupt", 0, {}},
       {"proto/systole/v1", 0, {}},
-      {"core/textproto", 1, status},  // Messages from text that a person wrote.
+      {"core/textproto", 1, status},  // Reads messages from text that a person wrote.
       {"core/process", 1, status},    // Exit codes and malloc of the process.
       {"core/json", 1, status},       // For `--json`, reports and logs.
-      // Metrics and how they are shown, for every room that has counters.
+      // Metrics and their text formats, for every room that has counters.
       {"core/metrics", 2, {"core/json"}},
       {"core/tensor", 1, status},
       {"core/memory", 1, {"core/status", "core/descriptor"}},
       {"core/checksum", 1, status},
-      // Parses answers of buckets. It knows no HTTP.
+      // Parses the XML in answers of buckets. It needs no HTTP.
       {"core/xml", 1, {}},
       // Access tokens and their hashes, for the server and for `systole token`.
       {"core/access_token", 1, Join({status, {"core/descriptor"}})},
       {"core/numeric", 2, Join({status, {"core/tensor"}})},
       {"core/random", 1, status},
-      // Starts every thread, and does every wait.
+      // Other rooms use this room to start threads and to wait.
       {"core/concurrency", 1, Join({status, {"core/descriptor"}})},
-      // Fetches objects of the web. It knows no shard and no store.
+      // Fetches objects of the web. It has no code for shards and stores.
       {"core/http", 2, Join({status, {"core/interrupt", "core/random", "core/concurrency"}})},
-      // Keys and tokens for buckets. It knows no bucket, and core/http knows no credentials.
+      // Finds keys and tokens for buckets. It has no code for buckets. core/http signs with keys,
+      // but does not look for them.
       {"core/credentials", 3,
        Join({status,
              messages,
              {"core/descriptor", "core/textproto", "core/json", "core/random", "core/concurrency",
               "core/http"}})},
       {"core/storage", 2, status},
-      // The stores. No store knows another one, except that `bucket` uses `web` to read objects.
+      // The stores. No store uses another store, except that `bucket` reads objects with `web`.
       {"core/storage/local", 3, Join({status, {"core/interrupt", "core/storage"}})},
       {"core/storage/memory", 3, Join({status, {"core/storage", "core/concurrency"}})},
       {"core/storage/web", 3, Join({status, {"core/storage", "core/concurrency", "core/http"}})},
-      // Buckets are servers of the web with lists, signatures and refusals of their own.
+      // A bucket is a web server with lists, signatures and errors of its own.
       {"core/storage/bucket", 4,
        Join({status,
              {"core/interrupt", "core/concurrency", "core/xml", "core/http", "core/credentials",
               "core/storage", "core/storage/web"}})},
-      // Finds the store of a name. Code that reads shards uses this room, and no store directly.
+      // Finds the store for a name. Code that reads shards uses this room, and no store directly.
       {"core/storage/stores", 5,
        Join({status,
              {"core/interrupt", "core/storage", "core/storage/local", "core/storage/memory",
               "core/storage/web", "core/storage/bucket"}})},
       // Log messages of servers and feeds, for the person who runs them.
       {"core/log", 3, Join({status, {"core/json", "core/concurrency"}})},
-      // Values by key, in memory and on disk. It knows no images.
+      // Keeps values by key, in memory and on disk. It has no code for images.
       {"core/cache", 6, Join({files, {"core/metrics"}})},
       // Reads ahead from remote sources, on threads of its own, so that no thread that computes
-      // waits for storage. It knows blocks of bytes, and no records.
+      // waits for storage. It reads blocks of bytes, and has no code for records.
       {"core/fetch", 7,
        Join({status,
              {"core/interrupt", "core/memory", "core/checksum", "core/concurrency", "core/storage",
@@ -98,36 +99,37 @@ std::vector<Room> SystoleRooms() {
       {"core/record/tfrecord", 8,
        Join({files, {"core/compression", "core/example", "core/record/source"}})},
       {"core/record/webdataset", 8, Join({files, {"core/example", "core/record/source"}})},
-      // Image files as records. It reads their headers; no other format knows what a record holds.
+      // Image files as records. Only this format looks into records: it reads the images' headers.
       {"core/record/images", 8,
        Join({files, {"core/example", "core/image", "core/record/source"}})},
-      // Rows of arrays in memory as records. It is not in the table of formats, because it has no
-      // files. It uses TFRecord's sizes: a row has the size of the same record in a TFRecord shard.
+      // Rows of arrays in memory as records. There are no files, so the room is not in the table of
+      // formats. A row counts as many bytes as the same record would have in a TFRecord shard.
       {"core/record/arrays", 9,
        Join({ground,
              {"core/concurrency", "core/example", "core/record/source", "core/record/tfrecord"}})},
-      // Records that are joined from records of other sources. It uses the interface of these
-      // sources, and knows no format of files.
+      // Joins records of several sources into one record. It uses the interface that all sources
+      // have, and no format of files.
       {"core/record/zip", 8, Join({ground, {"core/example", "core/order", "core/record/source"}})},
       // The table of formats.
       {"core/record", 9,
        Join({files,
              {"core/compression", "core/record/source", "core/record/tfrecord",
               "core/record/webdataset", "core/record/images"}})},
-      // The values of single features in all records, and conditions on these values. The room
-      // knows no dataset and no spec.
+      // The values of single features in all records, and conditions on these values. The room has
+      // no code for datasets and specs.
       {"core/column", 8, Join({files, {"core/example", "core/record/source"}})},
       {"core/image/window", 3, ground},  // Rectangles of images. No pixels.
       {"core/image/png", 3, ground},
       {"core/image/jpeg", 4, Join({ground, {"core/image/window"}})},
       {"core/image/resize", 4, Join({ground, {"core/image/window"}})},
-      // Code that needs more than one of these: the fused pass, and finding out an image's kind.
+      // Code that needs several of the rooms below core/image: the fused pass, and the code that
+      // finds out an image's kind.
       {"core/image", 6,
        Join({ground,
              {"core/image/window", "core/image/png", "core/image/jpeg", "core/image/resize"}})},
       {"core/order", 3, ground},
       {"core/batch", 3, ground},
-      // The order of records by a spec. core/plan and the client must agree on it.
+      // The order of records that a spec asks for, for core/plan and for the client.
       {"core/spec", 4, Join({ground, messages, {"core/order"}})},
       // The operations. Each has its parameters, its reference implementation and its row in the
       // table.
@@ -136,7 +138,7 @@ std::vector<Room> SystoleRooms() {
              messages,
              {"core/image/window", "core/image/png", "core/image/jpeg", "core/image/resize",
               "core/image"}})},
-      // Programs of a spec's transforms: operations are put together and lowered.
+      // Makes a program from a spec's transforms: puts operations together, and lowers them.
       {"core/operations", 8,
        Join({ground,
              messages,
@@ -146,7 +148,7 @@ std::vector<Room> SystoleRooms() {
        Join({ground,
              messages,
              {"core/batch", "core/image/jpeg", "core/operations", "core/operations/ops"}})},
-      // Datasets: shards that are opened under one name, their content, and whether any are
+      // Datasets: shards that are opened under one name, their content, and whether a shard is
       // missing.
       {"core/dataset", 10,
        Join({files,
@@ -176,28 +178,28 @@ std::vector<Room> SystoleRooms() {
       {"proto/framing", 6, Join({ground, messages, {"core/batch"}})},
       // The server's settings: a table of the flags and of the config file's fields.
       {"server/config", 2, Join({status, messages, {"core/process"}})},
-      // The messages between a server and the manager of this machine's services. It uses no other
-      // code of the server.
+      // The messages between a server and the manager of this machine's services (systemd). The
+      // room uses no other code of the server.
       {"server/service_manager", 2, Join({status, {"core/descriptor", "core/concurrency"}})},
-      // Which connections are accepted, and with which certificates. It knows no feeds.
+      // Decides which connections and certificates are accepted. It has no code for feeds.
       {"server/listener", 6, Join({ground, {"core/concurrency"}})},
-      // Which client may make which call, by a configuration and the call's token.
+      // Decides which client may make which call, by the config and by the client's credentials.
       {"server/access", 7,
        Join({status, messages, {"core/concurrency", "core/access_token", "server/listener"}})},
       // Memory that is lent to clients of this machine.
       {"server/slots", 7,
        Join({ground, messages, {"core/concurrency", "core/log", "proto/slots"}})},
-      // Sends spans to a collector of traces. It knows no stream and no step.
+      // Sends spans to a collector of traces. It has no code for streams and steps.
       {"server/otlp", 4,
        Join({status,
              {"core/interrupt", "core/random", "core/json", "core/concurrency", "core/log",
               "core/http", "core/trace"}})},
-      // Which calls and steps are traced, and the slowest steps. It knows no gRPC.
+      // Decides which calls and steps are traced, and keeps the slowest steps. It needs no gRPC.
       {"server/traces", 5,
        Join({status,
              {"core/random", "core/json", "core/concurrency", "core/trace", "core/batch",
               "server/otlp"}})},
-      // Streams: how many may run, their messages, and how each ended.
+      // Streams: how many may run at a time, their messages, and why each one ended.
       {"server/streams", 13,
        Join({ground,
              messages,
@@ -213,14 +215,14 @@ std::vector<Room> SystoleRooms() {
        14,
        {"core/concurrency", "core/process", "core/metrics", "core/cache", "core/batch",
         "core/dataset", "core/engine", "server/listener", "server/otlp", "server/streams"}},
-      // A server's page for people: what it shows, as text and as pictures. It knows no HTTP.
+      // The content of a server's page for people, as text and as pictures. It needs no HTTP.
       {"server/statusz", 14,
        Join({ground,
              messages,
              {"core/page", "core/json", "core/concurrency", "core/metrics", "core/batch",
               "core/picture", "core/plan", "core/engine", "proto/framing", "server/streams"}})},
-      // Pages over HTTP, for people, probes and monitors. It knows no feed; other code gives it the
-      // numbers to show.
+      // Serves pages over HTTP, for people, probes and monitors. It has no code for feeds: other
+      // code passes it the numbers to show.
       {"server/admin", 15,
        Join({status,
              {"core/descriptor", "core/concurrency", "core/log", "core/metrics", "server/listener",
@@ -261,16 +263,16 @@ std::vector<Room> SystoleRooms() {
               "server/admin",
               "server/rpc",
               "server/service_manager"}})},
-      // The queue before one accelerator core. The emulator takes slices from it, and so needs no
-      // gRPC.
+      // The queue before one accelerator core. The emulator takes slices from this queue, so the
+      // emulator needs no gRPC.
       {"client/infeed", 6, Join({ground, {"core/concurrency", "core/batch"}})},
       // Decides which server is asked for which steps. A pure state machine without gRPC, threads
       // and clocks.
       {"client/schedule", 6, {"core/status", "core/random"}},
-      // Says why a trainer waits, by what happened to its steps while it waited. The room only adds
-      // up times that other rooms have measured. It has no thread and no clock.
+      // Says why a trainer waits: looks at what happened to the trainer's steps during the wait.
+      // The room only adds up times that other rooms have measured. It has no thread and no clock.
       {"client/verdict", 5, Join({ground, messages, {"core/batch", "core/spec"}})},
-      // The steps of every feed, with a server or without. It knows no gRPC.
+      // The steps of every feed, with or without a server. It needs no gRPC.
       {"client/step", 6,
        Join({ground,
              {"core/concurrency", "core/log", "core/metrics", "core/order", "core/batch",
@@ -340,7 +342,7 @@ std::vector<Room> SystoleRooms() {
       {"client/emulator/report", 12, Join({ground, emulator, {"core/page", "core/json"}})},
       // Pictures for the demo's data set.
       {"client/cli/flowers", 8, Join({files, {"core/image/jpeg", "client/texture"}})},
-      // Options, --help, --json, the progress bar, Ctrl-C. It knows no feed and no shard.
+      // Options, --help, --json, the progress bar, Ctrl-C. It has no code for feeds and shards.
       {"client/cli/console", 3, Join({ground, {"core/process", "core/concurrency"}})},
       // The work of `systole pack`, `inspect` and `verify`.
       {"client/cli/shards", 12,
@@ -415,8 +417,8 @@ std::vector<Library> ForeignLibraries() {
         "core/dataset/", "core/plan/", "core/engine/", "proto/", "server/", "client/"},
        {}},
       {"gRPC", {"grpc/", "grpcpp/"}, {"proto/", "server/", "client/"}, {"client/emulator/"}},
-      // Each SIMD kernel has a .cc of its own, which is compiled once per instruction set. So
-      // Highway is not hidden behind one file. Only rooms with such kernels may include it.
+      // Each SIMD kernel has a .cc of its own, which is compiled once per instruction set and needs
+      // Highway. Only rooms with SIMD kernels may include Highway.
       {"Highway", {"hwy/"}, {"core/numeric/", "core/image/", "client/emulator/"}, {}},
       {"ISA-L",
        {"isa-l.h", "isa-l/"},
@@ -445,8 +447,8 @@ std::vector<Library> ForeignLibraries() {
       {"Boost", {"boost/"}, {"server/admin/http_messages.cc", "server/admin/http_server.cc"}, {}},
       {"Expat", {"expat.h"}, {"core/xml/xml_reader.cc"}, {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
-      // The decoder, the encoder, and code that they share or that replaces a part of libjpeg.
-      // Their public headers may not include libjpeg.
+      // libjpeg is for the decoder, the encoder, code that both share, and code that replaces a
+      // part of libjpeg. The headers that other rooms include may not include libjpeg.
       {"libjpeg",
        {"jpeglib.h", "jpegint.h", "jerror.h", "core/image/jpeg/jpeg_decompressor.h",
         "core/image/jpeg/jpeg_eighth.h", "core/image/jpeg/jpeg_entropy.h",
@@ -481,15 +483,15 @@ std::vector<ReservedWord> ReservedWords() {
        everywhere,
        {}},
       {R"(#\s*include\s*[<"](chrono|absl/time/clock\.h)[>"]|\babsl::(Now|SleepFor)\b|\btime\s*\(\s*(0|nullptr|NULL)\s*\))",
-       "a stage has no clock",
+       "in core/, only core/concurrency and core/log read a clock",
        {"core/"},
        {"core/concurrency/", "core/log/"}},  // Log lines have a time of day.
       {R"(\bstd::(exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|tan|asin|acos|atan|atan2|sinh|)"
        R"(cosh|tanh|cbrt|hypot|erf|erfc|tgamma|lgamma)\b)",
-       "libm's transcendentals differ between CPUs; core/numeric has ours",
+       "libm's exp() and others differ between CPUs; core/numeric has our own",
        {"core/", "client/emulator/"},
-       // In this file only code for `double` uses libm. It checks gradients, and computes no
-       // result of a run.
+       // In this file only code for `double` uses libm. This code checks gradients, and computes
+       // no result of a run.
        {"client/emulator/training/softmax_cross_entropy.cc"}},
       {R"(\bstd::(cout|cerr|clog)\b|\bf?printf\s*\(|\bstd::f?printf\s*\()",
        "core never prints",
@@ -544,7 +546,7 @@ LayerRules SystoleRules() {
       .not_linked = {"proto/systole/v1", "client/cli", "client/python/extension"},
       .generated_targets = {{"systole_proto_messages", "proto/systole/v1"},
                             {"systole_proto_service", "proto/systole/v1"},
-                            {"systole_proto_grpc", ""}},  // gRPC's own messages.
+                            {"systole_proto_grpc", ""}},  // No room: gRPC's own messages.
       .libraries = ForeignLibraries(),
       .reserved_words = ReservedWords(),
       .precompiled = PrecompiledHeaders(),

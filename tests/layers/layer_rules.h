@@ -1,7 +1,7 @@
 // The rules of the tree, as data: the rooms and the rooms that each may include, the foreign
 // libraries and the files that may include them, reserved words, the length of files, and the top
-// level. layer_check.h checks source files against these rules. To add a room or a library, begin
-// here.
+// level. layer_check.h checks source files against these rules. To add a room or a library, add a
+// row to layer_rules.cc.
 //
 // Thread-safe: constants and pure functions.
 #ifndef SYSTOLE_TESTS_LAYERS_LAYER_RULES_H_
@@ -13,7 +13,7 @@
 
 namespace systole::layers {
 
-// A folder with sources. Its files may include one another, and what `may_include` lists.
+// A folder with sources. The files of a room may include one another, and what `may_include` lists.
 struct Room {
   std::string folder;
   // A room's level is above the level of every room that it includes.
@@ -23,14 +23,16 @@ struct Room {
   std::vector<std::string> may_include;
 };
 
-// A foreign library. Its headers' paths show which headers belong to it.
+// A foreign library.
 struct Library {
   std::string name;
   // A header belongs to the library if its path begins with one of these.
   std::vector<std::string> header_prefixes;
-  // Files or folders (ending in '/') that may include the library. If empty, every file may.
+  // The library may be included by files whose paths begin with one of these, such as a folder with
+  // '/' at its end. If empty, every file may include the library.
   std::vector<std::string> allowed;
-  // Folders (ending in '/') that are exceptions to `allowed`.
+  // Folders (with '/' at the end) whose files may not include the library, although `allowed`
+  // covers them.
   std::vector<std::string> refused;
 };
 
@@ -39,9 +41,9 @@ struct ReservedWord {
   // An ECMAScript regular expression.
   std::string pattern;
   std::string reason;
-  // The rule looks at files below these folders ...
+  // Files whose paths begin with one of these may not use the words.
   std::vector<std::string> checked;
-  // ... unless they are below one of these.
+  // Exceptions to `checked`, also as beginnings of paths.
   std::vector<std::string> allowed;
 };
 
@@ -56,7 +58,7 @@ struct LayerRules {
   std::vector<Room> rooms;
   // Rooms without a systole_room(): programs, and code that is generated from .proto files.
   std::vector<std::string> not_linked;
-  // CMake targets of code that is generated from .proto files, and the room of each.
+  // CMake targets of code that is generated from .proto files, and the room of each ("" for none).
   std::map<std::string, std::string> generated_targets;
   std::vector<Library> libraries;
   std::vector<ReservedWord> reserved_words;
@@ -69,7 +71,7 @@ struct LayerRules {
   int max_lines_of_header_and_sources = 0;
   // Names that no folder may have, because a folder for everything fits into no layer.
   std::vector<std::string> refused_folder_names;
-  // Folders that may have such a name, because another program prescribes it.
+  // Folders that may have one of these names, because another program prescribes the name.
   std::vector<std::string> folders_of_other_programs;
   // All entries of the top level, except dotfiles and `build`. No other entry may be there.
   std::vector<std::string> top_level;

@@ -40,7 +40,7 @@ int BandOf(absl::string_view folder) {
   return 0;
 }
 
-// The text in the box: the room's name without the band's.
+// The text in a room's box: the room's folder without the folder of its band.
 std::string Label(const Room& room, const Band& band) {
   const absl::string_view folder = room.folder;
   return std::string(folder == band.folder ? folder : folder.substr(band.folder.size() + 1));

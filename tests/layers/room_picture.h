@@ -1,6 +1,6 @@
-// Draws the rooms, which are the folders of layer_rules.cc, as a picture (SVG). It has a box for
-// each room and a row for each level, with the lowest level at the bottom. deploy/images/rooms.svg
-// is such a picture.
+// Draws the rooms, which are the folders of layer_rules.cc, as a picture (SVG). The picture has a
+// box for each room and a row for each level, with the lowest level at the bottom. An example is
+// deploy/images/rooms.svg.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_LAYERS_ROOM_PICTURE_H_

@@ -57,7 +57,7 @@ TEST_F(TreeTest, EachPrecompiledHeaderHasARow) {
        absl::StrSplit(list.substr(begin, list.find(')', begin) - begin), absl::ByAnyChar(" \n"))) {
     if (absl::StartsWith(word, "<")) headers.emplace_back(word.substr(1, word.find('>') - 1));
   }
-  // This header needs no row, because generated headers include it.
+  // This header needs no row in rules_.precompiled, because generated headers include it.
   std::vector<std::string> rows = {"google/protobuf/message.h"};
   for (const PrecompiledHeader& row : rules_.precompiled) rows.push_back(row.path);
   EXPECT_THAT(headers, testing::UnorderedElementsAreArray(rows));

@@ -1,5 +1,5 @@
-// Tests, over real connections, who may do what, how clients share the server's places for streams,
-// and why the server ends streams early.
+// Tests with real connections: which caller may do what, how callers share the streams that a
+// server may have at a time, and for which reasons the server ends a stream early.
 #include <unistd.h>
 
 #include <atomic>
@@ -42,8 +42,8 @@ class AccessTest : public testing::Test {
     token_ = *AddToken(tokens_, "a", std::nullopt);
   }
 
-  // `access` is the config's block `access` as text. "" means no block. TOKENS in it is replaced by
-  // the path of the token file.
+  // Starts a server. `access` is the text of the config's block `access`; "" means no block. TOKENS
+  // in this text stands for the path of the token file.
   void Start(const std::string& access, FeedServiceOptions options = {},
              const std::string& listen = "127.0.0.1:0") {
     absl::StatusOr<std::shared_ptr<AccessControl>> access_control =
@@ -189,7 +189,7 @@ TEST_F(AccessTest, WithoutAGoodCredentialNothingIsAnswered) {
   EXPECT_EQ(stub_->ListDatasets(&context, {}, &response).error_code(),
             grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(Log(), HasSubstr("UNAUTHENTICATED"));
-  EXPECT_THAT(Log(), Not(HasSubstr("wrong")));  // The log shows no token.
+  EXPECT_THAT(Log(), Not(HasSubstr("wrong")));  // No token is in the log.
 }
 
 TEST_F(AccessTest, WhatIsNotPermittedIsNotThere) {
@@ -199,7 +199,7 @@ TEST_F(AccessTest, WhatIsNotPermittedIsNotThere) {
   EXPECT_THAT(names, ElementsAre("cats"));
   EXPECT_TRUE(Resolve(Endless("cats").spec(), token_).ok());
   EXPECT_TRUE(Open("cats", token_)->ReadOne());
-  // The two error texts differ only in the dataset's name.
+  // The errors for `dogs` and `none` differ only in the dataset's name.
   const std::string none = Resolve(Endless("none").spec(), token_).error_message();
   const grpc::Status dogs = Resolve(Endless("dogs").spec(), token_);
   EXPECT_EQ(dogs.error_code(), grpc::StatusCode::NOT_FOUND);
@@ -212,8 +212,8 @@ TEST_F(AccessTest, WhatIsNotPermittedIsNotThere) {
   EXPECT_THAT(Log(), HasSubstr("identity 'a'"));
 }
 
-// The caller may not read `dogs`. The test asks for datasets with names similar to `dogs`, in every
-// way in which a spec can name datasets.
+// The caller may not read `dogs`, so no error may suggest this name. The test asks for similar
+// names, in every way in which a spec can name datasets.
 TEST_F(AccessTest, NoRefusalNamesADatasetThatTheCallerMayNotRead) {
   StartForA();
   const auto ask_for = [&](const std::string& datasets, const std::string& rest) {
@@ -251,8 +251,8 @@ TEST_F(AccessTest, NoRefusalNamesADatasetThatTheCallerMayNotRead) {
   ask_for("dataset: 'cats'", misspelt);
 }
 
-// A new config may remove a dataset when a request for it is permitted already, but not answered
-// yet.
+// A new config may remove a dataset after the server has permitted a request for the dataset, and
+// before it has answered the request.
 TEST_F(AccessTest, ADatasetThatWasJustRemovedIsRefusedWithoutTheNamesOfOthers) {
   StartForA();
   server_->Change({"cats"}, Catalogue());
@@ -324,8 +324,8 @@ TEST_F(AccessTest, AStreamWhoseClientTakesNothingGivesItsPlaceBack) {
   Start("", {.max_streams = 1, .stalled_stream_timeout = absl::Seconds(120)});
   const std::unique_ptr<Reader> stalled = Open("cats", "");
   ASSERT_TRUE(stalled->ReadOne());  // The client stops reading here.
-  // The server ends the stream when gRPC has taken nothing for 120 s of the server's clock. The
-  // test moves this clock on until the stream has ended.
+  // The server ends the stream when gRPC has taken nothing from it for 120 s of the server's clock.
+  // The test moves this clock forward until the stream has ended.
   EXPECT_TRUE(WaitUntil([&] {
     seconds_ += 119;
     server_->Tick();
@@ -424,19 +424,20 @@ TEST_F(AccessTest, RefusalsAreCountedByTheirCause) {
   EXPECT_EQ(MetricOf(counted_, "streams_opened"), 1);
 }
 
-// The clock stands still, so no connection earns an allowance by waiting.
+// The server closes a connection that sends many more bytes than it has earned by served calls and
+// by time (server/README.md). In this test the server's clock stands still, so time earns nothing.
 TEST_F(AccessTest, RefusedCallsDoNotAccountForWhatAConnectionSends) {
   StartForA();
   const v1::FeedSpec spec = Endless("cats").spec();
-  // A call with a valid credential is served, and earns more bytes than it sends. So a connection
-  // may have any number of such calls.
+  // A call with a valid credential is served, and earns more bytes than it sends. So any number of
+  // these calls may come on one connection.
   for (int i = 0; i < 300; ++i) ASSERT_TRUE(Resolve(spec, token_).ok());
   EXPECT_EQ(server_->connections().sent_too_much, 0);
   for (int i = 0; i < 300 && server_->connections().sent_too_much == 0; ++i) {
     EXPECT_FALSE(Resolve(spec, "wrong").ok());
   }
   EXPECT_TRUE(WaitUntil([&] { return server_->connections().sent_too_much == 1; }));
-  // A client with a token is served on its next connection.
+  // A client with a valid token is served on a new connection.
   EXPECT_TRUE(WaitUntil([&] { return Resolve(spec, token_).ok(); }));
 }
 

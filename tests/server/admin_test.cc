@@ -55,7 +55,7 @@ class AdminTest : public testing::Test {
     EXPECT_THAT(metrics, IsOk());
     return metrics.value_or(Exposition());
   }
-  // A call's client may learn of the call's end a moment before gRPC counts it.
+  // gRPC may count a call a moment after the client has got the answer.
   void ExpectSeries(const std::string& series, double value) const {
     EXPECT_TRUE(WaitUntil([&] {
       const Exposition metrics = Scrape();
@@ -146,10 +146,10 @@ TEST_F(AdminTest, CallsAreCountedByMethodAndStatus) {
       1);
 }
 
-// The listener drops a connection whose calls are all refused. The calls that are open at that
-// moment end with other statuses than refused calls. So the counts by status vary from run to run,
-// and series with the label grpc_status are not compared. This label only has gRPC's codes,
-// whatever clients send.
+// The test does not compare series with the label grpc_status. The values of this label are gRPC's
+// codes, whatever clients send. But which codes occur varies from run to run: when the listener
+// drops a connection whose calls are all refused, the calls that are still open end with other
+// codes.
 TEST_F(AdminTest, NothingThatAClientSendsMakesASeries) {
   Serve();
   const auto send = [this](int i) {
@@ -210,8 +210,9 @@ TEST_F(AdminTest, PicturesCanBeSwitchedOffAndAreOffIfASocketsModeSaysWhoMayRead)
   config = config_;
   config.set_admin("0.0.0.0:0");
   config.set_insecure(true);
-  EXPECT_NE(page(config).find("this port answers where the datasets are not served"),
-            std::string::npos);
+  EXPECT_NE(
+      page(config).find("this port may be reachable from hosts that cannot reach the datasets"),
+      std::string::npos);
   config.set_listen("0.0.0.0:0");
   EXPECT_NE(page(config).find("There are no pictures now"), std::string::npos);
 }

@@ -210,7 +210,7 @@ TEST_F(ConfigReloadTest, ADatasetMayComeBackWithOtherShardsOnceItWasRemoved) {
 TEST_F(ConfigReloadTest, AConfigThatCannotComeIntoForceChangesNothing) {
   Start(kCats);
   Begin("");
-  EXPECT_THAT(Log(), HasSubstr("nothing of the new config comes into force: no dataset to serve"));
+  EXPECT_THAT(Log(), HasSubstr("the new config is refused: no dataset to serve"));
   Begin(absl::StrCat(kDogs, kDogs));
   EXPECT_THAT(Log(), HasSubstr("dataset 'dogs' is named twice"));
   // Every dataset of the new config is refused, so the server would have no dataset left.
@@ -256,7 +256,7 @@ TEST_F(ConfigReloadTest, PermissionsChangeWithTheDatasets) {
 TEST_F(ConfigReloadTest, AServerThatEndsDoesNotWaitForADatasetWhoseStorageIsSilent) {
   StubHttpServer silent([](const StubRequest&) { return StubAnswer{.hangs = true}; });
   Start(kCats);
-  EXPECT_TRUE(reload_->Stop(absl::ZeroDuration()));  // No dataset is being opened.
+  EXPECT_TRUE(reload_->Stop(absl::ZeroDuration()));  // No dataset is being opened now.
   Begin(
       absl::StrCat(kCats, "datasets { name: 'far' shards: '", silent.Url("/far.tfrecord"), "' }"));
   ASSERT_TRUE(WaitUntil([&] { return !silent.requests().empty(); }));

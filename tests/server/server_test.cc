@@ -47,7 +47,7 @@ using ::testing::HasSubstr;
 using ::testing::Key;
 using ::testing::Pair;
 
-// A server of 20 records in two shards, and a plain generated stub.
+// A server with 20 records in two shards. The tests call the server with the generated stub.
 class ServerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -91,7 +91,8 @@ class ServerTest : public testing::Test {
 
   using Digests = std::map<std::pair<int64_t, int>, std::string>;
 
-  // Reads a stream with generated code, checks every chunk, and joins the chunks to slices.
+  // Reads a stream, checks the checksums of each chunk, and joins the chunks to slices. Adds the
+  // digests of the slices to `digests`. Sets `*drained` if a chunk says that the server drains.
   grpc::Status Read(const v1::StreamStepsRequest& request, Digests& digests,
                     bool* drained = nullptr) {
     v1::ResolveFeedResponse feed;
@@ -241,8 +242,8 @@ TEST_F(ServerTest, TensorsLargerThanAChunkArriveInPieces) {
 }
 
 TEST_F(ServerTest, FeedsOfSmallTensorsBeginOnEveryConnection) {
-  // Each connection has only one call, a stream. Nothing else makes the server send on the
-  // connection.
+  // Each connection has only one call, the stream. If gRPC kept the stream's first bytes in a
+  // buffer, no other call on the connection would flush them, and the stream would hang.
   constexpr int kStreams = 16;
   std::atomic<int> complete = 0;
   std::vector<std::thread> threads;
@@ -299,7 +300,8 @@ TEST_F(ServerTest, ConnectionsAreCounted) {
   EXPECT_GE(MetricOf(status, "connections_turned_away", "over_total"), 1);
 }
 
-// A server that drops connections after two hours without a call. The test sets its clock.
+// A server that drops connections after two hours without a call: idle_timeout and
+// handshake_timeout together. The test sets the clock of the server.
 class QuietConnectionsTest : public ServerTest {
  protected:
   // The server uses the clock until it ends, so the server must end before the clock.
@@ -355,7 +357,7 @@ TEST_F(QuietConnectionsTest, OneWithACallStaysWhateverItsAddress) {
     SCOPED_TRACE(absl::StrCat(listen, " from ", dial));
     const auto stub = v1::Systole::NewStub(grpc::CreateChannel(
         absl::StrCat(dial, ":", server_->port()), grpc::InsecureChannelCredentials()));
-    // The feed is endless. The server could have sent a short feed to its end before the client
+    // The feed is endless, because the server could send a short feed to its end before the client
     // reads the first chunk.
     v1::FeedSpec endless = Spec();
     endless.set_epochs(0);
@@ -453,7 +455,7 @@ TEST_F(ServerTest, AnotherSpecThanTheOneResolvedIsRefused) {
   v1::ResolveFeedResponse feed;
   ASSERT_TRUE(Resolve(Spec(), feed).ok());
   v1::StreamStepsRequest request = Request(Spec(), 0, 1);
-  // Only the spec's fingerprint covers this change.
+  // The name of an output changes the spec's fingerprint, and no other fingerprint.
   request.mutable_spec()->mutable_outputs(0)->set_name("other");
   Digests digests;
   *request.mutable_expected() = feed.identity();
@@ -463,7 +465,7 @@ TEST_F(ServerTest, AnotherSpecThanTheOneResolvedIsRefused) {
   EXPECT_TRUE(digests.empty());
   request.mutable_expected()->clear_spec_fingerprint();  // Empty: any spec is accepted.
   EXPECT_TRUE(Read(request, digests).ok());
-  // With its outputs in another order, a spec is still the same spec.
+  // The order of the outputs does not change the spec's fingerprint.
   *request.mutable_spec() = Spec();
   request.mutable_spec()->mutable_outputs()->SwapElements(0, 1);
   *request.mutable_expected() = feed.identity();
@@ -487,7 +489,7 @@ TEST_F(ServerTest, AClientThatSaysNothingOfFormsGetsFinishedTensors) {
   EXPECT_THAT(compact.tensors(1).compact().bias(), ElementsAre(-1, -2, -3));
   EXPECT_EQ(compact.tensors(1).compact().channel_axis(), 3);
   EXPECT_FALSE(compact.tensors(0).has_compact());
-  // All other fields are equal.
+  // The two answers differ only in `compact`.
   compact.mutable_tensors(1)->clear_compact();
   EXPECT_EQ(compact.SerializeAsString(), finished.SerializeAsString());
 
@@ -622,10 +624,10 @@ TEST_F(ServerTest, TwoClientsOfOneFeedGetTheSameStepsAndShareSlices) {
   ASSERT_TRUE(Read(Request(endless, 0, 50), alone).ok());
   Restart({});
   // The first client reads one chunk and then stops. Its connection has a window of 64 KiB that
-  // does not grow, so the first stream stands still before step 50, with slices that were made
-  // ahead. When the second stream reaches these slices, it takes them. If the second stream
-  // overtakes the first stream earlier, the first stream takes slices of the second stream. In both
-  // cases the two streams share slices.
+  // does not grow. So the first stream stands still before step 50, and keeps slices that were made
+  // ahead. The second stream takes these slices when it reaches them. If the second stream
+  // overtakes the first stream before the first stands still, the first stream takes slices of the
+  // second stream. In both cases the two streams share slices.
   grpc::ChannelArguments small_window;
   small_window.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   small_window.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -815,7 +817,7 @@ TEST_F(ServerTest, AClientThatStoppedReadingDoesNotHoldTheDrain) {
   const auto reader = stub_->StreamSteps(&context, Request(spec, 0, int64_t{1} << 40));
   v1::Chunk chunk;
   ASSERT_TRUE(reader->Read(&chunk));        // The client stops reading here.
-  server_->Drain(absl::Milliseconds(300));  // Must return, with any result.
+  server_->Drain(absl::Milliseconds(300));  // Must return. The result does not matter.
   // Without TryCancel(), the server's destructor could wait until the kernel gives up the
   // connection.
   context.TryCancel();
@@ -868,8 +870,8 @@ TEST_F(ServerTest, ItsEndDoesNotWaitForGrpcsOwn) {
   stub_ = nullptr;
   channel_ = nullptr;
   server_ = nullptr;
-  // None of our code uses gRPC now. But gRPC is still initialized, because gRPC's shutdown would
-  // wait for gRPC's threads.
+  // No object of gRPC is left now. But the server leaves gRPC initialized, because grpc_shutdown()
+  // would wait for gRPC's threads.
   EXPECT_NE(grpc_is_initialized(), 0);
 }
 

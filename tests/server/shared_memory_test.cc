@@ -1,6 +1,6 @@
-// A real server and real clients on one machine. Batches that come through shared memory have the
-// same bytes as batches that are sent. Nothing that a client does with its slots harms other
-// clients.
+// Tests shared memory with a real server and real clients on one machine. A slot is the memory of
+// one slice that the server lends to a client. Batches that come through slots have the same bytes
+// as batches that are sent. Nothing that a client does with its slots harms other clients.
 #include <sys/resource.h>
 
 #include <atomic>
@@ -55,8 +55,8 @@ constexpr int64_t kWindowSlices = (int64_t{16} << 20) / (2 * 200 * 220 * 3 * 4 +
 
 class SharedMemoryTest : public testing::Test {
  protected:
-  // Keeps gRPC alive until the end. Otherwise gRPC would shut itself down between two tests, which
-  // can take ten seconds.
+  // Keeps gRPC alive until the end. Otherwise gRPC would shut itself down between two tests, and a
+  // shutdown can take ten seconds.
   static void SetUpTestSuite() { grpc_init(); }
 
   void SetUp() override {
@@ -81,7 +81,7 @@ class SharedMemoryTest : public testing::Test {
 
   std::string address() const { return "unix:" + (folder_ / "socket"); }
 
-  // A core's slice has 2 x 200 x 220 x 3 floats and `valid`, in all about 1 MiB.
+  // A core's slice has two images of 200 x 220 x 3 floats, and `valid`: in all about 1 MiB.
   static v1::FeedSpec Spec() {
     return SpecFromText(
         "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 4 num_cores: 2 "
@@ -122,7 +122,8 @@ class SharedMemoryTest : public testing::Test {
     EXPECT_TRUE(WaitUntil([&] { return MetricOf(Status(), "memory_used_bytes") == 0; }));
   }
 
-  // Expects that the server and its only client both say that batches are sent because of `reason`.
+  // Expects that the server's log and the stats of its only client both say that batches are sent
+  // because of `reason`.
   void ExpectTold(const FeedClient& client, int reason) const {
     EXPECT_THAT(told_, ElementsAre(HasSubstr(NotSharedText(reason))));
     EXPECT_THAT(client.stats().not_shared, StartsWith(NotSharedText(reason)));
@@ -130,7 +131,7 @@ class SharedMemoryTest : public testing::Test {
 
   const TempFolder folder_;
   std::vector<std::string> told_;
-  // Only one stream asks for shared memory, so only one thread writes here.
+  // Only one stream asks for shared memory, so only one thread writes `told_`.
   EventLog events_{[this](LogLevel, const std::string& line) {
     if (absl::StrContains(line, "not shared")) told_.push_back(line);
   }};
@@ -155,7 +156,8 @@ TEST_F(SharedMemoryTest, BatchesComeThroughItAndAreTheSame) {
   EXPECT_EQ(MetricOf(Status(), "shared_payload_bytes"), payload);
   EXPECT_EQ(shared->stats().not_shared, "");
   EXPECT_EQ(sent->stats().not_shared,
-            "it is switched off at this client (--no-shared-memory) [server " + address() + "]");
+            "shared memory is switched off at this client (--no-shared-memory) [server " +
+                address() + "]");
   EXPECT_THAT(told_, IsEmpty());
 }
 
@@ -249,7 +251,8 @@ TEST_F(SharedMemoryTest, WithFewDescriptorsThereAreFewSlots) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_THAT(server_->open_files(),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("may open 160 files")));
-  // Four clients that give no slot back could hold 16 slots each.
+  // Without a limit, four clients that give no slot back could hold kWindowSlices slots each, and
+  // together more than 160 / 4 slots.
   std::vector<std::unique_ptr<FeedClient>> clients;
   for (int i = 0; i < 4; ++i) {
     clients.push_back(Client(/*share_memory=*/true, 20));
@@ -286,7 +289,7 @@ TEST_F(SharedMemoryTest, AClientThatGoesInMidStreamLeavesNothingBehind) {
     for (int steps = 0; steps < i; ++steps) EXPECT_THAT(client->Next(), IsOk());
   }
   WaitUntilNothingIsHeld();
-  // A stream without slices holds no memory. So streams may still be ending here.
+  // Streams that have no slices hold no memory, so they may still be ending here.
   EXPECT_TRUE(WaitUntil([&] { return MetricOf(Status(), "active_streams") == 0; }));
 }
 
@@ -298,8 +301,8 @@ TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
   ASSERT_THAT(client, IsOk());
   const int64_t slice_bytes = (*client)->layout().slice_bytes();
   EXPECT_THAT((*client)->Next(), IsOk());
-  // The client takes steps until its own window is full, and then stops. The server goes on until
-  // it has also lent a window of slots.
+  // The client takes steps until its own window is full, and then stops. The server goes on until a
+  // window of slots is lent.
   const int64_t taken = ((*client)->window_steps() + 1) * kCores;
   const int64_t made = (taken + kWindowSlices + kMadeAhead) * kExamplesPerSlice;
   const int64_t shared = (taken + kWindowSlices) * (*client)->layout().payload_bytes();
@@ -318,7 +321,7 @@ TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
   EXPECT_EQ(MetricOf(Status(), "shared_payload_bytes"), shared);
 }
 
-// A client made by hand. It can do what FeedClient never does.
+// A client without FeedClient. It can break the rules that FeedClient keeps.
 class HandClient {
  public:
   HandClient(v1::Systole::Stub& stub, const std::string& path, const std::string& session) {
@@ -337,7 +340,8 @@ class HandClient {
     context_.TryCancel();
     reader_->Finish();
   }
-  // Returns how the server ended the stream. Messages before the end are dropped.
+  // Drops the messages that are left, and returns the status with which the server ended the
+  // stream.
   grpc::Status End() {
     v1::Chunk chunk;
     while (reader_->Read(&chunk)) {
@@ -352,7 +356,7 @@ class HandClient {
     return SpecFromText(
         "dataset: 'test' seed: 3 global_batch: 4 num_cores: 1 "
         "outputs { name: 'big' feature: 'image' dtype: FLOAT32 transforms { decode_jpeg {} } "
-        // 8.4 MB a slice, so a window has two.
+        // A slice has 8.4 MB, so a window is two slices.
         "transforms { resize { height: 400 width: 440 } } }");
   }
   v1::Chunk Read() {
@@ -375,7 +379,7 @@ TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
     std::string bytes;
   };
   std::map<uint64_t, Held> held;
-  for (int64_t step = 0; step < 2; ++step) {  // Two slices are a window.
+  for (int64_t step = 0; step < 2; ++step) {  // A window has two slices.
     const v1::Chunk chunk = hoarder.Read();
     EXPECT_EQ(chunk.step(), step);
     const absl::StatusOr<std::optional<SlotSocket::Packet>> offer = hoarder.socket().Receive();
@@ -414,7 +418,7 @@ TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
   service.clock = [&seconds] { return absl::Seconds(seconds.load()); };
   Restart(service);
   HandClient hoarder(*stub_, folder_ / "socket.slots", std::string(kSlotSessionBytes, 'h'));
-  for (int i = 0; i < 2; ++i) EXPECT_GT(hoarder.Read().slot(), 0u);  // Two slices are a window.
+  for (int i = 0; i < 2; ++i) EXPECT_GT(hoarder.Read().slot(), 0u);  // A window has two slices.
   seconds = 119;
   server_->Tick();
   EXPECT_EQ(MetricOf(Status(), "active_streams"), 1);
@@ -428,7 +432,7 @@ TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
   const auto client = Client(/*share_memory=*/true, 5);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
-  server_ = nullptr;  // The server uses the clock, so it must end first.
+  server_ = nullptr;  // Ends the server before the clock that it uses.
 }
 
 TEST_F(SharedMemoryTest, AClientThatGivesASlotBackTwiceGoesOnAsBytes) {

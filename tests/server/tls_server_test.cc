@@ -100,7 +100,7 @@ TEST_F(TlsServerTest, WhatConnectionsSendIsCountedAsInPlainText) {
   ASSERT_THAT(access, IsOk());
   Serve("127.0.0.1:0", /*verify_clients=*/false,
         {.access = *access, .clock = [] { return absl::ZeroDuration(); }});
-  // Calls without a token do not account for the bytes that the connection sends.
+  // A call without a token is refused, so it earns no allowance for the bytes of the connection.
   const auto stub = Dial(Holding(certificates_, /*identity=*/false));
   for (int i = 0; i < 300 && server_->connections().sent_too_much == 0; ++i) {
     EXPECT_FALSE(Ask(*stub).ok());

@@ -105,7 +105,7 @@ class ServerTrainerReportsTest : public testing::Test {
                         absl::StrCat("Bearer ", secret == secrets_.end() ? who : secret->second));
   }
 
-  // A stream without end. The stream is open when Open() returns.
+  // Opens a stream of an endless feed, and reads the first chunk.
   std::unique_ptr<Stream> Open(const std::string& dataset, const std::string& who,
                                const v1::TrainerReport* report, v1::Systole::Stub& stub) {
     v1::StreamStepsRequest request;

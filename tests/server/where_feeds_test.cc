@@ -1,4 +1,4 @@
-// Tests feeds with conditions whose columns come late from the storage, or never.
+// Tests feeds with a condition (`where`). The storage gives the condition's column late, or never.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -43,7 +43,7 @@ class WhereFeedsTest : public testing::Test {
     std::atomic<bool> ended = false;
   };
 
-  // Serves the dataset `far`, whose shard and columns are on a web server, and `other`.
+  // Serves two datasets: `other`, and `far`, whose shard and columns are on a web server.
   void SetUp() override {
     const std::string shard = TestShards({40})[0];
     const std::string glob = folder_.Write("a.tfrecord", shard);
@@ -62,7 +62,7 @@ class WhereFeedsTest : public testing::Test {
     });
     Serve({});
   }
-  // Opens the dataset.
+  // Opens both datasets.
   Catalogue Open() {
     v1::ServerConfig config;
     v1::DatasetConfig& far = *config.add_datasets();

@@ -1,5 +1,5 @@
-// Shards in buckets through the real programs: inspected, indexed, verified, served, and read by a
-// feed in the process.
+// Tests shards in buckets. The real programs inspect, index, verify and serve them, and a feed in
+// the process of the test reads them.
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -51,7 +51,7 @@ ProcessOptions Environment(const StubBucket& bucket, const std::string& secret =
               "STORAGE_EMULATOR_HOST=" + bucket.endpoint()}};
 }
 
-// Matches a text that contains no part of the credentials that stand in this file.
+// Matches a text that contains no part of the credentials in this file.
 auto ShowsNoSecret() {
   return AllOf(Not(HasSubstr("SECRET/OF")), Not(HasSubstr("OF+TEST")),
                Not(HasSubstr("SECRETWRONG")), Not(HasSubstr("SESSIONOFTEST")),
@@ -87,7 +87,7 @@ std::string SpecOf(const std::string& dataset, int epochs = 1) {
                       "outputs { name: 'label' feature: 'cls' dtype: INT64 }");
 }
 
-// The sorted digests of a feed of this dataset. `systole feed` must end without an error.
+// Returns the sorted digests of a feed of this dataset. `systole feed` must end without an error.
 std::string Digests(const ServerProcess& server, const std::string& dataset) {
   const TempFolder folder;
   const std::string spec = folder.Write("spec.textproto", SpecOf(dataset));
@@ -178,7 +178,7 @@ TEST(BucketTest, CommandsReadGlobsAndKeepIndexesInAnotherFolder) {
                                  HasSubstr("s3:PutObject"), ShowsNoSecret()));
 }
 
-// The log of a server that serves the bucket's shards to one feed.
+// Serves the shards of the bucket to one feed, and returns the log of the server.
 std::string LogOfServer(StubBucket& bucket, std::vector<std::string> args) {
   args.insert(args.begin(), {"--dataset", "bucket=" + bucket.Name("d/train-*.tfrecord")});
   const auto server = ServerProcess::Start(args, Environment(bucket));
@@ -233,7 +233,7 @@ TEST(BucketTest, InspectSaysWhatAFeedFetchesOfABucketAndProposesNumbersOfWindow)
   EXPECT_THAT(json.out,
               AllOf(HasSubstr("\"epoch\":{\"set_bytes\":"), HasSubstr("\"first_requests\":64"),
                     HasSubstr("\"window\":{\"block_records\":64,\"window_records\":64")));
-  // With the server's default budgets, everything that was read is kept.
+  // With the default budgets of a server, a feed keeps everything that it has read.
   const Finished kept = RunSystole({"inspect", glob, "--spec", spec}, environment);
   EXPECT_THAT(kept.out, AllOf(HasSubstr("each later one 0 bytes"), Not(HasSubstr("WINDOW"))));
   const Finished disk = RunSystole(
@@ -292,7 +292,7 @@ TEST(BucketTest, InspectRefusesASpecThatDoesNotSuitTheShards) {
   };
   EXPECT_THAT(refusal({"--spec", spec, "--record", "0"}), HasSubstr("leave out --spec"));
   for (const std::string option : {"--read-budget", "--block-cache-bytes"}) {
-    EXPECT_THAT(refusal({option, "4GB"}), HasSubstr(option + " says what a feed may keep"));
+    EXPECT_THAT(refusal({option, "4GB"}), HasSubstr(option + " has no effect without --spec"));
   }
   EXPECT_THAT(refusal({"--spec", spec, "--read-budget", "much"}),
               HasSubstr("--read-budget is 'much', want a size, such as 512MB"));
@@ -301,7 +301,7 @@ TEST(BucketTest, InspectRefusesASpecThatDoesNotSuitTheShards) {
                                               "concatenation { dataset: 'a' } concatenation { "
                                               "dataset: 'b' } global_batch: 8 "
                                               "outputs { name: 'cls' feature: 'cls' }")}),
-              HasSubstr("names several datasets"));
+              HasSubstr("--spec has several datasets"));
   EXPECT_THAT(refusal({"--spec", folder.Write("f.textproto",
                                               "dataset: 'a' global_batch: 8 "
                                               "outputs { name: 'x' feature: 'none' }")}),
@@ -334,7 +334,7 @@ TEST(BucketTest, ShardsOfAManifestThatThePatternDoesNotTakeAreNotAskedFor) {
   }
   bucket.Put("d/all.manifest", manifest);
   ASSERT_EQ(RunSystole({"verify", pattern}, Environment(bucket)).exit_code, 0);
-  EXPECT_LE(bucket.reads(), 2 * without + 5);  // The 5 are for the manifest itself.
+  EXPECT_LE(bucket.reads(), 2 * without + 5);  // The 5 reads are for the manifest itself.
 }
 
 TEST(BucketTest, OfAManifestThatCannotBeReadClientsLearnNoPlace) {
@@ -478,7 +478,8 @@ TEST(BucketTest, AFeedInTheProcessHasTheSameStepsAndReadsNothingOfAReplacedObjec
     }
   };
   for (int i = 0; i < 50; ++i) {
-    // Replaces a shard. Then only a feed that has kept everything still has the old shard's bytes.
+    // Replaces a shard. From now on, only a feed that has kept everything has the bytes of the old
+    // shard.
     if (i == 8) bucket.Put("d/train-1.tfrecord", Shard(16, 16));
     const auto want = from_files->Next();
     ASSERT_THAT(want, IsOk());

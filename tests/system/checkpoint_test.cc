@@ -1,4 +1,5 @@
-// A killed trainer goes on from its checkpoint, against real servers, as if it had not been killed.
+// Tests with real servers that a killed trainer goes on from its checkpoint as if it had not been
+// killed.
 #include <signal.h>
 
 #include <filesystem>
@@ -168,8 +169,8 @@ TEST_F(CheckpointSystemTest, ARunGoesOnWithAnotherBatchAndSaysHowManyExamplesItS
   }
 }
 
-// A mixture has no passes over its records, so an epoch is only a number of full steps. With
-// batches of 16 these steps have 80 examples, not all 90.
+// An epoch of a mixture is as many full steps as its 90 records fill. With batches of 16 these are
+// 5 steps, with 80 examples.
 TEST_F(CheckpointSystemTest, ARunOfAMixtureGoesOnWithAnotherBatch) {
   const auto mixture = [&](int batch) {
     return WriteSpec("mixture.textproto",
@@ -188,8 +189,8 @@ TEST_F(CheckpointSystemTest, ARunOfAMixtureGoesOnWithAnotherBatch) {
   const emulator::Checkpoint end = Read(file);
   EXPECT_EQ(end.trainer.steps, 3 * 5 + 5);
   EXPECT_EQ(end.loop.epochs[3].training.examples, 90);
-  // 14 + 5 steps of 18 examples come before the position, in all 342 examples. A position counts in
-  // epochs of 90 examples.
+  // The run skips 12 examples after the token's 240, and then takes 5 steps of 18: it ends after
+  // 342 examples. A position counts in epochs of 90 examples: 342 = 3 * 90 + 72.
   EXPECT_EQ(ResumeToken::Decode(end.feed_token)->position,
             (FeedPosition{.epoch = 3, .examples = 72}));
   const Finished again = RunSystole(TrainArgs(mixture(18), 5, file, {"--resume", file}));
@@ -197,8 +198,9 @@ TEST_F(CheckpointSystemTest, ARunOfAMixtureGoesOnWithAnotherBatch) {
   EXPECT_EQ(Read(file).trainer.steps, 3 * 5 + 5 + 5);
 }
 
-// An epoch has 5 steps: 90 examples with batches of 18, but only 80 with batches of 16. So after 3
-// epochs with batches of 18, a feed of 4 epochs with batches of 16 has only 3 steps left.
+// An epoch has 5 steps: 90 examples with batches of 18, or 80 with batches of 16. With batches of
+// 16, 4 epochs have 320 examples. After 3 epochs with batches of 18, which are 270 examples, 50 are
+// left: only 3 steps of 16.
 TEST_F(CheckpointSystemTest, AMixtureThatEndsBeforeTheLastEpochIsRefusedBeforeItsFirstStep) {
   const auto mixture = [&](int batch, int epochs) {
     const std::string name = absl::StrCat("mixture-", batch, "-", epochs, ".textproto");
@@ -219,7 +221,7 @@ TEST_F(CheckpointSystemTest, AMixtureThatEndsBeforeTheLastEpochIsRefusedBeforeIt
               AllOf(HasSubstr("saved.ckpt: with global_batch: 16 the feed ends after 3 more steps, "
                               "but --epochs 4 needs 5; write epochs: 0"),
                     HasSubstr("mixture-16-4.textproto, or resume with global_batch: 18")));
-  // The error names two remedies. Each of them works.
+  // The error names two remedies. Both must work.
   for (const std::string& spec : {mixture(16, 0), mixture(18, 4)}) {
     const Finished resumed = RunSystole(TrainArgs(spec, 4, later, {"--resume", saved}));
     ASSERT_EQ(resumed.exit_code, 0) << resumed.err;

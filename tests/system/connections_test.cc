@@ -1,5 +1,5 @@
-// The server's listener, seen from outside: floods, clients that say nothing, and a process without
-// descriptors.
+// The server's listener, seen from outside: floods of connections, clients that send nothing, and a
+// server process that has no file descriptors left.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>

@@ -1,5 +1,6 @@
-// One bit is flipped in one record of one shard. `verify` names the record, a FAIL feed ends, and a
-// MASK feed goes on: the record's place is empty and everything else is unchanged.
+// One bit is flipped in one record of one shard. `verify` names the record. A feed with
+// `on_corrupt: FAIL` ends. A feed with `on_corrupt: MASK` goes on: the record's place is empty and
+// everything else is unchanged.
 #include <memory>
 #include <string>
 #include <vector>

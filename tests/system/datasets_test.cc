@@ -1,5 +1,5 @@
-// Files that are no shards, and damaged shards: they are refused or served, and reported at every
-// start.
+// Tests datasets with bad files. A server refuses a dataset with a file that is not a shard, and
+// serves a dataset with damaged shards. The server reports both cases at every start.
 #include <filesystem>
 #include <memory>
 #include <set>

@@ -148,8 +148,8 @@ TEST_F(FailoverTest, AClientThatStoppedReadingDoesNotHoldADrainingServer) {
   const std::unique_ptr<Process> feed = FeedInMidStream((*server)->address(), &line);
   feed->Signal(SIGSTOP);
   (*server)->process().Signal(SIGTERM);
-  // The kernel would wait 180 s for a client that does not read (silence_timeout of
-  // server/listener/listener.h).
+  // The test waits for less than the 180 s after which the kernel would end the connection of a
+  // client that does not read (silence_timeout of server/listener/listener.h).
   EXPECT_TRUE(WaitUntil([&] { return !(*server)->process().IsRunning(); },
                         /*longest=*/std::chrono::seconds(90)));
   const Finished finished = (*server)->process().Wait();

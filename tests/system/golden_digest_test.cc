@@ -56,7 +56,7 @@ std::string Path(const std::string& relative) {
   return (std::filesystem::path(SourceFolder()) / relative).string();
 }
 
-// A shard of records without pictures, for the specs of such a dataset. The values follow from the
+// A shard of tokens and labels, for the specs of the dataset "text". All values follow from the
 // record's number.
 std::string TextShard() {
   ShardBuilder shard;
@@ -97,7 +97,7 @@ std::string DigitsShard() {
   return shard.Build();
 }
 
-// Records `first` .. `end` - 1 of the pictures' scores. There is one such record for each picture.
+// A shard of the scores of pictures `first` .. `end` - 1, with one record for each picture.
 std::string TeacherShard(int first, int end) {
   ShardBuilder shard;
   for (int record = first; record < end; ++record) {
@@ -155,7 +155,8 @@ TEST(GoldenDigestTest, EveryShippedSpecGivesTheBytesOfItsGoldenFile) {
     if (!feed.out.empty() && feed.out == FirstSteps(ReadWholeFile(Path(golden)))) continue;
     std::ofstream(made) << feed.out;
     ADD_FAILURE() << spec << " gives other bytes than " << golden
-                  << ". If that is meant, raise the content version and copy " << made << " there.";
+                  << ". If you meant to change the bytes, raise the content version and copy "
+                  << made << " to " << golden << ".";
   }
 }
 

@@ -45,7 +45,8 @@ class ImagesTest : public testing::Test {
     for (const auto& file : std::filesystem::recursive_directory_iterator(folder_ / "flowers")) {
       if (file.path().extension() == ".jpg") paths.push_back(file.path().string());
     }
-    std::sort(paths.begin(), paths.end());  // By class, as no class name begins with another.
+    // Sorts by class, because no class name begins with another.
+    std::sort(paths.begin(), paths.end());
     return paths;
   }
 

@@ -50,7 +50,7 @@ TEST_F(InterruptTest, AFeedSaysHowToGoOn) {
   feed.Signal(SIGINT);
   const Finished finished = feed.Wait();
   EXPECT_EQ(finished.exit_code, 130) << finished.err;
-  EXPECT_THAT(finished.err, HasSubstr(" steps; --resume systole2:"));
+  EXPECT_THAT(finished.err, HasSubstr(" steps; to go on there, give --resume systole2:"));
   EXPECT_THAT(finished.err, EndsWith("systole feed: interrupted\n"));
 }
 

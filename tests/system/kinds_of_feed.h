@@ -1,7 +1,7 @@
 // Feeds of several kinds over the rows of one table of arrays: all rows, rows that meet a
 // condition, and mixtures whose weights change. A feed of each kind can be cut into steps of any
-// batch that the tests use. Its examples do not depend on the batch, nor on the program that makes
-// the feed.
+// batch that the tests use. The examples of a feed depend neither on the batch nor on the program
+// that makes the feed.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_SYSTEM_KINDS_OF_FEED_H_
@@ -22,12 +22,12 @@ namespace systole {
 
 // How a feed is cut into steps.
 struct FeedCut {
-  int global_batch = 0;  // Divides kFeedUnit.
+  int global_batch = 0;  // Divides kFeedUnit (below).
   int num_cores = 1;     // Divides the batch.
 };
-// Weights change at examples whose number, counted from the beginning of the feed or of the epoch,
-// is a multiple of kFeedUnit. Only one change comes 7 examples after such an example, in the middle
-// of a step.
+// In a mixture, the weights change at examples whose number is a multiple of kFeedUnit. The number
+// counts from the beginning of the feed or, in a feed that pads, of the epoch. Only one change is
+// elsewhere: it comes 7 examples after such a multiple, in the middle of a step.
 inline constexpr int kFeedUnit = 48;
 
 // Row i has the label i % 8 and an image of `image_width` * 12 bytes. Each of these bytes depends
@@ -81,9 +81,9 @@ struct KindOfFeed {
 // 32, and at least 96.
 std::vector<KindOfFeed> KindsOfFeed(int rows);
 
-// The lines that `systole feed --digest=example` prints for the next `steps` steps of `feed`, or
-// for the steps that are left if they are fewer. Lines of empty places are left out. An error fails
-// the test.
+// The lines that `systole feed --digest=example` would print for the next `steps` steps of `feed`,
+// or for all steps that are left if these are fewer. There are no lines for empty places. An error
+// fails the test.
 std::vector<std::string> ExampleLines(Feed& feed, int64_t steps);
 
 // The digests at the ends of lines that ExampleLines() returned.

@@ -66,8 +66,8 @@ TEST_F(LibjpegTest, OneThatOurDecoderDoesNotFitIntoIsLeftAloneAndToldOf) {
   ASSERT_THAT(ordinary, IsOk());
   const auto unfit = Serve(
       {absl::StrCat("LD_PRELOAD=", BuildFolder(), "/tests/system/libsystole_other_libjpeg.so"),
-       // In a build with AddressSanitizer, LD_PRELOAD puts another library
-       // before the sanitizer's.
+       // In a build with AddressSanitizer, LD_PRELOAD puts another library before the sanitizer's.
+       // The sanitizer would refuse this without verify_asan_link_order=0.
        "ASAN_OPTIONS=verify_asan_link_order=0:allocator_may_return_null=1"});
   ASSERT_THAT(unfit, IsOk());
 

@@ -1,4 +1,4 @@
-// `systole look` with a real server: the page that it writes, and its errors.
+// Tests `systole look` with a real server: the page that the command writes, and its errors.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -55,16 +55,17 @@ TEST_F(LookTest, WritesAPageOfTheFirstExamples) {
   const Finished look = Look(server_->address(), {"--examples", "20"});
   EXPECT_EQ(look.exit_code, 0) << look.err;
   EXPECT_EQ(look.err, "");
-  // The feed has two steps of 16 places.
-  EXPECT_THAT(look.out, AllOf(StartsWith(absl::StrCat(folder_ / "page.html", ": 20 of 32 places")),
-                              HasSubstr("from step 0 on")));
+  // The feed has two steps of 16 examples.
+  EXPECT_THAT(look.out,
+              AllOf(StartsWith(absl::StrCat(folder_ / "page.html", ": 20 of 32 examples")),
+                    HasSubstr("from step 0 on")));
   const std::string page = ReadWholeFile(folder_ / "page.html");
   EXPECT_EQ(CountOf(page, "<img "), 20);
   EXPECT_THAT(page, AllOf(HasSubstr(server_->address()), HasSubstr("2 × 24 × 32 × 3"),
                           HasSubstr("normalize undone"), HasSubstr("<dd>40</dd>"),
                           HasSubstr("image: fused: decode_jpeg, ")));
-  // The page shows for each place the record that the order has there ("record N"), and the record
-  // id that came ("id N"). Both must be the same number.
+  // For each place, the page shows two numbers: the record that the order has at this place
+  // ("record N"), and the record id that the feed brought ("id N"). The two must be equal.
   for (int record = 0; record < 40; ++record) {
     EXPECT_EQ(CountOf(page, absl::StrCat("<span>record ", record, "<")),
               CountOf(page, absl::StrCat("<span>id</span> <b>", record, "<")));

@@ -1,5 +1,5 @@
-// Feeds of several datasets from servers. The bytes do not depend on the number of servers, and
-// clients know the order of the records.
+// Tests feeds of several datasets from servers. The bytes do not depend on the number of servers,
+// nor on the step or token with which a feed begins.
 #include <memory>
 #include <string>
 #include <utility>
@@ -59,7 +59,8 @@ TEST_F(MembersTest, AMixtureIsTheSameFromAnyServersAndFromAnyStep) {
   const std::string two = absl::StrCat(one, ",", servers_[1]->address());
   const Finished all = Feed({"--server", one, "--steps", "9"});
   ASSERT_EQ(all.exit_code, 0) << all.err;
-  // 156 records are 3 steps of 64. With 8 cores and 3 epochs this makes 3 * 3 * 8 lines.
+  // An epoch of 156 records has 3 steps of 64, the last one with padding. The 9 steps are 3 epochs,
+  // and a step has a line for each of its 8 cores.
   EXPECT_THAT(Lines(all.out), SizeIs(3 * 3 * 8));
   EXPECT_EQ(SortedByStepAndCore(Feed({"--server", two, "--steps", "9"}).out),
             SortedByStepAndCore(all.out));
@@ -100,9 +101,9 @@ TEST_F(ChangingWeightsTest, TheFeedIsTheSameFromAnyServersAndFromAnyToken) {
   EXPECT_EQ(Lines(SortedByStepAndCore(Feed({"--server", two, "--steps", "12"}).out)), wanted);
   for (const int taken : {1, 2, 3, 4, 7, 9}) {
     SCOPED_TRACE(taken);
-    // This run's spec lacks the changes of weights that come after `taken` steps, and its last
-    // weights are multiples of those in the whole spec. The token is the same in spite of both
-    // differences.
+    // The spec of this run lacks the changes of weights that come after `taken` steps. For some
+    // values of `taken`, its last weights are also multiples of the weights in the whole spec.
+    // Neither difference changes the token.
     SetWeights(taken > 7 ? absl::StrCat(kTwoChanges, "weights { from_step: 7 weights: [0, 3, 6] }")
                : taken > 3 ? kTwoChanges
                            : "weights { from_step: 0 weights: [9, 0, 0] } ");
@@ -133,12 +134,14 @@ TEST_F(ChangingWeightsTest, ATokenOfAnotherPastIsRefusedWithTheChangeThatDiffers
   const std::string first = "weights { from_step: 0 weights: [1, 0, 0] } ";
   EXPECT_THAT(
       refusal(first + "weights { from_step: 3 weights: [1, 1, 0] }"),
-      HasSubstr("the past differs from step 3 on: there the spec has `weights` other than"));
+      HasSubstr(
+          "the past differs from step 3 on: at that place the spec has `weights` other than"));
   EXPECT_THAT(refusal(first + "weights { from_step: 2 weights: [1, 3, 0] }"),
               HasSubstr("the past differs from step 2 on"));
-  EXPECT_THAT(refusal(absl::StrCat(kTwoChanges, "weights { from_step: 4 weights: [0, 0, 1] }")),
-              HasSubstr("the past differs from step 4 on: there the spec has `weights` that the "
-                        "token's feed did not have"));
+  EXPECT_THAT(
+      refusal(absl::StrCat(kTwoChanges, "weights { from_step: 4 weights: [0, 0, 1] }")),
+      HasSubstr("the past differs from step 4 on: at that place the spec has `weights` that the "
+                "token's feed did not have"));
   EXPECT_THAT(refusal(first), HasSubstr("changed more often (1) than those of the spec (0)"));
   EXPECT_THAT(refusal("weights { from_step: 3 weights: [1, 3, 0] }"),
               HasSubstr("the order's fingerprint differs"));

@@ -1,4 +1,4 @@
-// Feeds that are meant to do harm. The server's memory stays within its bound, and the steps of
+// Tests feeds that are meant to do harm. The server's memory stays within a bound, and the steps of
 // another feed go on.
 //
 // The bound is the sum of the server's budget, its caches, its memory when it is idle, and 64 MiB.
@@ -37,7 +37,7 @@ constexpr int kRecordBytes = 300;
 
 class MemoryTest : public testing::Test {
  protected:
-  // A call. The test reads some or none of its steps.
+  // A call of StreamSteps. A test reads some of its steps, or none.
   struct Call {
     grpc::ClientContext context;
     std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader;
@@ -73,8 +73,8 @@ class MemoryTest : public testing::Test {
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(spec, request.mutable_spec()));
     request.set_count(1'000'000);
     auto call = std::make_unique<Call>();
-    // This deadline is far longer than any call here takes. If a message never comes, the test
-    // fails.
+    // If a message never comes, the call ends at this deadline, and the test fails. All other calls
+    // take far less time.
     call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(5));
     call->reader = stub.StreamSteps(&call->context, request);
     call->reader->WaitForInitialMetadata();  // The server has begun to make slices.
@@ -90,7 +90,7 @@ class MemoryTest : public testing::Test {
   }
 
   // Opens a feed of each spec. Waits until the slices that the server has made ahead fill 9/16 of
-  // the budget. Such slices may take at most 3/4 of the budget, and 9/16 is 3/4 of this limit.
+  // the budget. The server lets such slices fill at most 3/4 (12/16) of the budget.
   void Fill(int64_t budget, const std::vector<std::string>& specs,
             std::vector<std::unique_ptr<Call>>& calls) {
     for (const std::string& spec : specs) calls.push_back(Open(*stub_, spec));
@@ -119,13 +119,13 @@ class MemoryTest : public testing::Test {
   int64_t idle_bytes_ = 0;
 };
 
-// One slice of 16 million examples takes 80 MiB. It is made in 2 million parts of 8 examples.
+// A slice of 16 million examples takes 80 MiB. The server makes this slice in about 4,000 parts of
+// at most 4,096 examples.
 constexpr char kGiantSlice[] =
     "dataset: 'raw' global_batch: 16777216 num_cores: 1 tail: PAD "
     "outputs { name: 'i' feature: 'record_id' dtype: INT32 }";
 
-// Slices of one example take 128 bytes. The budget has room for a thousand times as many of these
-// slices as of slices of 128 KiB.
+// A slice of one example takes 128 bytes. So the budget has room for very many slices.
 constexpr char kTinySlices[] =
     "dataset: 'raw' global_batch: 65536 num_cores: 65536 tail: PAD "
     "outputs { name: 'i' feature: 'record_id' dtype: INT32 }";
@@ -183,8 +183,8 @@ TEST_F(MemoryTest, FeedsOfOtherSlicesUseTheSameMemory) {
   EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + kBeside);
 }
 
-// Several tiny slices share a page of memory. When they are freed, malloc keeps the page until the
-// server tells malloc to trim.
+// Several tiny slices share a page of memory. When the slices are freed, malloc keeps their pages
+// until the server tells malloc to trim.
 TEST_F(MemoryTest, WhatFeedsOfTinySlicesLeaveComesBack) {
   constexpr int64_t kSmallBudget = 256 * kMiB;
   Serve(kSmallBudget);
@@ -248,8 +248,8 @@ TEST_F(MemoryTest, ImagesOfEveryLayoutOutOfCompressedShardsAndCachesKeepTheBound
   EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + 2 * kCache + kBeside);
 }
 
-// Progressive images of 16 megapixels. A thread takes 48 MB to decode such an image. The images are
-// flat, so that the test needs memory but little time.
+// Progressive images of 16 megapixels. A thread takes 48 MB to decode such an image. Each image has
+// a single colour, so that the decodes take little time.
 TEST_F(MemoryTest, LargeProgressiveImagesOnManyThreadsKeepTheBound) {
   constexpr int64_t kSmallBudget = 256 * kMiB;
   constexpr int kThreads = 16;

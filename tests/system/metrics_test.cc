@@ -1,4 +1,5 @@
-// Each metric of a real server changes when the thing that it counts happens, and only then.
+// Tests metrics of a real server: each changes when the thing that it counts happens, and only
+// then.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -85,7 +86,7 @@ class MetricsTest : public testing::Test {
   double Ready(const std::string& state) const {
     return Get(absl::StrCat("ready_slices{state=\"", state, "\"}"));
   }
-  // How many examples were masked, for each cause that has any.
+  // The number of masked examples for each cause, without the causes that masked none.
   std::map<std::string, double> Masked() const {
     std::map<std::string, double> masked;
     for (const auto& [series, value] : Scrape()) {
@@ -117,15 +118,16 @@ TEST_F(MetricsTest, EachStepCountsOnceAndTheTimesAgree) {
   const double wall = absl::ToDoubleSeconds(clock() - begin);
   EXPECT_EQ(Get("step_wait_seconds_count"), 200);
   EXPECT_EQ(Get("step_wait_seconds_count"), Get("steps_served_total"));
-  // A stream waits for a slice, sends it, and waits for the next one.
+  // A stream waits for a slice, then sends the slice, and never does both at a time.
   const double waited = Get("step_wait_seconds_sum");
   EXPECT_GT(Stage("send"), 0);
   EXPECT_LE(waited + Stage("send"), wall);
   // A stream waits only while its slice is read and made.
   EXPECT_LE(waited, Stage("read") + Stage("make") + 1e-6);
   EXPECT_GT(Stage("make"), 0);
-  // At most four slices are begun ahead for each thread. So the three stages together never have
-  // more than four slices for each thread.
+  // At most four slices are begun ahead for each thread, and there are at most seven threads for
+  // each processor. So at any time the three stages together have at most 4 * 7 slices for each
+  // processor.
   EXPECT_LE(Stage("read") + Stage("make") + Stage("wait"), wall * 4 * Get("cpus") * 7);
   EXPECT_EQ(Ready("waiting"), 0);
 }
@@ -148,7 +150,7 @@ TEST_F(MetricsTest, StorageThatAnswersLateCountsAsRead) {
   Feed(Spec(absl::StrCat("dataset: 'web' epochs: 1", kClasses)));
   EXPECT_GE(Stage("read"), absl::ToDoubleSeconds(kLate));
   EXPECT_GT(Stage("read"), Stage("make"));
-  // At least the first step was not ready when the stream asked for it.
+  // The stream had to wait at least for its first step.
   EXPECT_GE(Get("step_wait_seconds_sum"), absl::ToDoubleSeconds(kLate) / 2);
   EXPECT_LT(Get("step_wait_seconds_bucket{le=\"0.01\"}"), kSteps);
   EXPECT_THAT(Masked(), IsEmpty());
@@ -184,7 +186,7 @@ TEST_F(MetricsTest, SlicesOfATrainerThatTakesNoneAreReadyUntilItIsGone) {
   const double sent = Stage("send");
   context.TryCancel();
   EXPECT_TRUE(WaitUntil([&] { return Ready("waiting") == 0; }));
-  // The stream was sending all the while.
+  // While the client read nothing, the stream was sending.
   EXPECT_TRUE(WaitUntil([&] { return Stage("send") > sent; }));
 }
 

@@ -1,7 +1,7 @@
 // Tests the values that a trainer gets from every operation, with every parameter and every type of
-// output. The trainer gets them from a server process and from LocalFeed. The bytes are compared
-// with the interpreter's. The cases come from the table of operations, so a new row is tested
-// without a new test.
+// output, through a server process and through LocalFeed. The bytes must be those that the
+// interpreter (Program::Interpret) makes. The cases come from the table of operations, so a new row
+// is tested without a new test.
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
@@ -46,8 +46,8 @@ constexpr int kRecords = 3;
 constexpr uint64_t kSeed = 5;
 constexpr int kHeight = 12;
 constexpr int kWidth = 10;
-// Heights and widths in the table's examples are cut down to these. One of these edges is smaller
-// than the images, the other is larger.
+// Heights and widths in the examples of the table are reduced to each of these edges. The edge 9 is
+// smaller than the images, and 16 is larger.
 constexpr int kEdges[] = {9, 16};
 constexpr int kMaxOffset = 1;
 
@@ -88,14 +88,14 @@ std::string Serialize(const Record& record) {
       .Serialize();
 }
 
-// The value with which a transform begins: a feature, or the result of other transforms.
+// The input of the transform under test: a feature, or the result of other transforms.
 struct Beginning {
   std::string feature;
   std::string transforms;
   std::vector<int64_t> shape;
   ElementType stored = ElementType::kBytes;
-  // If true, only the table's example is tested after this beginning, and no variant. A feed has
-  // room for only few images of unknown size.
+  // If true, only the example of the table is tested after this beginning, without variants. The
+  // reason is that a feed has room for only few images of unknown size.
   bool only_example = false;
 };
 
@@ -194,8 +194,8 @@ void AddVariants(const v1::Transform& example, std::vector<v1::Transform>& varia
   }
 }
 
-// For each of kEdges, the table's example of the row, cut down to this edge, and variants that
-// differ from the example in one field.
+// Returns the example of the row, cut down to each edge of kEdges, and the variants of each of
+// these examples. A variant differs from its example in one field.
 std::vector<v1::Transform> VariantsOf(const OperationRow& row) {
   std::vector<v1::Transform> variants;
   for (const int edge : kEdges) {
@@ -295,7 +295,7 @@ class Untried {
   const std::set<std::string>& names() const { return names_; }
 
  private:
-  // Whether the operation can give this type.
+  // Whether the operation can give values of type `dtype`.
   static bool Takes(const OperationRow& row, const std::string& dtype) {
     v1::Transform transform;
     const std::string text = absl::StrCat(OperationName(row.kind), " { dtype: ", dtype, " }");
@@ -327,8 +327,9 @@ class Untried {
   std::set<std::string> names_;
 };
 
-// The results of `transform` after `beginning`, in the types that `types` asks for. Empty if the
-// transform does not fit after `beginning`, or finds a damaged record.
+// Applies `transform` after `beginning`. Returns a case for each type in which an output can ask
+// for the result, or only for the first of these types (kOne). Returns no case if the transform
+// does not fit after `beginning`, or finds a damaged record.
 enum class Types { kAll, kOne };
 std::vector<Case> CasesOf(const Beginning& beginning, const v1::Transform& transform, Types types) {
   v1::Output output;
@@ -359,8 +360,9 @@ std::vector<Case> CasesOf(const Beginning& beginning, const v1::Transform& trans
   return cases;
 }
 
-// All cases of a row: every variant after every beginning that fits, and the example itself in
-// every type. If a parameter needs another parameter, both are set together.
+// Returns the cases of a row. After every beginning that fits, the first example has a case for
+// every type, and each variant has one case. If a parameter needs another parameter, a further case
+// sets both.
 std::vector<Case> CasesOf(const OperationRow& row) {
   std::vector<Case> cases;
   Untried untried(row);
@@ -422,8 +424,8 @@ class OperationsTest : public testing::Test {
   }
 
   // Feeds the cases through the server and through LocalFeed, with as many outputs at a time as a
-  // spec may have. If the size of an image stands only in its record, the plan counts the image as
-  // one of the largest size.
+  // spec may have. The plan counts an image of unknown size as one of the largest size, so only few
+  // outputs with such images fit into a spec.
   void ExpectFed(const std::vector<Case>& cases) {
     v1::FeedSpec spec;
     spec.set_dataset("test");

@@ -63,7 +63,7 @@ class PackTest : public testing::Test {
  protected:
   PackTest() { FillImageFolder(images_, {"rose", "daisy"}, 8); }
 
-  // The names of the run's files that the bucket's folder "out" has.
+  // The files of a run of `pack` that are in the bucket's folder "out".
   static std::vector<std::string> LeftOf(const StubBucket& bucket) {
     std::vector<std::string> left;
     for (const char* name : {"labels.txt", "p.manifest", "p-train-00000-of-00003.tfrecord",

@@ -1,8 +1,8 @@
 // Runs one of the real programs as a child process of a test. The child cannot outlive the test: it
-// is killed when its Process is destroyed, or by the kernel if the test dies first.
+// is killed when its Process is destroyed. If the test dies first, the kernel kills the child.
 //
-// If a signal or a sanitizer's report ends a program, the test fails, even if it does not check how
-// the program ended. A signal that the test itself sent does not make the test fail.
+// If a signal or a sanitizer's report ends a program, the test fails, even if the test does not
+// check how the program ended. A signal that the test itself sent does not make the test fail.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_SYSTEM_PROCESS_H_
@@ -34,8 +34,8 @@ struct Finished {
   int exit_code = -1;
   // The signal that ended the program, or 0.
   int signal = 0;
-  // The most memory that the program has had at once. It is at least the memory that the test had
-  // when it started the program.
+  // The most memory that the program has had at once. This number is at least the memory that the
+  // test had when it started the program.
   int64_t peak_bytes = 0;
   std::string out;
   std::string err;

@@ -88,7 +88,7 @@ systole() {
 TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
   const TempFolder folder;
   std::string script = ShellWithPrograms();
-  // What a block must print, by the file that its stdout goes to.
+  // What each block of commands must print, by the file that its stdout goes to.
   std::map<std::string, std::string> wanted;
   std::string output;
   for (const Block& block : BlocksOf(kTree / "README.md")) {
@@ -99,9 +99,9 @@ TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
     for (const std::string& line : block.lines) {
       const std::string word = line.substr(0, line.find(' '));
       if (absl::StartsWith(word, "PATH=")) continue;
-      if (word == "python3") continue;  // Installs the package; tests/client/python does so too.
+      if (word == "python3") continue;  // Installs the package, as tests/client/python does.
       if (absl::StartsWith(word, "deploy/") || absl::StartsWith(word, "tests/")) {
-        // Such a program takes too long for a test, so this test only checks that it is there.
+        // Such a program takes too long for a test. So only its existence is checked.
         EXPECT_EQ(access((kTree / word).c_str(), X_OK), 0) << line;
         continue;
       }
@@ -121,8 +121,8 @@ TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
 }
 
 // Runs blocks of server/README.md in their order: a config, a token, certificates, a server and a
-// feed. Here the server listens on a Unix socket, not on an address that other machines reach. The
-// name in the server's certificate is the same.
+// feed. Unlike in the README, the server listens on a Unix socket, not on an address that other
+// machines reach. The name in its certificate is that of the README.
 TEST(ReadmeTest, TheServersFeedOverTlsWithATokenRunsAsItIsShown) {
   const TempFolder folder;
   fs::create_directory(folder / "data");
@@ -232,8 +232,8 @@ std::set<std::string> TestNames() {
   return names;
 }
 
-// A README names tests by `Suite`, by `Suite.Name`, by `.Name` of the suite that it named last, or
-// by the path of their file.
+// A README names tests by `Suite`, by `Suite.Name`, by `.Name` (in the suite that was named last),
+// or by the path of their file.
 TEST(ReadmeTest, EveryTestThatAReadmeNamesExists) {
   const std::set<std::string> names = TestNames();
   int checked = 0;
@@ -261,8 +261,7 @@ TEST(ReadmeTest, EveryTestThatAReadmeNamesExists) {
   EXPECT_GT(checked, 50);
 }
 
-// The options that `systole COMMAND --help` lists. For the command "": those of
-// `systole-server --help`.
+// The options that `systole COMMAND --help` lists, or `systole-server --help` if `command` is "".
 std::set<std::string> OptionsOf(const std::string& command) {
   const Finished help = command.empty() ? Process({ServerProgram(), "--help"}).Wait()
                                         : RunSystole({command, "--help"});

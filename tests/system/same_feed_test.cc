@@ -1,7 +1,7 @@
-// A feed is the same whoever makes it: one server, several servers, or the trainer's own process,
-// with any number of threads. The trainer's process reads arrays in memory, or a shard of the same
-// rows. After any step another maker may go on with the feed, also with another batch or another
-// number of cores.
+// Tests that a feed has the same examples from one server, from several servers and in the process
+// of the trainer, with any number of threads. In the process of the trainer, the feed reads arrays
+// in memory, or a shard of the same rows. After any step another maker may go on with the feed,
+// also with another batch or another number of cores.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -34,7 +34,7 @@ using ::testing::HasSubstr;
 constexpr int kRows = 96;
 
 // Who makes a feed. The far shard lies on a web server. The first server has one thread, the second
-// has three.
+// server has three.
 enum Maker {
   kArrays,
   kArraysByThreads,
@@ -70,7 +70,7 @@ class SameFeedTest : public testing::TestWithParam<KindOfFeed> {
     delete folder_;
   }
 
-  // The feed of `kind`, from its beginning, or from `token` on if there is one.
+  // Opens the feed of `kind`, at `token` if this is not null, or else at its beginning.
   static absl::StatusOr<std::unique_ptr<Feed>> Open(const KindOfFeed& kind,
                                                     const v1::FeedSpec& spec, int maker,
                                                     const ResumeToken* token = nullptr) {
@@ -161,8 +161,9 @@ TEST_P(SameFeedTest, ItGoesOnUnderOtherBatchesAndCoresAgainAndAgain) {
                                      {.global_batch = 16, .num_cores = 1},
                                      {.global_batch = 24, .num_cores = 8},
                                      {.global_batch = 48, .num_cores = 4}};
-  // Each life goes on with the feed where the life before it has stopped. 400 steps have more
-  // examples than all lives of a run take. No cut leaves an example out.
+  // In each of its lives, a run goes on with the feed where the life before has stopped. The 400
+  // steps of `whole` have more examples than all lives of a run take. Feeds of all cuts have the
+  // same examples.
   const std::vector<std::string> whole = DigestsIn(ExampleLines(*MustOpen(cuts[0], kArrays), 400));
   CounterRng rng(/*seed=*/4, 0, 0, 0);
   for (int run = 0; run < 2; ++run) {
@@ -174,7 +175,7 @@ TEST_P(SameFeedTest, ItGoesOnUnderOtherBatchesAndCoresAgainAndAgain) {
       const auto maker = static_cast<int>(rng.UniformInt(0, kMakers));
       const absl::StatusOr<ResumeToken> from = ResumeToken::Decode(token);
       const std::unique_ptr<Feed> feed = MustOpen(cut, maker, from.ok() ? &*from : nullptr);
-      // If no step begins at the token, the examples up to the next step are skipped.
+      // If no step of this cut begins at the token, the examples up to the next step are skipped.
       const std::unique_ptr<Feed> other = MustOpen(cut, kArrays);
       const size_t begin = ExampleLines(*other, feed->next_step()).size();
       ASSERT_GE(begin, taken);
@@ -221,8 +222,8 @@ TEST_P(SameFeedTest, NoOtherKindTakesItsToken) {
   }
 }
 
-// With another batch, the steps at which weights change begin at other examples. The error names
-// the examples.
+// With another batch, the steps at which weights change begin at other examples. The error says
+// which examples the spec must name instead of the steps.
 TEST_P(SameFeedTest, WeightsThatChangedElsewhereInThePastAreRefusedWithTheRemedy) {
   const FeedCut cut = {.global_batch = 24, .num_cores = 4};
   const ResumeToken token = MustOpen(cut, kOneServer)->TokenAt(20);

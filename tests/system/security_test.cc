@@ -1,5 +1,5 @@
-// TLS, certificates and tokens with the real programs: who gets a feed, who does not, and with
-// which message.
+// Tests TLS, certificates and tokens with the real programs: who gets a feed, who does not, and
+// with which message.
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -47,7 +47,7 @@ class SecurityTest : public testing::Test {
     if (verify_clients) args.insert(args.end(), {"--tls-client-ca", CertificatePath("ca.pem")});
     return Serve(args);
   }
-  // The flags of a client of ServeTls(/*verify_clients=*/true).
+  // The flags with which a client shows its certificate to the server of ServeTls(true).
   std::vector<std::string> ShowsItsCertificate() const {
     return {"--tls",
             "--tls-ca",
@@ -74,7 +74,7 @@ class SecurityTest : public testing::Test {
                                   "'\n  identities { name: 'trainer' token_names: 'trainer' "
                                   "may { read: 'raw' status: true } }\n}\n"))});
   }
-  // Writes a file with a new token of `name`, which the server accepts.
+  // Makes a token of `name` that the server accepts. Returns the path of a file with the token.
   std::string NewToken(const std::string& name) {
     const Finished drawn = RunSystole({"token", "--name", name, "--file", tokens_});
     EXPECT_EQ(drawn.exit_code, 0) << drawn.err;
@@ -92,7 +92,7 @@ class SecurityTest : public testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     return RunSystole(args, options);
   }
-  // Runs a feed that fails at the handshake and retries until its time is over.
+  // Runs a feed that fails at the handshake, and retries for three seconds.
   Finished VainFeed(const ServerProcess& server, const std::vector<std::string>& more) const {
     return Feed(server, more, {}, /*connect_timeout=*/"3");
   }
@@ -161,8 +161,7 @@ TEST_F(SecurityTest, TheConfigFileNamesTheFilesAsTheFlagsDo) {
   EXPECT_NE(VainFeed(**server, {"--tls", "--tls-ca", CertificatePath("ca.pem")}).exit_code, 0);
   EXPECT_NE(VainFeed(**server, {}).exit_code, 0);
 
-  // A flag replaces one setting of the config file. The other TLS files are still those of the
-  // config file.
+  // A flag replaces one setting of the config file. The other TLS settings of the file stay.
   EXPECT_THAT(
       ServerProcess::Start({"--config", config, "--tls-key", CertificatePath("ca.pem")}).status(),
       StatusIs(absl::StatusCode::kUnavailable, HasSubstr("ca.pem")));
@@ -242,7 +241,7 @@ TEST_F(SecurityTest, AStreamGoesOnOverACertificateThatIsReplaced) {
                                    CertificatePath("ca.pem")};
   Process feed(args, {.stdout_pipe_bytes = 4096});
   ASSERT_NE(feed.ReadLine(), "");
-  MakeCertificates(folder_ / "tls");  // A new pair of the same authority.
+  MakeCertificates(folder_ / "tls");  // A new key and certificate of the same authority.
   const Finished other = Feed(**server, {"--tls", "--tls-ca", CertificatePath("ca.pem")});
   EXPECT_EQ(other.exit_code, 0) << other.err;
   const Finished finished = feed.Wait();
@@ -306,12 +305,12 @@ TEST_F(SecurityTest, WhatWouldShowASecretIsRefused) {
   Finished finished = run({"--server", "192.0.2.1:8470", "--token-file", token});
   EXPECT_NE(finished.exit_code, 0);
   EXPECT_THAT(finished.err, HasSubstr("in plain text"));
-  // Now other users of the machine can read the token file.
+  // From now on, other users of the machine can read the token file.
   ASSERT_EQ(std::system(("chmod 644 " + token).c_str()), 0);
   finished = run({"--server", "127.0.0.1:1", "--token-file", token});
   EXPECT_NE(finished.exit_code, 0);
   EXPECT_THAT(finished.err, HasSubstr("chmod 600"));
-  // TLS flags must be complete.
+  // TLS flags are refused if one is missing, or if a file cannot be used.
   finished = run({"--server", "127.0.0.1:1", "--tls-ca", token});
   EXPECT_THAT(finished.err, HasSubstr("add --tls"));
   finished = run({"--server", "127.0.0.1:1", "--tls", "--tls-key", token});

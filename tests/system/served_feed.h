@@ -1,4 +1,4 @@
-// Runs the real programs on real shards, as a user would. Every test of this folder uses it.
+// Runs the real programs on real shards, as a user would.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_SYSTEM_SERVED_FEED_H_
@@ -14,9 +14,9 @@
 
 namespace systole {
 
-// The paths of the programs under test: those of this build, or those that the variables
-// SYSTOLE_PROGRAM and SYSTOLE_SERVER_PROGRAM of the environment name. With the variables, the tests
-// run programs of another architecture (tests/deploy/aarch64.sh).
+// The paths of the programs under test. The environment variables SYSTOLE_PROGRAM and
+// SYSTOLE_SERVER_PROGRAM can name other programs than those of this build, for example programs of
+// another architecture (tests/deploy/aarch64.sh).
 std::string SystoleProgram();
 std::string ServerProgram();
 
@@ -47,12 +47,12 @@ class ServerProcess {
 // the test if this fails.
 void PackFlowers(const TempFolder& folder, int images, int shards);
 
-// A shard of `count` records. Record i, counted from `first`, has `record_bytes` bytes. Each byte
-// depends on i and on the byte's place in the record.
+// A shard of the records `first` to `first` + `count` - 1, with `record_bytes` bytes each. Each
+// byte depends on the number of its record and on its place in the record.
 std::string RawShard(int first, int count, int record_bytes);
 
-// A spec of augmented images with labels and record ids. It has 2 epochs, is shuffled, and has 16
-// examples a step over 8 cores. `extra` is further textproto, such as "tail: PAD".
+// A spec of augmented images with labels and record ids. The feed is shuffled and has 2 epochs. A
+// step has 16 examples on 8 cores. `extra` is further textproto, such as "tail: PAD".
 std::string FlowersSpec(const std::string& extra = "");
 
 // A spec of raw records. With 64 records an epoch is one step.

@@ -1,4 +1,5 @@
-// The server's log. It has the expected messages, and no client can forge a line in it.
+// Tests that the log of a server has the expected messages, and that no client can forge a line in
+// it.
 #include <signal.h>
 #include <unistd.h>
 
@@ -54,7 +55,7 @@ class ServerLogTest : public testing::Test {
     server.process().Signal(SIGTERM);
     return Lines(server.process().Wait().err);
   }
-  // Expects that the server wrote each line itself. Such a line begins with its time and its level.
+  // Expects that each line begins with a time and a level, as the lines of the server do.
   static void ExpectOwnLines(const std::vector<std::string>& lines) {
     EXPECT_THAT(lines,
                 Each(MatchesRegex("\\[[-0-9]+ [:.0-9]+\\] \\[systole-server\\] \\[[a-z]+\\] .*")));

@@ -37,7 +37,7 @@ class ServiceManagerTest : public testing::Test {
     return server.ok() ? *std::move(server) : nullptr;
   }
 
-  // The next message, without the signs of life (WATCHDOG=1).
+  // The next message that is not a sign of life (WATCHDOG=1).
   std::string Next() {
     std::string said = manager_.Next();
     while (said == "WATCHDOG=1") said = manager_.Next();
@@ -85,7 +85,7 @@ TEST_F(ServiceManagerTest, AManagerThatCannotBeToldIsAWarning) {
 }
 
 TEST_F(ServiceManagerTest, ASocketThatDoesNotFitTheAddressEndsTheServer) {
-  // The shell becomes the server, so $$ is the server's process id. Descriptor 3 is a file.
+  // The shell becomes the server, so $$ is the server's process id. Descriptor 3 is /dev/null.
   const Finished ended =
       Process({"/bin/sh", "-c", "exec 3</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"", "sh",
                ServerProgram(), "--config", config_, "--listen", "127.0.0.1:0"})

@@ -1,5 +1,6 @@
-// The real programs on one machine. Shared memory brings the same bytes as TCP. If the server or
-// the client dies, in whatever way, no step is lost and the server's memory is freed.
+// Tests shared memory with the real programs on one machine. Shared memory brings the same bytes as
+// TCP. If a server drains or is killed, its client loses no step. If a client is killed, the server
+// frees the memory that the client held.
 #include <signal.h>
 
 #include <memory>
@@ -25,8 +26,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A slice has 512 KiB, a step has 4 MiB, and all steps together have 640 MiB. A client prefetches
-// less than 640 MiB.
+// A slice has 512 KiB, a step has 4 MiB, and all steps together have 640 MiB. This is more than a
+// client prefetches.
 constexpr int kRecordBytes = 64 << 10;
 constexpr int kSteps = 160;
 
@@ -34,11 +35,12 @@ class SystemSharedMemoryTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TempFolder;
+    // 61 records leave 3 places of a step of 64 empty. One of the 61 is damaged, so it is masked.
     folder_->Write("raw-0.tfrecord", RawShard(0, 40, kRecordBytes));
-    folder_->Write("raw-1.tfrecord", RawShard(40, 20, kRecordBytes));  // The tail is padded.
+    folder_->Write("raw-1.tfrecord", RawShard(40, 20, kRecordBytes));
     std::string damaged = RawShard(0, 1, kRecordBytes);
     damaged[kRecordBytes / 2] ^= 1;
-    folder_->Write("raw-2.tfrecord", damaged);  // One place is masked.
+    folder_->Write("raw-2.tfrecord", damaged);
     spec_ = folder_->Write("spec.textproto",
                            RawSpec(kRecordBytes, /*epochs=*/kSteps) + "tail: PAD on_corrupt: MASK");
   }
@@ -132,7 +134,7 @@ TEST_F(SystemSharedMemoryTest, FeedTellsWhatCameThroughItAndWhyTheRestDidNot) {
   args.push_back("--no-shared-memory");
   EXPECT_THAT(RunSystole(args).out,
               AllOf(HasSubstr("\"shared_payload_bytes\":0,"),
-                    HasSubstr("\"not_shared\":\"it is switched off at this client")));
+                    HasSubstr("\"not_shared\":\"shared memory is switched off at this client")));
 
   args = FeedArgs(Address("sends"), /*steps=*/10);
   EXPECT_THAT(RunSystole(args).out,

@@ -101,7 +101,7 @@ class Source {
           first_window_ = first;
         }
       }
-      // If a client answers the server's settings and pings, the server gives it larger windows.
+      // The server gives larger windows to a client that answers the server's settings and pings.
       const bool asks = (heard_[3] == 4 || heard_[3] == 6) && (heard_[4] & 1) == 0;
       if (asks && flood_ == RequestFlood::kEndlessMessage) {
         absl::StrAppend(&answers_, Http2Frame(heard_[3], 1, 0, heard_[3] == 6 ? payload : ""));

@@ -28,8 +28,8 @@ enum class RequestFlood {
 struct RequestFloodCase {
   RequestFlood flood;
   const char* name;
-  // How many bytes to send. They would fill the memory of a server that does not count what clients
-  // send, or take all of its time.
+  // How many bytes to send. A server that does not count what clients send would run out of memory,
+  // or would spend all of its time on these bytes.
   int64_t bytes;
 };
 const std::vector<RequestFloodCase>& AllRequestFloods();

@@ -1,5 +1,5 @@
-// Clients without a credential flood a server in every way that HTTP/2 has. The server must bound
-// the memory and the time that such clients cost before it checks any credential.
+// Clients without a credential flood a server in every way that HTTP/2 has. Even before the
+// server checks any credential, it must bound the memory and the time that such clients cost.
 #include "tests/system/stranger.h"
 
 #include <sys/types.h>

@@ -22,7 +22,7 @@ class TimingTest : public testing::Test {
  protected:
   void SetUp() override {
     PackFlowers(folder_, /*images=*/60, /*shards=*/2);
-    // The images are as large as ResNet-50 takes them.
+    // ResNet-50 takes images of 224 x 224 pixels.
     spec_ = folder_.Write(
         "spec.textproto",
         absl::StrReplaceAll(FlowersSpec(), {{"height: 24 width: 32", "height: 224 width: 224"}}));

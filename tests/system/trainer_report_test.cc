@@ -65,7 +65,7 @@ class TrainerReportSystemTest : public testing::Test {
 TEST_F(TrainerReportSystemTest, ItsWaitsAreInTheMetricsAndInTheStatus) {
   EXPECT_THAT(Metrics(), AllOf(HasSubstr("\nsystole_trainers_reporting 0\n"),
                                HasSubstr("systole_trainer_wait_ratio{statistic=\"max\"} 0\n")));
-  // Steps of 1 MiB, so that the stream stays open while the trainer takes none.
+  // Steps of 1 MiB, so that the stream stays open while the trainer takes no step.
   absl::StatusOr<std::unique_ptr<FeedClient>> feed = FeedClient::Create(
       SpecFromText(RawSpec(kRecordBytes, /*epochs=*/1'000'000)),
       {.servers = {server_->address()}, .prefetch_bytes = 0, .report_every = absl::Seconds(2)});

@@ -1,5 +1,5 @@
-// The real programs say what limits a feed: storage that answers late, a costly output, or a
-// trainer that takes its time.
+// Tests that the real programs say what limits a feed: storage that answers late, a costly output,
+// or a slow trainer.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -54,8 +54,8 @@ TEST(VerdictTest, StorageThatAnswersLateIsTheLimit) {
   const TempFolder folder;
   StubObjects objects;
   constexpr int kSteps = 24;
-  // With more threads, all steps could wait for storage at the same time, and then come without a
-  // further wait.
+  // With more threads, all steps could wait for storage at the same time. Then the trainer would
+  // wait only once.
   std::vector<std::string> args = {"--threads", "1"};
   for (int i = 0; i < kSteps; ++i) {
     args.push_back("--dataset");
@@ -64,7 +64,7 @@ TEST(VerdictTest, StorageThatAnswersLateIsTheLimit) {
   }
   const auto server = ServerProcess::Start(args);
   ASSERT_THAT(server, IsOk());
-  // From here on each request takes longer than all else that a step needs.
+  // From here on, each request takes longer than everything else that a step needs.
   objects.SetFault([](const StubRequest&) -> std::optional<StubAnswer> {
     PaceUntil(SteadyClock()() + absl::Milliseconds(150), {});
     return std::nullopt;
@@ -82,7 +82,8 @@ TEST(VerdictTest, ACostlyOutputIsTheLimitAndIsNamedWithItsOperation) {
   ASSERT_THAT(server, IsOk());
   const std::string spec = folder.Write(
       "spec.textproto",
-      // An example takes a tenth of a second, a hundred times all else that a step needs.
+      // The picture of an example takes a tenth of a second. This is a hundred times as long as
+      // everything else that a step needs.
       "dataset: 'flowers' epochs: 1 global_batch: 2 num_cores: 2 "
       "outputs { name: 'label' feature: 'label' dtype: INT32 } "
       "outputs { name: 'picture' feature: 'image' dtype: FLOAT32 "

@@ -1,4 +1,4 @@
-// Shards on a web server through the real programs: inspected, verified, served.
+// Tests the real programs with shards on a web server: `inspect`, `verify`, `index`, and a server.
 #include <csignal>
 #include <string>
 #include <vector>
@@ -139,7 +139,7 @@ TEST(WebTest, NoServerShowsTheSecretsOfAnAddress) {
   const auto dataset = [&](const std::string& name, const std::string& bytes) {
     return absl::StrCat(name, "=", objects.Put(absl::StrCat("/dir/", name), bytes), "?sig=SECRET");
   };
-  // The server cannot write an index to a web server. It says so in its log when it starts.
+  // The server cannot write an index to a web server, and says so in its log when it starts.
   const auto server = ServerProcess::Start(
       {"--dataset", dataset("good", good), "--dataset", dataset("bad", WithFlippedBit(good, 3)),
        "--dataset", dataset("none", std::string(5000, 'x')), "--dataset",
@@ -158,14 +158,14 @@ TEST(WebTest, NoServerShowsTheSecretsOfAnAddress) {
               AllOf(HasSubstr("/dir/good: index not kept"), HasSubstr("'none' is not served"),
                     HasSubstr("(--dataset none="), HasSubstr("'missing' is not served"),
                     HasSubstr("'glob' is not served"), Not(HasSubstr("SECRET"))));
-  // The error of a server that has nothing to serve.
+  // A server that has nothing to serve ends with this error.
   EXPECT_THAT(ServerProcess::Start({"--dataset", dataset("none", std::string(5000, 'x'))}),
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr("holds no record"), Not(HasSubstr("SECRET")))));
 }
 
-// The retries of all shards would take long, so Ctrl-C must end the programs before all retries are
-// over.
+// The server of the shards hangs, so a program would retry its reads for a long time. Ctrl-C must
+// end the program earlier.
 TEST(WebTest, CtrlCEndsProgramsThatWaitForAServerOfShards) {
   StubObjects objects;
   objects.SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });

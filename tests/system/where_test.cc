@@ -1,5 +1,6 @@
-// Feeds of the records that meet a condition, with the real programs: from `systole index
-// --columns` to the steps of a feed.
+// Tests feeds of the records that meet a condition, with the real programs. `systole index
+// --columns` writes columns: files with the values of a feature in all records of a shard. Feeds
+// find the records that meet a condition in these columns.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -182,7 +183,7 @@ TEST_F(WhereTest, ARecordDamagedLaterKeepsItsPlaceAndADamagedOneIsInNoList) {
   int differ = 0;
   for (size_t i = 0; i < before.size(); ++i) differ += before[i] == after[i] ? 0 : 1;
   EXPECT_EQ(differ, 1);
-  // The columns are made anew, without the damaged record. So no feed reads this record.
+  // `systole index` makes the columns anew, without the damaged record. So no feed reads it.
   const Finished noted = RunSystole({"index", glob(), "--columns", "label", "--rebuild"});
   EXPECT_NE(noted.exit_code, 0);
   EXPECT_THAT(noted.err, HasSubstr("1 record is damaged"));
@@ -240,7 +241,7 @@ TEST_F(WhereTest, AFeedOfTheSameListsReadsNoColumns) {
   for (const std::string& name : folder_.List()) {
     if (IsColumn(name)) std::filesystem::remove(folder_ / name);
   }
-  // If Resume() used the columns, it would write their files again.
+  // The lists in `options` are enough. If Resume() used columns, it would write their files again.
   EXPECT_THAT(LocalFeed::Resume(spec, *dataset, (*feed)->TokenAt(5), options), IsOk());
   EXPECT_THAT(folder_.List(), Each(Not(EndsWith(".column"))));
   EXPECT_THAT(LocalFeed::Resume(spec, *dataset, (*feed)->TokenAt(5), {}), IsOk());

@@ -1,6 +1,6 @@
-// Feeds of zipped datasets from real servers. A feed has the same bytes whichever servers make it,
-// from whichever step on, and also in the trainer's process. Its members' shards may be files or in
-// a bucket.
+// Tests feeds of zipped datasets from real servers. A feed has the same bytes from any servers,
+// from any token on, and in the process of the trainer. The shards of a member may be files, or
+// objects in a bucket.
 #include <memory>
 #include <optional>
 #include <string>
@@ -91,7 +91,8 @@ class ZipTest : public testing::Test {
     return absl::StrCat(folder_.path(), "/", name, "-*.tfrecord");
   }
 
-  // Starts a server whose dataset `depths` has the shards that the pattern `depths` matches.
+  // Starts a server. The shards of its dataset "depths" are those that the pattern `depths`
+  // matches.
   std::unique_ptr<ServerProcess> Start(const std::string& depths) const {
     absl::StatusOr<std::unique_ptr<ServerProcess>> server =
         ServerProcess::Start({"--dataset", absl::StrCat("photos=", Files("photos")), "--dataset",
@@ -229,7 +230,7 @@ TEST_F(ZipTest, InspectSaysWhatAnEpochFetchesOfTheMembersThatAreFar) {
       AllOf(HasSubstr("\"datasets\":[{\"name\":\"photos\","), HasSubstr("{\"name\":\"depths\","),
             HasSubstr(absl::StrCat("\"epoch\":{\"set_bytes\":", bytes, ",")),
             HasSubstr(absl::StrCat("\"first_bytes\":", bytes, ",")), HasSubstr("\"exact\":true")));
-  // All shards are files of this machine.
+  // `inspect` says nothing of fetches if all shards are files of this machine.
   const Finished near = inspect({photos, absl::StrCat("depths=", Files("depths"))});
   EXPECT_EQ(near.exit_code, 0) << near.err;
   EXPECT_THAT(near.out, Not(HasSubstr("a feed of this spec")));
@@ -239,9 +240,9 @@ TEST_F(ZipTest, InspectSaysWhatAnEpochFetchesOfTheMembersThatAreFar) {
     EXPECT_NE(refused.exit_code, 0);
     return refused.err;
   };
-  EXPECT_THAT(refusal({Files("photos")}), AllOf(HasSubstr("does not say whose shards"),
+  EXPECT_THAT(refusal({Files("photos")}), AllOf(HasSubstr("must name the dataset"),
                                                 HasSubstr("want 'photos=GLOB' 'depths=GLOB'")));
-  EXPECT_THAT(refusal({photos, "depth=x"}), HasSubstr("'depth=x' does not say whose shards"));
+  EXPECT_THAT(refusal({photos, "depth=x"}), HasSubstr("'depth=x' must name the dataset"));
   EXPECT_THAT(refusal({photos}), HasSubstr("names dataset 'depths', and no shards of it"));
   EXPECT_THAT(refusal({photos, absl::StrCat("depths=", folder_ / "short.tfrecord")}),
               HasSubstr("zip[1] ('depths') has 47 records"));
@@ -257,7 +258,7 @@ TEST_F(ZipTest, AConditionIsAnsweredFromTheColumnsOfTheMembers) {
     const Finished indexed = RunSystole({"index", Files(name), "--columns", "cls"});
     ASSERT_EQ(indexed.exit_code, 0) << indexed.err;
   }
-  // 16 records are 2 steps an epoch.
+  // 16 records meet the condition: 2 epochs of 2 steps, on 4 cores.
   EXPECT_THAT(Digests(Start(Files("depths"))->address()), SizeIs(2 * 2 * 4));
 }
 

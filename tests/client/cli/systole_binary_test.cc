@@ -103,7 +103,8 @@ TEST(SystoleBinaryTest, DamageExitsWithOneAndNamesTheRecord) {
   EXPECT_EQ(RunSystole({"inspect", shard, "--record", "0"}).exit_code, 0);
 
   std::filesystem::resize_file(shard, std::filesystem::file_size(shard) - 1);
-  const Finished indexed = RunSystole({"index", shard});  // An index reads only the framing.
+  // `index` reads only the framing. So it finds the cut record 2, but not the damage in record 1.
+  const Finished indexed = RunSystole({"index", shard});
   EXPECT_EQ(indexed.exit_code, 1);
   EXPECT_THAT(indexed.out, HasSubstr("record 2 at byte offset"));
 }
@@ -167,8 +168,8 @@ TEST(SystoleBinaryTest, RawAndFramingOnlyReachTheirWork) {
               AllOf(HasSubstr("bytes   count 1  bytes 3600\n"),
                     HasSubstr("features of 4 records looked at"), Not(HasSubstr("JPEG"))));
 
-  // A record of 784 bytes that is no tf.train.Example. `verify` reports it unless --framing-only is
-  // given; `inspect` shows it.
+  // A record of 784 bytes that is no tf.train.Example. `verify` reports this record, but not with
+  // --framing-only. `inspect` shows the record.
   const std::string digits =
       folder.Write("digits", ShardBuilder().Add(std::string(784, '\x07')).Build());
   const Finished parsed = RunSystole({"verify", digits});
@@ -185,7 +186,7 @@ TEST(SystoleBinaryTest, RawAndFramingOnlyReachTheirWork) {
 TEST(SystoleBinaryTest, IndexRemovesWhatAKilledRunLeft) {
   const TempFolder folder;
   const std::string shard = folder.Write("shard", ShardBuilder().Add("a").Build());
-  folder.Write(".shard.idx.2147483646.0.tmp", "half");  // No process has this number.
+  folder.Write(".shard.idx.2147483646.0.tmp", "half");  // No process can have this id.
   EXPECT_EQ(RunSystole({"index", shard}).exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists(folder / ".shard.idx.2147483646.0.tmp"));
 }

@@ -1,6 +1,6 @@
-// A real server and a real client. In each feed, one bit of one message is flipped on the way. Each
-// bit of every message has a feed of its own. The trainer must get the right bytes, and the client
-// must count the damage.
+// Runs feeds between a real server and a real client. In each feed, one bit of one message is
+// flipped on the way. The trainer must still get the right bytes, and the client must count the
+// damage.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -45,8 +45,7 @@ class BitFlipTest : public testing::Test {
     server_ = *std::move(server);
   }
 
-  // Three steps of four examples on two cores, with numbers and with pixels that can travel
-  // compactly.
+  // Three steps of four examples on two cores. The output `x` can travel compactly, as uint8.
   static v1::FeedSpec Spec() {
     return SpecFromText(
         "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 4 num_cores: 2 epochs: 1 "
@@ -82,9 +81,10 @@ class BitFlipTest : public testing::Test {
   }
 
   // For each bit of the `message`th message in `direction`, runs a feed in which this bit is
-  // flipped. Under a sanitizer only every 7th bit is flipped. As bytes have 8 bits, this still
-  // flips each of the 8 places in a byte. Feeds mostly wait, so four run at a time. Returns the
-  // number of bits, rounded up to a multiple of 7 under a sanitizer.
+  // flipped. Under a sanitizer only every 7th bit is flipped. These bits still include each of the
+  // 8 places in a byte, because 7 and 8 have no common factor. Feeds mostly wait, so four run at a
+  // time. Returns the number of the message's bits. Under a sanitizer the number is rounded up to a
+  // multiple of 7.
   int64_t FlipEachBit(const std::string& finish, Direction direction, int64_t message,
                       int64_t FeedClientStats::*counter) {
     const Taken whole = Take(finish, server_->address());

@@ -103,8 +103,8 @@ v1::FeedSpec SpecOf(const FakeFeed& feed) {
   return spec;
 }
 
-// A synchronous gRPC service over generated protobuf messages. So the client is also tested with
-// another encoder than ours.
+// A synchronous gRPC service over generated protobuf messages. So the client also has to decode
+// messages from another encoder than ours.
 class FakeServer::Service : public v1::Systole::Service {
  public:
   explicit Service(FakeFeed feed) : feed_(std::move(feed)) {}

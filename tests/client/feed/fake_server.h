@@ -1,5 +1,6 @@
-// A Systole server without data. Every byte is a function of (step, core, tensor, place). The
-// server misbehaves on command. It runs in the test's process, on a free port of 127.0.0.1.
+// A Systole server for tests. The server has no dataset: every byte that it sends is a function of
+// (step, core, tensor, place). FakeFeed says whether and how the server misbehaves. The server runs
+// in the test's process, on a free port of 127.0.0.1.
 //
 // Thread-safe.
 #ifndef SYSTOLE_TESTS_CLIENT_FEED_FAKE_SERVER_H_
@@ -28,7 +29,7 @@ namespace systole {
 struct FakeChunk {
   ChunkHeader header;
   std::vector<uint8_t> data;
-  // The status with which the stream ends after this chunk.
+  // If set, the stream ends with this status after this chunk.
   std::optional<absl::Status> end;
   // Neither this chunk nor a later one is sent, and the stream stays open.
   bool hang = false;
@@ -46,10 +47,11 @@ struct FakeFeed {
   int64_t per_core_batch = 4;
   // How many elements the tensor `x` (uint8) has for one example.
   int64_t example_bytes = 100;
-  // `x` is float32, cast from uint8. If the client makes this cast, only one byte per value
-  // travels.
+  // Whether `x` is float32, cast from uint8. If the client does this cast, a value travels as one
+  // byte.
   bool pixels = false;
-  int64_t epochs = 2;  // SpecOf() uses this, but the server obeys the spec it gets. 0: endless.
+  // The epochs in SpecOf(); 0 = endless. The server goes by the spec that it gets from a client.
+  int64_t epochs = 2;
   int64_t steps_per_epoch = 10;
   int64_t chunk_bytes = 150;
   uint64_t dataset_fingerprint = 11;
@@ -70,25 +72,25 @@ struct FakeFeed {
   std::function<absl::Status(v1::ServerStatusResponse& answer)> status;
   std::function<absl::Status(v1::ListDatasetsResponse& answer)> datasets;
   std::function<absl::Status(v1::DescribeDatasetResponse& answer)> dataset;
-  // Called with each report of a trainer. Null: the server is an older one, which does not have the
-  // method.
+  // Called with each report of a trainer. Null: the server does not have the method ReportTrainer,
+  // like an older server.
   std::function<absl::Status(const v1::TrainerReport& report)> report;
   // Whether gRPC compresses the server's messages.
   bool compresses = false;
   // Whether the server sends slowly (paced_sockets.h).
   bool paced = false;
-  // If this is not OK, every call is refused with it.
+  // If this is not OK, the server refuses every call with this status.
   grpc::Status refusal;
-  // Called with a stream's number. If it returns a text, the stream is refused as a full server
-  // would refuse it, with the text as "grpc-retry-pushback-ms".
+  // Called with the number of each stream. If the function returns a text, the server refuses the
+  // stream as a full server would, and sends the text as "grpc-retry-pushback-ms".
   std::function<std::optional<std::string>(int stream)> pushback;
 };
 
 // The spec that a FakeFeed serves.
 v1::FeedSpec SpecOf(const FakeFeed& feed);
 
-// Names the first place with a wrong value. The right value is FakeByte(), or FakeByte() as a float
-// in a FLOAT32 tensor. Empty: all values are right.
+// Describes the first wrong value of the step; empty if all values are right. The right value is
+// FakeByte(), as a float in a FLOAT32 tensor.
 std::string WrongBytesOf(const Step& step);
 
 class FakeServer {
@@ -105,7 +107,7 @@ class FakeServer {
   std::vector<v1::StreamStepsRequest> requests() const;
   // How often ReportTrainer was called.
   int64_t reports() const;
-  // How many steps were handed to gRPC up to their last chunk.
+  // How many steps were handed to gRPC completely, with their last chunk.
   int64_t steps_written() const;
   int64_t chunks_written() const;
   // Waits until `chunks` chunks were handed to gRPC.

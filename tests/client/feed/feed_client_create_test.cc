@@ -1,4 +1,4 @@
-// Which options, answers and tokens a FeedClient accepts.
+// Tests which options, answers of servers and tokens a FeedClient accepts.
 #include <functional>
 #include <memory>
 #include <string>
@@ -135,7 +135,7 @@ TEST(FeedClientCreateTest, TheServersRefusalIsPassedOn) {
   }
 }
 
-// The result of Create() when a server changes its answer by `change`.
+// The status of Create() with a server whose answer to ResolveFeed was changed by `change`.
 absl::Status CreateWith(std::function<void(v1::ResolveFeedResponse&)> change) {
   const FakeFeed feed = {.resolve = [change = std::move(change)](v1::ResolveFeedResponse& answer) {
     change(answer);
@@ -155,7 +155,7 @@ TEST(FeedClientCreateTest, ADescriptionThatCannotBeIsRefused) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("tensor 2 is 'a', want 'x'")));
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.set_total_steps(-1); }),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("total_steps is -1")));
-  // If the end came too soon, the training would seem complete.
+  // A client that accepted this would end the training one step too early, without an error.
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.set_total_steps(19); }),
               StatusIs(absl::StatusCode::kInternal,
                        HasSubstr("total_steps is 19 and steps_per_epoch 10, but by the spec 80 "
@@ -173,7 +173,7 @@ TEST(FeedClientCreateTest, ADescriptionThatCannotBeIsRefused) {
 }
 
 TEST(FeedClientCreateTest, AnOversizedDescriptionDecidesNoAllocation) {
-  // The slice has 40 GiB, which a layout could still hold.
+  // The slice has 40 GiB, which is valid for a SliceLayout, but more than max_step_bytes.
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) {
                 a.mutable_tensors(2)->set_shape(1, int64_t{10} << 30);
                 a.set_bytes_per_step(2 * ((int64_t{40} << 30) + 4 + 4 * 3 * 8));
@@ -196,8 +196,8 @@ TEST(FeedClientCreateTest, AFirstStepBehindTheEndIsRefused) {
                        AllOf(HasSubstr("wanted is 21"), HasSubstr("has 20 steps"))));
 }
 
-// Runs a feed over two servers, of which the second is changed by `change`. Returns how the feed
-// ends.
+// Runs a feed from two servers. `change` makes the second server differ from the first. Returns the
+// status with which the feed ends.
 absl::Status DrainTwo(std::function<void(FakeFeed&)> change, bool allow_mixed_content = false) {
   FakeFeed feed;
   const FakeServer a(feed);

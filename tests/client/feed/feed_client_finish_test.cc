@@ -102,7 +102,7 @@ TEST(FeedClientFinishTest, EachServerHasTheFormThatItsWayWants) {
 }
 
 TEST(FeedClientFinishTest, WhatHasNoFormTravelsAsItIs) {
-  const FakeFeed feed;  // It has only uint8 and labels.
+  const FakeFeed feed;  // Its tensors are uint8 and int64, which have no compact form.
   const FakeServer server(feed);
   const auto client = CreateAs("client", feed, {server.address()});
   ASSERT_NE(client, nullptr);
@@ -154,7 +154,7 @@ TEST(FeedClientFinishTest, ACompactChunkDamagedOnTheWayIsFetchedAgain) {
   EXPECT_EQ(client->stats().damaged_chunks, 1);
 }
 
-// With another scale, the same uint8 would become other values.
+// With another scale, the client would make other floats of the same uint8 values.
 TEST(FeedClientFinishTest, AServerThatDescribesAnotherFormIsRefused) {
   const FakeFeed feed = {.pixels = true};
   FakeFeed other = feed;

@@ -1,4 +1,4 @@
-// A FeedClient whose servers are lost, lie, disagree or stay silent.
+// Tests a FeedClient whose servers are lost, lie, disagree or stay silent.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -26,12 +26,12 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// A step of the default FakeFeed has 10 chunks: 2 cores * (label 1, valid 1, x 3).
+// A step of the default FakeFeed has 10 chunks: 2 cores * (1 of label + 1 of valid + 3 of x).
 constexpr int kChunksPerStep = 10;
 
 using Spoil = std::function<void(int stream, int chunk, FakeChunk& piece)>;
 
-// Drains a feed with `options` from one server that spoils chunks.
+// Drains a feed from one server, whose chunks are changed by `spoil`. Sets options.servers.
 DrainedFeed DrainSpoiled(Spoil spoil, FeedClientStats* stats = nullptr,
                          FeedClientOptions options = Quick({})) {
   const FakeFeed feed = {.spoil = std::move(spoil)};
@@ -59,8 +59,9 @@ TEST(FeedClientLossTest, AStreamThatBreaksAnywhereIsTakenUpAgain) {
 }
 
 TEST(FeedClientLossTest, AServerWhoseStreamBrokeAfterItsLastStepIsAskedBeforeItGetsOthers) {
-  // The first server has the even steps, and loses its connection after the last of them. Then the
-  // second server fails at its last step, and this step goes to the first server.
+  // The first server sends the even steps, and its stream breaks after step 18, the last of these.
+  // Then the second server's stream breaks at step 19, and the client requests step 19 from the
+  // first server.
   const FakeFeed feed;
   std::atomic<bool> first_broke = false;
   FakeFeed first = feed, second = feed;
@@ -72,7 +73,7 @@ TEST(FeedClientLossTest, AServerWhoseStreamBrokeAfterItsLastStepIsAskedBeforeItG
   second.spoil = [&first_broke](int, int, FakeChunk& piece) {
     if (piece.header.step != 19) return;
     EXPECT_TRUE(WaitUntil([&] { return first_broke.load(); }));
-    absl::SleepFor(absl::Milliseconds(100));  // Lets the client notice.
+    absl::SleepFor(absl::Milliseconds(100));  // Lets the client notice the break.
     piece.end = absl::UnavailableError("gone, too");
   };
   const FakeServer a(first), b(second);
@@ -131,8 +132,8 @@ TEST(FeedClientLossTest, ARunningFeedOutlivesAnswersOfWhoeverHasNeverServedIt) {
        {absl::StatusCode::kUnimplemented, absl::StatusCode::kResourceExhausted,
         absl::StatusCode::kUnauthenticated, absl::StatusCode::kPermissionDenied}) {
     SCOPED_TRACE(absl::StatusCodeToString(code));
-    // The errors come in answers and at the ends of streams. Neither kind comes often enough to end
-    // the feed.
+    // The error ends some calls of ResolveFeed, and some streams. Each of the two happens fewer
+    // than kMaxSuspectFailures times, so the feed goes on.
     int asked = 0;
     const FakeFeed feed = {.spoil =
                                [code](int stream, int, FakeChunk& piece) {
@@ -187,8 +188,8 @@ TEST(FeedClientLossTest, WithManyServersTheFeedEndsAtTheFirstBadStep) {
 }
 
 TEST(FeedClientLossTest, AServerKilledInMidStreamIsReplacedByTheOther) {
-  // Most steps of the lost server have not arrived when it dies, because socket buffers and
-  // gRPC's windows hold far less than these steps.
+  // When the lost server dies, most of its steps have not arrived, because the steps are far larger
+  // than the buffers of sockets and the windows of gRPC.
   const FakeFeed feed = {
       .example_bytes = 1 << 16, .epochs = 1, .steps_per_epoch = 100, .chunk_bytes = 1 << 16};
   const FakeServer stays(feed);
@@ -249,7 +250,7 @@ TEST(FeedClientLossTest, ServersThatComeAndGoChangeNothing) {
   ASSERT_NE(client, nullptr);
   int64_t step = 0;
   for (int round = 0; round < 20; ++round) {
-    // A thread takes steps while a server goes and comes back.
+    // A thread takes steps while a server is stopped and started again.
     WorkerPool trainer(1);
     trainer.Submit([&] {
       for (int i = 0; i < 50; ++i, ++step) {
@@ -290,7 +291,7 @@ TEST(FeedClientLossTest, LosingTheOnlyServerForGoodIsUnavailable) {
   auto server = std::make_unique<FakeServer>(feed);
   FeedClientOptions options = Quick({server->address()});
   options.prefetch_bytes = 0;
-  options.retry_for = absl::Seconds(2);  // The one step must come in this time.
+  options.retry_for = absl::Seconds(2);  // Step 0 must arrive within this time.
   const auto client = MustCreate(feed, options);
   ASSERT_NE(client, nullptr);
   ASSERT_THAT(client->Next(), IsOk());
@@ -313,8 +314,8 @@ TEST(FeedClientLossTest, AFeedThatIsOverdueWhenTheTrainerAsksEndsAtOnce) {
     ASSERT_NE(client, nullptr);
     ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received == 1; }));
     ASSERT_THAT(client->Next(), IsOk());
-    // This call begins the trainer's wait for the next step. In the call after it, the client finds
-    // that the step is overdue.
+    // With this call, the trainer's wait for step 1 begins. The next call finds that step 1 is
+    // overdue.
     client->WaitForNext(absl::ZeroDuration());
     if (polls) {
       EXPECT_TRUE(client->WaitForNext(absl::InfiniteDuration()));
@@ -326,7 +327,7 @@ TEST(FeedClientLossTest, AFeedThatIsOverdueWhenTheTrainerAsksEndsAtOnce) {
 TEST(FeedClientLossTest, AServerThatNeverFinishesAStepIsGivenUp) {
   FeedClientOptions options = Quick({});
   options.retry_for = absl::Seconds(2);
-  // Only a whole step counts as progress. Each stream ends in the middle of step 2.
+  // Each stream ends in the middle of step 2. This is no progress, because only whole steps count.
   const DrainedFeed drained = DrainSpoiled(
       [](int, int, FakeChunk& piece) {
         if (piece.header.step == 2 && piece.header.core == 1) {
@@ -338,7 +339,8 @@ TEST(FeedClientLossTest, AServerThatNeverFinishesAStepIsGivenUp) {
   EXPECT_THAT(drained.end, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gone again")));
 }
 
-// server_roster_test shows how long a draining server is left alone. It sets the time by hand.
+// server_roster_test.cc, with a simulated clock, tests how long the client leaves a draining server
+// alone.
 TEST(FeedClientLossTest, StepsOfADrainingServerComeFromAnother) {
   std::atomic<int> refused = 0;
   FakeFeed feed = {.epochs = 1, .steps_per_epoch = 100};
@@ -351,8 +353,8 @@ TEST(FeedClientLossTest, StepsOfADrainingServerComeFromAnother) {
     piece.end = absl::OkStatus();
   };
   const FakeServer drains(feed);
-  // On a busy machine the feed may end before this server is asked for a step. Then the feed runs
-  // again.
+  // On a busy machine, `stays` may send all steps from 10 on, so that `drains` refuses none. Then
+  // the feed runs again.
   while (refused == 0) {
     const auto client = MustCreate(feed, Quick({drains.address(), stays.address()}));
     ASSERT_NE(client, nullptr);

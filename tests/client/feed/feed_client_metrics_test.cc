@@ -37,7 +37,7 @@ TEST(FeedClientMetricsTest, EveryStepThatIsTakenCounts) {
     EXPECT_EQ(MetricOf(metrics, "step_wait_seconds_count"), taken == 0 ? 0 : taken - 1);
     ASSERT_THAT(client->Next(), IsOk());
   }
-  for (int ended = 0; ended < 2; ++ended) {  // Asking again at the end changes nothing.
+  for (int ended = 0; ended < 2; ++ended) {  // A second Next() at the end changes nothing.
     EXPECT_THAT(client->Next(), IsOkAndHolds(testing::Eq(std::nullopt)));
     const std::vector<MetricFamily> metrics = client->Metrics();
     EXPECT_EQ(MetricOf(metrics, "next_step"), 12);

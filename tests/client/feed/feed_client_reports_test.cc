@@ -24,7 +24,7 @@ FeedClientOptions Reporting(std::vector<std::string> servers,
                             absl::Duration every = absl::Milliseconds(1)) {
   FeedClientOptions options = Quick(std::move(servers));
   options.report_every = every;
-  options.prefetch_bytes = 0;  // Room for two steps, so the trainer can hold a stream open.
+  options.prefetch_bytes = 0;  // Room for two steps: a trainer that pauses keeps its stream open.
   return options;
 }
 
@@ -131,7 +131,7 @@ TEST(FeedClientReportsTest, AFailedReportIsNoErrorOfTheFeed) {
 }
 
 TEST(FeedClientReportsTest, AReportWithoutAnAnswerHoldsUpNothing) {
-  // The calls that hang.
+  // Reports that the server does not answer until `released`.
   struct Hanging {
     Mutex mu;
     CondVar changed;

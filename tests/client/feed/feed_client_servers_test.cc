@@ -1,5 +1,5 @@
-// A FeedClient whose servers are late, send little by little, are full, or come and go. The tests
-// check which server sends which steps.
+// Tests a FeedClient whose servers are late, send little by little, are full, or come and go. The
+// tests check from which server the client takes which steps.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -44,7 +44,8 @@ TEST(FeedClientServersTest, AServerThatHangsIsLeftBeforeItsSilenceCounts) {
   FakeFeed hung = feed;
   hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step >= 20; };
   const FakeServer a(feed), b(hung);
-  // Hedging is off, because a second copy would hide the lateness that the test measures.
+  // Hedging is off. Otherwise a late step could come from server a as a second copy, and server b
+  // would not be relieved of the step.
   FeedClientOptions options = Quick({a.address(), b.address()});
   options.hedge_fraction = 0;
   options.silence_timeout = absl::Hours(1);
@@ -62,8 +63,8 @@ TEST(FeedClientServersTest, ALateStepComesFromAnotherServer) {
   const FakeServer a(feed), b(hung);
   FeedClientOptions options = Quick({a.address(), b.address()});
   options.hedge_fraction = 0.1;
-  // On a busy machine the client may notice a late step very late, and then move all steps of the
-  // late server to the other one at once. Then no hedge wins, and the feed runs again.
+  // On a busy machine the client may notice a late step very late, and move all steps of the late
+  // server to the other server at once. In this case no hedge wins, and the feed runs again.
   for (int64_t won = 0; won == 0;) {
     const auto client = MustCreate(feed, options);
     ASSERT_NE(client, nullptr);
@@ -118,7 +119,7 @@ TEST(FeedClientServersTest, ATrainerThatDoesNotWaitLosesNoTime) {
   ASSERT_NE(client, nullptr);
   ASSERT_THAT(client->Next(), IsOk());
   server.reset();
-  Pause(absl::Milliseconds(2000));  // Longer than retry_for, and nothing can come.
+  Pause(absl::Milliseconds(2000));  // Longer than retry_for. No step can arrive.
   server = std::make_unique<FakeServer>(feed, address);
   ExpectAllSteps(Drain(*client), 1, 400);
 }
@@ -151,11 +152,11 @@ TEST(FeedClientServersTest, AServerAddedToTheFileIsUsedAndOneRemovedIsLeft) {
     take_one();
     return client->stats().membership_changes == 2;
   }));
-  // Steps that the first server has sent may still come, but this server gets no more requests.
+  // Steps that server a has already sent may still arrive, but server a gets no more requests.
   const size_t asked = a.requests().size();
   for (int i = 0; i < 200; ++i) take_one();
   EXPECT_EQ(a.requests().size(), asked);
-  // An invalid list changes nothing.
+  // An invalid list of servers changes nothing.
   folder.Write("servers", "no address\n");
   ASSERT_TRUE(WaitUntil([&] {
     take_one();
@@ -165,7 +166,7 @@ TEST(FeedClientServersTest, AServerAddedToTheFileIsUsedAndOneRemovedIsLeft) {
   EXPECT_EQ(client->stats().streams_lost, 0);
 }
 
-// Counts the buffers of steps.
+// Memory for steps that counts its buffers in use.
 class CountedMemory {
  public:
   StepMemory Memory() {
@@ -191,7 +192,7 @@ class CountedMemory {
 TEST(FeedClientServersTest, SixtyFourServersTakeNoMoreMemoryThanFour) {
   constexpr int64_t kWindow = 3;
   for (const size_t listed : {4, 64}) {
-    // A server takes 10 ms for a step, so more servers make the feed faster.
+    // A server takes 10 ms for a step, so the client can make the feed faster with more servers.
     std::atomic<int64_t> answers = 0;
     const FakeFeed feed = {.epochs = 0,
                            .spoil =
@@ -239,11 +240,12 @@ TEST(FeedClientServersTest, SixtyFourServersTakeNoMoreMemoryThanFour) {
     size_t used = 0;
     for (const auto& server : servers) used += server->requests().empty() ? 0 : 1;
     EXPECT_GE(used, 4u);
-    EXPECT_LE(used, 17u);  // 16 by this client, and one by the first client.
-    // The client asks each server before it uses it. These servers do not say how busy they are. So
-    // the client neither asks one of them again, nor tries another server in its place.
+    EXPECT_LE(used, 17u);  // 16 of this client, and 1 of the client before.
+    // The client calls ResolveFeed of each server before it uses the server. These servers do not
+    // say how busy they are. So the client has no reason to call a server again, or to try another
+    // server in its place.
     EXPECT_LE(answers, 2 + 2 * 16);
-    // The steps in the window, two that come twice, and the one that the trainer has.
+    // The steps in the window, two steps of which two copies arrive, and the trainer's step.
     EXPECT_LE(memory.most(), kWindow + 2 + 1) << listed << " servers";
   }
 }

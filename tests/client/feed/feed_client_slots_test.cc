@@ -1,5 +1,5 @@
-// A FeedClient whose server shares memory wrongly. The feed must go on, and then the stream must
-// send its bytes.
+// A FeedClient whose server shares memory wrongly. The feed must go on with a stream that sends the
+// bytes instead.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -40,9 +40,9 @@ class FeedClientSlotsTest : public testing::Test {
     listener_.emplace(*std::move(listener));
   }
 
-  // A feed whose first stream spoils its fourth chunk, which is the first of core 1. The chunk then
-  // says that the slice of core 1 is in slot 1. Before that, `offer` may send messages on the slot
-  // socket.
+  // A feed whose first stream changes its fourth chunk, which is the first of core 1. The changed
+  // chunk says that the slice of core 1 is in slot 1. Before that, `offer` may send messages on the
+  // slot socket.
   FakeFeed FeedWith(std::function<void(const SlotSocket&)> offer) {
     FakeFeed feed;
     feed.chunk_bytes = 1 << 20;

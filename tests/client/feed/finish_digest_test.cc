@@ -1,5 +1,6 @@
-// A real server and a real client. The trainer must get the same bytes whether the server or the
-// client finishes the tensors.
+// Tests a real server with a real client. Either of the two can finish a tensor, which is to apply
+// its last normalize or cast. If the client finishes a tensor, the tensor travels in its compact
+// form, uint8. The trainer must get the same bytes in both cases.
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -26,7 +27,8 @@
 namespace systole {
 namespace {
 
-// A shard of 13 records, of which record 4 is damaged. So a MASK feed has masked and padded places.
+// A shard of 13 records, of which record 4 is damaged. So the feeds of Spec() have a masked example
+// in each epoch, and padding.
 std::string ShardWithDamage() {
   ShardBuilder builder;
   uint64_t middle = 0;
@@ -47,10 +49,11 @@ std::unique_ptr<Server> StartServer(const TempFolder& folder, const std::string&
   return *std::move(server);
 }
 
-// Pixel outputs: one for each possible combination of layout, type, number of channels and last
-// transforms. They are finished by factors, by one table for all channels or by a table for each
-// channel. The text also has outputs of all other kinds. A spec has 64 outputs at most, so `part`
-// chooses half of each kind of pixel output.
+// The outputs of a spec. Those whose names begin with "a" or "z" are pixel outputs, one for each
+// possible combination of type, layout, last transforms and number of channels. A pixel output is
+// finished by factors, by one table for all channels, or by a table for each channel. The spec
+// also has outputs of all other kinds. A spec has 64 outputs at most, so `part` (0 or 1) chooses
+// half of the pixel outputs.
 std::string Outputs(int part) {
   const std::string unit = "transforms { cast { dtype: FLOAT32 scale: true } } ";
   const std::string three =
@@ -90,7 +93,8 @@ std::string Outputs(int part) {
       }
     }
   }
-  // Four channels, no image at all, and outputs that the server always finishes.
+  // An output of four channels (`four`), two that are no images (`flat`, `whole_numbers`), and one
+  // that the server always finishes (`tiles`).
   absl::StrAppend(
       &outputs,
       "outputs { name: 'four' feature: 'raw' shape: [3, 1, 4] dtype: BFLOAT16 layout: NCHW "
@@ -191,7 +195,7 @@ TEST_F(FinishDigestTest, WhatCanBeFinishedByFactorsIsAndTheRestByATable) {
 }
 
 TEST_F(FinishDigestTest, TensorsOfAllCoresInOneBlockHoldTheSameBytesHoweverTheyCome) {
-  // The slices are large enough for shared memory.
+  // Because of the output `large`, the slices are large enough for shared memory.
   const v1::FeedSpec spec = Spec(absl::StrCat(Outputs(1), R"pb(
     outputs {
       name: "large"
@@ -212,11 +216,11 @@ TEST_F(FinishDigestTest, TensorsOfAllCoresInOneBlockHoldTheSameBytesHoweverTheyC
       EXPECT_EQ(DrainToDigests(*client), finished);
       const bool near = address != server_->address();
       EXPECT_EQ(client->stats().shared_payload_bytes > 0, near) << client->stats().not_shared;
-      // The server finishes what it sends through shared memory, whatever `finish` says.
+      // Tensors that travel through shared memory are always finished by the server.
       EXPECT_EQ(client->stats().compact_steps > 0, !near && finish != std::string("server"));
     }
   }
-  // Through the socket, the tensors come in the form that the client asked for.
+  // Without shared memory, the tensors come in the form that the client has requested.
   const auto by_socket =
       Open("client", {.servers = {neighbour->address()}, .share_memory = false}, spec);
   EXPECT_EQ(DrainToDigests(*by_socket), finished);
@@ -240,14 +244,16 @@ TEST_F(FinishDigestTest, CompactTravelsWithFewerBytes) {
   EXPECT_EQ(finished->stats().compact_steps, 0);
   EXPECT_EQ(compact->stats().delivered_bytes, finished->stats().delivered_bytes);
   EXPECT_EQ(compact->stats().compact_steps, 4);
-  // The pixels have FLOAT32 or a type half as wide, so as uint8 they take half of their bytes or
-  // less. The other outputs travel unchanged. One of them, the tiled output, is mostly padding.
+  // A pixel's value takes 4 or 2 bytes if finished, and 1 byte in the compact form. The other
+  // outputs travel unchanged, among them the tiled output, which is mostly padding.
   EXPECT_LT(compact->stats().payload_bytes, finished->stats().payload_bytes * 7 / 10);
   EXPECT_GT(compact->stats().payload_bytes, finished->stats().payload_bytes * 3 / 10);
   EXPECT_EQ(compact->info().bytes_per_step(), finished->info().bytes_per_step());
 }
 
-// The server's engine has already made slices of one form when a stream asks for the other form.
+// Six clients take each step one after the other. Three clients request finished tensors, and three
+// request the compact form. So the server's engine has already made a slice in one form when a
+// client requests the slice in the other form.
 TEST_F(FinishDigestTest, StreamsOfBothFormsAtATimeAreNotMixedUp) {
   const Digests finished = DigestsOf("server");
   std::vector<std::unique_ptr<FeedClient>> clients;
@@ -308,7 +314,8 @@ TEST_F(FinishDigestTest, SomeCoresOfACompactFeedAreThoseOfTheWhole) {
   for (const auto& [place, digest] : second_core) EXPECT_EQ(digest, finished.at(place));
 }
 
-// The server mixes groups of 2. Outputs that are not mixed travel compactly.
+// The server mixes the images of 2 examples in the output `mixed`, and sends this output finished.
+// The output `plain` travels in the compact form.
 TEST_F(FinishDigestTest, WhatIsMixedIsFinishedBeforeItTravels) {
   const std::string pixels =
       "feature: 'raw' shape: [2, 2, 3] dtype: BFLOAT16 transforms { decode_raw {} } transforms { "

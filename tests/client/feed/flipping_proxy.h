@@ -33,11 +33,11 @@ class FlippingProxy {
   // Flips one bit, once: bit `bit` of the `message`th message that goes in `direction` from now on.
   // Messages are counted from 0, over all calls.
   void Arm(Direction direction, int64_t message, int64_t bit);
-  // Whether the bit was flipped. It was, if the message was sent and has a bit of this number.
+  // Whether the bit was flipped: the message came, and it has a bit of this number.
   bool flipped() const;
 
  private:
-  // How far one direction of a connection was read.
+  // How far the proxy has read one direction of a connection.
   struct Parser;
 
   void Accept();

@@ -1,5 +1,5 @@
-// Servers that send a client far more than it has asked for. One sends raw bytes, which gRPC's own
-// server would refuse to send. The other sends giant messages.
+// Two servers that send a client far more than the client has requested. FloodingServer sends raw
+// bytes, which gRPC's own server would refuse to send. GiantServer sends giant messages.
 #ifndef SYSTOLE_TESTS_CLIENT_FEED_FLOODING_SERVER_H_
 #define SYSTOLE_TESTS_CLIENT_FEED_FLOODING_SERVER_H_
 
@@ -20,31 +20,33 @@
 
 namespace systole {
 
-// How a FloodingServer answers the first call of a connection. This call is stream 1.
+// The bytes with which a FloodingServer answers the first call of a connection. In HTTP/2 this call
+// is stream 1.
 struct AnswerFlood {
   std::string name;
   std::string begin;
   std::string again;  // Sent again and again.
 };
 
-// Floods that HTTP/2's flow control does not stop, with frames of every kind.
+// Floods of frames of every kind. HTTP/2's flow control stops none of these floods.
 std::vector<AnswerFlood> AllAnswerFloods();
 
-// Answers the first call of each connection with a flood of at most `flood_bytes`. On a busy
-// machine a client counts the bytes late. The server sends 100 MB/s at most, so that this delay
-// does not change a test's result. The server runs in the test's process, on a free port of
-// 127.0.0.1.
+// Answers the first call of each connection with a flood of at most `flood_bytes`. The server runs
+// in the test's process, on a free port of 127.0.0.1. It sends 100 MB/s at most. On a busy machine
+// a client counts the bytes late, and at a higher rate too many bytes could be sent before the
+// client cuts the flood off.
 //
 // Thread-safe.
 class FloodingServer {
  public:
-  // Connections after the first `floods` are accepted, but get nothing.
+  // Only the first `floods` connections get a flood. Later connections are accepted, but get
+  // nothing.
   FloodingServer(const AnswerFlood& flood, int64_t flood_bytes, int floods);
   ~FloodingServer();
 
   // The address that a client connects to.
   std::string address() const;
-  // How many floods have ended, and the most bytes that the client's side took of one flood.
+  // The number of floods that have ended, and the bytes that were sent in the longest of them.
   int ended() const { return ended_; }
   int64_t most_bytes() const { return most_bytes_; }
 

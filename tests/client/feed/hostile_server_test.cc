@@ -1,5 +1,5 @@
-// A server that says what no honest server says, in every field of every answer. The client must
-// neither crash nor hang, and no such value may reach a terminal unescaped.
+// A server puts values that no honest server would send into every field of every answer. The
+// client must neither crash nor hang, and no such value may reach a terminal unescaped.
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,10 +37,11 @@ FeedClientOptions Wary(const FakeServer& server) {
 
 struct Taking {
   bool any_bytes = false;  // Bytes are not checked, because the server describes tensors wrongly.
-  bool patient = false;    // The client does not give up: the server's answers end the feed.
+  bool patient = false;    // The client waits long, so only the server's answers end the feed.
 };
 
-// Takes the feed as far as it goes, and checks all that a program might print.
+// Takes all steps that the client can get, and returns how the feed ends. Checks that every text
+// that a program might print is fit to print.
 absl::Status TakeFeed(const FakeFeed& feed, const Taking& taking = {}) {
   const FakeServer server(feed);
   FeedClientOptions options = Wary(server);
@@ -58,7 +59,7 @@ absl::Status TakeFeed(const FakeFeed& feed, const Taking& taking = {}) {
   return drained.end;
 }
 
-// A compressed megabyte may become a gigabyte.
+// The client refuses compressed messages, because a megabyte could become a gigabyte.
 TEST(HostileServerTest, NothingThatIsCompressedIsInflated) {
   EXPECT_THAT(TakeFeed({}, {.patient = true}), IsOk());
   EXPECT_FALSE(TakeFeed({.compresses = true}).ok());
@@ -106,7 +107,7 @@ TEST(HostileServerTest, NoValueInACompactFormDoesHarm) {
     std::vector<Mutation> mutations = MutationsOf(example);
     mutations.push_back({"nothing", [](google::protobuf::Message&) {}});
     for (const Mutation& mutation : mutations) {
-      // One entry of a table is as good as any other, so only entry 7 is tested.
+      // The client treats all entries of a table alike, so only entry 7 is tested.
       if (absl::StrContains(mutation.what, "table[") &&
           !absl::StrContains(mutation.what, "table[7]")) {
         continue;
@@ -155,7 +156,7 @@ TEST(HostileServerTest, NoValueInAChunkDoesHarm) {
   EXPECT_GT(refused, 50);
 }
 
-// Calls a server that fills its answer with each hostile value in turn.
+// For each hostile value in each field, calls a server that puts this value into its answer.
 template <typename Response, typename Ask>
 void ExpectHarmless(std::function<absl::Status(Response&)> FakeFeed::*answers, Ask ask) {
   Response example;
@@ -208,7 +209,8 @@ TEST(HostileServerTest, EveryRefusalKeepsItsCodeAndIsFitToPrint) {
       feed.refusal = grpc::Status(static_cast<grpc::StatusCode>(code), text);
       const FakeServer server(feed);
       FeedClientOptions options = Wary(server);
-      // An error that is not retried comes at once, so a long timeout does no harm.
+      // After the other codes the client gives up after a few tries at most, so a long timeout
+      // costs no time.
       if (code != grpc::UNAVAILABLE && code != grpc::DEADLINE_EXCEEDED) {
         options.connect_timeout = options.retry_for = absl::FromChrono(kLongestWait);
       }
@@ -250,8 +252,8 @@ TEST(HostileServerTest, AFloodOfFramesIsCutOffWhateverTheyAre) {
     EXPECT_FALSE(status.ok());
     EXPECT_FALSE(absl::IsDeadlineExceeded(status)) << status;
     EXPECT_TRUE(WaitUntil([&] { return server.ended() == 1; }));
-    // The bound includes bytes that were sent while the client slept, and bytes in the kernel's
-    // buffers.
+    // The bound allows for bytes that were sent while the client's threads did not run, and for
+    // bytes in the kernel's buffers.
     EXPECT_LT(server.most_bytes(), 256 * kMiB);
   }
 }

@@ -18,9 +18,10 @@ struct Mutation {
   std::function<void(google::protobuf::Message&)> apply;
 };
 
-// Takes each field of `example` and of the messages in it, and each element of their lists. Returns
-// for each of them all values that are hostile for its type. Also returns, for each list, the list
-// without an element, and the list with 5,000 more elements like the last one.
+// Changes `example` in one place at a time. A place is a field of `example` or of a message in it,
+// or an element of a list. Each place gets every value that is hostile for its type. There are two
+// more changes for each list that is not empty: one empties the list, the other adds 5,000 elements
+// to it.
 std::vector<Mutation> MutationsOf(const google::protobuf::Message& example);
 
 // Sets every field. Each list gets one element. Numbers become 1, texts "name" and booleans true.

@@ -49,8 +49,8 @@ TEST_F(FeedServersTest, NewcomersAreToldFirstAndNumbersAreNeverUsedTwice) {
               UnorderedElementsAre("+0", "+1"));
   EXPECT_THAT(Changes(servers_.SetAddresses({"b:1", "a:1"}, false)), IsEmpty());
   EXPECT_THAT(Changes(servers_.SetAddresses({"b:1", "c:1"}, false)), ElementsAre("+2", "-0"));
-  // a:1 may come back before the feed has forgotten its number. It still gets a new number, because
-  // another server may now have this address.
+  // a:1 may come back while the feed still remembers its old number. Even then a:1 gets a new
+  // number, because another server may now have this address.
   EXPECT_THAT(Changes(servers_.SetAddresses({"a:1", "b:1", "c:1"}, false)), ElementsAre("+3"));
   EXPECT_EQ(servers_.Forget(0), nullptr);
   EXPECT_EQ(servers_.AddressOf(0), "(no longer in the list)");

@@ -13,8 +13,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Cores 3 and 4 of a feed. A core's slice has `valid` of 2 bytes at 0 and `x` of 6 bytes at 64, so
-// 128 bytes in all.
+// Cores 3 and 4 of a feed. A core's slice has `valid` of 2 bytes at 0 and `x` of 6 bytes at 64. The
+// slice is rounded up to 128 bytes.
 std::shared_ptr<const StepShape> Shape() {
   absl::StatusOr<SliceLayout> layout = SliceLayout::Create(
       {{.spec = {.name = "valid", .shape = {2}}}, {.spec = {.name = "x", .shape = {2, 3}}}});

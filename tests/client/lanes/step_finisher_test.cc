@@ -82,7 +82,7 @@ TEST(StepFinisherTest, WithoutAFormThereIsNothingToFinish) {
   EXPECT_THAT(StepFinisher::Create(answer, finished), IsOkAndHolds(testing::IsNull()));
 }
 
-// CheckFeedAnswer() already refuses such answers. The test shows that StepFinisher does, too.
+// CheckFeedAnswer() already refuses answers with these forms. StepFinisher must refuse them, too.
 TEST(StepFinisherTest, AFormThatCannotBeDoneIsRefused) {
   const auto finished = ShapeOf(DType::kFloat32, {4, 3});
   v1::CompactForm none;
@@ -171,7 +171,7 @@ TEST(StepFinisherTest, EveryLayoutAndTypeIsWhatTheDefinitionSays) {
     for (const bool as_table : {false, true}) {
       ExpectFinished(dtype, {5, 4, 6, 3}, 0, 3, as_table);
       ExpectFinished(dtype, {5, 3, 4, 6}, 0, 1, as_table);
-      // A place has more values than the longest pattern (core/numeric/normalise.cc), so its
+      // An example has more values than the longest pattern (core/numeric/normalise.cc), so its
       // channels are finished one by one.
       ExpectFinished(dtype, {2, 3, 32, 32}, 0, 1, as_table);
       ExpectFinished(dtype, {4, 6, 3, 5}, 3, 2, as_table);

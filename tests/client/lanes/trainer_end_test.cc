@@ -180,7 +180,7 @@ TEST_F(TrainerEndTest, ServersAreToldOfTheWaitThatIsUnderWay) {
   EXPECT_GT(*stuck.waits, 0.95);
   EXPECT_EQ(stuck.limit, FeedLimit::kUnknown);
   EXPECT_LT(stuck.steps_per_second, 1);
-  // Asking changes nothing.
+  // A report changes nothing.
   EXPECT_EQ(trainer.Report(now_), stuck);
   EXPECT_EQ(trainer.waits().times.all_waited(), 0);
 }

@@ -75,7 +75,8 @@ TEST_F(TrainerReportsTest, AServerHasOneCallAtATime) {
   reports_.Tell(1, {.waits = 0.5}, [](const absl::Status&) {});
   EXPECT_THAT(reports_.Due({1}, kBegin + absl::Seconds(20)), IsEmpty());
   EXPECT_THAT(reports_.TakeEnded(), IsEmpty());
-  // The server leaves while its call is under way. No list keeps the server.
+  // The server leaves while its call is under way. Its answer does not put it on the list of
+  // servers without the method.
   reports_.Forget(1);
   reports_.Ended(1, absl::UnimplementedError(""));
   EXPECT_THAT(reports_.TakeEnded(), SizeIs(1));
@@ -87,8 +88,8 @@ TEST_F(TrainerReportsTest, AfterTheEndNoServerIsDueEverAgain) {
   ReportCall* const call = reports_.Tell(1, {.waits = 0.5}, [](const absl::Status&) {});
   EXPECT_THAT(reports_.CancelAll(), ElementsAre(call));
   EXPECT_THAT(reports_.CancelAll(), IsEmpty());
-  // The client waits for the next report for ever. A wait that ends at once would make it look
-  // again and again.
+  // No report becomes due any more. If one were due at once, the client would wake up for it again
+  // and again.
   EXPECT_EQ(reports_.due_at(), absl::InfiniteDuration());
   EXPECT_THAT(reports_.Due({1, 2}, kBegin + absl::Hours(100)), IsEmpty());
   reports_.Ended(1, absl::CancelledError(""));

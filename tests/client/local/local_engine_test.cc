@@ -79,14 +79,14 @@ Digests Drain(Feed& feed) {
   return digests;
 }
 
-// The digests of the same feed, read from an engine that has no other feed.
+// The digests of the feed with this seed, read from an engine that has no other feed.
 Digests DigestsAlone(int seed) { return Drain(*MakeFeed(nullptr, seed)); }
 
 int64_t ThreadsOfThisProcess() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }
 
-// A sanitizer's threads count too.
+// Not always 1: a sanitizer may have threads of its own.
 const int64_t kThreadsAtStart = ThreadsOfThisProcess();
 
 // The kernel drops a thread a moment after it was joined, so the check waits.
@@ -191,7 +191,7 @@ TEST(LocalEngineTest, AFeedThatIsGoneHasLetGoOfItsCache) {
     std::shared_ptr<ValueCache> cache = *ValueCache::Create({.memory_bytes = 1 << 20});
     const std::weak_ptr<ValueCache> held = cache;
     auto feed = MakeFeed(engine, 2, {.cache = std::move(cache)});
-    std::optional<Step> kept;  // Keeping a step does not keep the cache.
+    std::optional<Step> kept;  // A step that is kept does not keep the cache.
     if (i % 2 == 0) kept = *feed->Next();
     feed->WaitForNext(absl::ZeroDuration());  // Makes threads work for the feed.
     feed.reset();

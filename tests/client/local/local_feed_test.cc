@@ -60,7 +60,7 @@ std::string BatchFirstOutputs() {
   )pb";
 }
 
-// A digest for each (step, core), of slices that an engine makes one by one.
+// The digests of the slices that a StepEngine makes one by one, in the order of (step, core).
 std::vector<std::string> EngineDigests(const v1::FeedSpec& spec,
                                        const std::shared_ptr<const Dataset>& dataset,
                                        int core_begin, int core_end) {
@@ -158,7 +158,8 @@ TEST(LocalFeedTest, AShardThatIsReplacedOnItsWebServerEndsTheFeed) {
   const std::string name = objects.Put("/d/a.tfrecord", shards[0]);
   const auto dataset = Dataset::Open("test", {name});
   ASSERT_THAT(dataset, IsOk());
-  // An engine that keeps no byte that it has read, and a feed without end.
+  // The engine keeps no bytes that it has read, and the feed is endless. So the feed must read the
+  // replaced shard in the end.
   absl::StatusOr<std::shared_ptr<LocalEngine>> engine =
       LocalEngine::Create({.read_budget_bytes = 1});
   ASSERT_THAT(engine, IsOk());
@@ -189,7 +190,7 @@ TEST(LocalFeedTest, ATensorOfAllCoresStandsInOneBlock) {
 TEST(LocalFeedTest, TheTrainerMayKeepEveryStep) {
   const v1::FeedSpec spec = SpecOf(kEightCores, BatchFirstOutputs());
   const auto dataset = OpenTestDataset(TestShards({160}));
-  // There is room for only two steps ahead.
+  // The feed has memory for only two steps ahead of the trainer.
   const auto feed = MustCreate(spec, dataset, {.prefetch_bytes = 0});
   std::vector<Step> kept;
   while (true) {
@@ -230,7 +231,7 @@ TEST(LocalFeedTest, ATokenGoesOnWhereItWasTaken) {
   EXPECT_EQ(digests, EngineDigests(spec, dataset, 0, 8));
 }
 
-// The record ids of the steps that are left, without padding.
+// The record ids in the feed's remaining steps, without padding.
 std::vector<int64_t> DrainIds(Feed& feed) {
   std::vector<int64_t> ids;
   while (true) {
@@ -338,7 +339,8 @@ TEST(LocalFeedTest, ATokenFitsAFeedWhoseWeightsChangeOtherwiseOnlyLater) {
   const ResumeToken token = MustCreate(spec(past), *dataset)->TokenAt(5);
   EXPECT_EQ(token.weight_changes.size(), 1u);
   EXPECT_EQ(MustCreate(spec(later), *dataset)->TokenAt(5), token);
-  // Before the first change the token is that of a feed without changes.
+  // The weights first change at step 2. A token that is taken there has no change in its past, so
+  // it is that of a feed without changes.
   EXPECT_EQ(MustCreate(spec(later), *dataset)->TokenAt(2),
             MustCreate(spec(""), *dataset)->TokenAt(2));
   const std::vector<std::string> all = Drain(*MustCreate(spec(later), *dataset));
@@ -359,9 +361,9 @@ TEST(LocalFeedTest, ATokenFitsAFeedWhoseWeightsChangeOtherwiseOnlyLater) {
   EXPECT_THAT(refusal(""), HasSubstr("changed more often (1) than those of the spec (0)"));
 }
 
-// Steps have 32 or 64 examples. The change at example 31990 is in the middle of a step, whichever
-// size steps have. The change at example 1001 * 32 is at the beginning of a step of 32 examples,
-// but in the middle of a step of 64.
+// A feed has steps of 32 or of 64 examples. The first change of the weights, at example 31990, is
+// in the middle of a step in either feed. The second change, at example 1001 * 32, is at the
+// beginning of a step of 32 examples, but in the middle of a step of 64.
 TEST(LocalFeedTest, APastByExamplesGoesOnUnderAnotherBatch) {
   const std::shared_ptr<const Dataset> one = OpenTestDataset(TestShards({37}));
   const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = Dataset::Join({one, one});
@@ -380,7 +382,7 @@ TEST(LocalFeedTest, APastByExamplesGoesOnUnderAnotherBatch) {
     return DrainIds(*MustCreate(spec(batch, change), *dataset,
                                 {.wanted = {.first_step = 31936 / batch, .steps = 320 / batch}}));
   };
-  const std::vector<int64_t> ids = all(32, by_step);  // From example 31936 to 32256.
+  const std::vector<int64_t> ids = all(32, by_step);  // Examples 31936 to 32255.
   ASSERT_EQ(ids.size(), 320u);
   EXPECT_EQ(all(32, by_example), ids);
   EXPECT_EQ(all(64, by_example), ids);
@@ -415,8 +417,8 @@ TEST(LocalFeedTest, KnowsItsNumbers) {
   EXPECT_FALSE(endless->has_end());
 }
 
-// A shard in memory. Once `slow` is set, each read takes far longer than all else that a step
-// needs.
+// A shard in memory. Once `slow` is set, each read takes 60 ms, far longer than the other work for
+// a step.
 class SlowSource final : public ByteSource {
  public:
   SlowSource(std::string bytes, std::string name, const std::atomic<bool>& slow, bool is_local)
@@ -438,10 +440,12 @@ class SlowSource final : public ByteSource {
 };
 
 TEST(LocalFeedTest, ATrainerThatWaitsForStorageIsToldSo) {
-  // If shards are local files, threads that compute wait for reads. Other shards are read ahead.
+  // Local files are read by the computing threads themselves, which wait for each read. Other
+  // shards are read ahead.
   for (const bool is_local : {true, false}) {
     SCOPED_TRACE(is_local);
-    if (is_local && !TimesOf(OwnThreadId()).has_value()) continue;  // This kernel counts no times.
+    // Waits for local files are known only from the kernel's times of threads.
+    if (is_local && !TimesOf(OwnThreadId()).has_value()) continue;
     std::atomic<bool> slow = false;
     std::vector<std::unique_ptr<const RecordSource>> shards;
     for (const std::string& bytes : TestShards(std::vector<int>(16, 4))) {
@@ -491,7 +495,7 @@ TEST(LocalFeedTest, ATrainerThatWaitsForACostlyOutputIsToldWhich) {
   EXPECT_EQ(waits.verdict.limit, FeedLimit::kDecode);
   EXPECT_EQ(OutputName(waits.verdict, feed->layout()), "picture");
   EXPECT_EQ(CostliestOperation(waits.verdict, feed->layout(), spec), "resize");
-  EXPECT_EQ(waits.verdict.operation, 1);  // The first of the two resizes is the costliest.
+  EXPECT_EQ(waits.verdict.operation, 1);  // The first resize.
   EXPECT_GT(waits.verdict.share, 0.5);
 }
 
@@ -506,7 +510,7 @@ TEST(LocalFeedTest, DamagedRecordsAreMaskedAndCounted) {
   EXPECT_EQ(masked->stats().examples_taken, 15);
   EXPECT_THAT(masked->stats().masked_records, ElementsAre(0));
   const auto failing = MustCreate(SpecOf("global_batch: 16 num_cores: 2 epochs: 1 "), dataset);
-  for (int i = 0; i < 2; ++i) {  // The error stays.
+  for (int i = 0; i < 2; ++i) {  // The same error comes again.
     EXPECT_THAT(failing->Next(),
                 StatusIs(absl::StatusCode::kDataLoss,
                          AllOf(HasSubstr("shard-0.tfrecord"), HasSubstr("record 0"),
@@ -558,7 +562,7 @@ TEST(LocalFeedTest, WaitingEndsWithAStepOrTheTime) {
   EXPECT_TRUE(feed->WaitForNext(absl::InfiniteDuration()));
   EXPECT_TRUE(feed->WaitForNext(absl::ZeroDuration()));  // The step is still there.
   Drain(*feed);
-  EXPECT_TRUE(feed->WaitForNext(absl::ZeroDuration()));  // The end is an answer too.
+  EXPECT_TRUE(feed->WaitForNext(absl::ZeroDuration()));  // The feed's end ends a wait, too.
   EXPECT_EQ(feed->next_step(), 2);
 }
 

@@ -23,7 +23,8 @@ using ::testing::SizeIs;
 // ---- Places ----
 
 SheetFeed FeedWithHoles() {
-  // Records 0 .. 12 come in their order. Places 13, 14 and 15 are padding, and record 2 is damaged.
+  // In two steps of 8 places, place i holds record i. Record 2 is damaged. Places 13, 14 and 15 are
+  // padding.
   return {.tensors = {LabelTensor()}, .valid = [](int64_t step, int64_t example) {
             return step * 8 + example < 13 && step * 8 + example != 2;
           }};
@@ -103,18 +104,19 @@ TEST(ContactSheetTest, RangesAndMeansAreOfAllValidExamplesOfAllSteps) {
       {"weights", DType::kBfloat16, {3}, v1::NHWC, [](int64_t, int64_t example, int64_t element) {
          return element == 1 ? 0.5 : static_cast<double>(example) - 4;
        }});
-  // A value above 2^53, where a double cannot hold every integer. PutValue() makes an int64 of it.
+  // 2^53 + 2. A double can hold this integer, but not the next one. PutValue() turns it into an
+  // int64.
   feed.tensors.push_back({"big", DType::kInt64, {}, v1::NHWC, [](int64_t, int64_t, int64_t) {
                             return 9007199254740994.0;
                           }});
   for (const StepPlacement placement : {StepPlacement::kCoreMajor, StepPlacement::kTensorMajor}) {
     feed.placement = placement;
-    // One example is shown, but all examples count in the table.
+    // The page shows one example, but its table counts all examples.
     const std::string page = MustRender(spec, MakeSteps(feed, 0, 2), {.max_examples = 1});
     // The labels are 0, 1, 3 .. 7 and 100 .. 104.
     EXPECT_THAT(RowOf(page, "label"), ElementsAre("int64", "4", "–", "0", "104", "44.67"));
-    // The examples are 0, 1, 3 .. 7 and 0 .. 4. Two thirds of the weights are the example's number
-    // minus 4, and one third is 0.5.
+    // The valid examples are 0, 1, 3 .. 7 in step 0, and 0 .. 4 in step 1. An example has three
+    // weights: two are its number minus 4, and one is 0.5.
     EXPECT_THAT(RowOf(page, "weights"), ElementsAre("bfloat16", "4 × 3", "–", "-4", "3", "-0.5"));
     EXPECT_THAT(RowOf(page, "valid"), ElementsAre("uint8", "4", "–", "0", "1", "0.75"));
     EXPECT_THAT(RowOf(page, "big"), ElementsAre("int64", "4", "–", "9007199254740994",
@@ -261,7 +263,7 @@ TEST(ContactSheetTest, WhatIsWrongIsNamed) {
   std::vector<Step> mixed = MakeSteps({.tensors = {LabelTensor()}}, 0, 1);
   mixed.push_back(MakeStep({.per_core = 2, .tensors = {LabelTensor()}}, 1));
   EXPECT_THAT(refusal(spec, mixed, {}), HasSubstr("steps 0 and 1 have different tensors"));
-  // The form has factors for three channels, but the tensor has one channel.
+  // The spec normalizes three channels, but the tensor has one channel.
   const v1::FeedSpec three =
       ParseSpec(SpecText(absl::StrCat("outputs { name: 'image' feature: 'image' ", kDecode,
                                       " transforms { normalize { mean: [1, 2, 3] } } }")));

@@ -25,8 +25,8 @@
 
 namespace systole {
 
-// The images are [16, 24, channels]. Their blocks have 8 x 8 pixels, as the blocks of a JPEG have,
-// so the colours survive JPEG.
+// The images are [16, 24, channels]. Each of their blocks is one block of a JPEG, 8 x 8 pixels of
+// one colour. So the JPEG hardly changes the colours.
 inline constexpr int kBlock = 8, kImageHeight = 16, kImageWidth = 24;
 
 // The colour of the block at (y, x). It depends on the example, the block and the channel.
@@ -41,7 +41,8 @@ inline v1::FeedSpec ParseSpec(const std::string& text) {
   return spec;
 }
 
-// Writes `value` as `dtype`, which must be able to hold it. A uint8 is rounded.
+// Writes `value` as a number of type `dtype`. REQUIRES: `value` is in the range of `dtype`.
+// kInt32 and kInt64 drop the fraction. The other types round.
 inline void PutValue(DType dtype, double value, uint8_t* at) {
   const auto put = [at](auto number) { std::memcpy(at, &number, sizeof(number)); };
   switch (dtype) {
@@ -74,8 +75,8 @@ struct SheetFeed {
   int num_cores = 2;
   int64_t per_core = 4;
   std::vector<SheetTensor> tensors;
-  // Whether a place of a step holds an example. Places are numbered through all cores: place
-  // `example` is core * per_core + slot. Null: every place holds one.
+  // Whether a step has an example at place `example`. Places are numbered through all cores:
+  // core * per_core + slot. Null: a step has an example at every place.
   std::function<bool(int64_t step, int64_t example)> valid;
   StepPlacement placement = StepPlacement::kCoreMajor;
 };
@@ -98,14 +99,15 @@ inline SliceTensor SliceTensorOf(const SheetTensor& tensor, int64_t per_core) {
   return slice;
 }
 
-// The place of element `element` of example `slot` in a core's tensor, counted in elements.
+// The index, in a core's tensor, of the value `element` of example `slot`.
 inline int64_t PlaceOfElement(const SheetTensor& tensor, int64_t per_core, int64_t slot,
                               int64_t element) {
   int64_t count = 1;
   for (const int64_t size : tensor.shape) count *= size;
   if (tensor.layout == v1::HWCN) return element * per_core + slot;
   if (tensor.layout == v1::HWCN_TILED) {
-    // Tests have at most 8 channels, and 128 examples on a core, so a pixel fills at most one tile.
+    // Tests have at most 8 channels, and at most 128 examples on a core. So one tile of 8 x 128
+    // values holds all channels and examples of a pixel.
     const int64_t pixel = element / tensor.shape[2];
     const int64_t channel = element % tensor.shape[2];
     return ((pixel * 4 + channel / 2) * 128 + slot) * 2 + channel % 2;

@@ -1,4 +1,5 @@
-"""A feed that tests read from a bucket and from files. The digests of its steps must be equal."""
+"""A feed that tests read once from a bucket and once from files. Each step must have the same
+digest both times."""
 
 from __future__ import annotations
 

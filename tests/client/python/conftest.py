@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# This comes before anything imports JAX.
+# These variables must be set before JAX is imported.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-# PyTorch's compiler and TensorFlow each bring LLVM. If TensorFlow's comes first, LLVM ends the
-# process.
+# PyTorch's compiler and TensorFlow each bring a copy of LLVM. If TensorFlow's copy is loaded first,
+# LLVM ends the process.
 if importlib.util.find_spec("torch") and importlib.util.find_spec("tensorflow"):
     import torch._dynamo  # noqa: F401
 
@@ -30,12 +30,12 @@ from systole import _base_feed, _programs
 
 ROOT = Path(__file__).resolve().parents[3]
 RECORDS = 96
-# The time limit in seconds for what must happen. It is long enough for a machine ten times slower,
-# so only a test that fails reaches it.
+# How many seconds a test waits at most for an event that must come. This is long enough on a
+# machine that is ten times slower.
 LONGEST_WAIT = 1200
 
-# Tests that a shell starts in the background ignore Ctrl-C. Without this line, the processes that
-# they start would ignore it, too.
+# If a shell starts the tests in the background, they and all processes that they start ignore
+# Ctrl-C. The next line ends this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -51,7 +51,7 @@ def systole(*arguments: object) -> str:
 def python(
     code: str, *arguments: str, timeout: float = LONGEST_WAIT
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the code in a new interpreter of the same kind as this one."""
+    """Runs the code in a new process of this Python interpreter."""
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), *arguments],
         capture_output=True,
@@ -62,15 +62,15 @@ def python(
 
 @pytest.fixture(scope="module", autouse=True)
 def close_feeds() -> Iterator[None]:
-    """Closes the feeds that a module's tests have left. Models and trainers keep feeds alive in
-    cycles, and an open LocalFeed decides the number of threads of all later feeds."""
+    """Closes the feeds that a module's tests have left open. Models and trainers keep feeds alive
+    in reference cycles, and an open LocalFeed sets the number of threads of later LocalFeeds."""
     yield
     _base_feed._close_feeds()
 
 
 @pytest.fixture(scope="session")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A glob of the shards of RECORDS small JPEGs."""
+    """A glob pattern of shards with RECORDS small JPEGs."""
     folder = tmp_path_factory.mktemp("flowers")
     systole("make-flowers", folder / "images", "--images", RECORDS, "--size", 64)
     systole("pack", folder / "images", folder / "flowers", "--shards", 3)
@@ -122,7 +122,7 @@ def start_server(tmp_path: Path, shards: str) -> Iterator[Callable[..., Server]]
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Iterator[Server]:
-    """A server on a TCP port. All tests that do not disturb it share it."""
+    """A server on a TCP port, for all tests that do not disturb a server."""
     running = Server(tmp_path_factory.mktemp("server"), "127.0.0.1:0", shards)
     yield running
     running.kill()
@@ -130,7 +130,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Iterator[Se
 
 @pytest.fixture(scope="session")
 def neighbour(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Iterator[Server]:
-    """A server on a Unix socket, which shares memory. All tests that do not disturb it use it."""
+    """A server on a Unix socket, for all tests that do not disturb a server. It passes steps to its
+    clients in shared memory."""
     folder = tmp_path_factory.mktemp("neighbour")
     running = Server(folder, f"unix:{folder}/socket", shards)
     yield running
@@ -154,7 +155,7 @@ outputs { name: "id" feature: "record_id" dtype: INT64 }
 
 
 def spec_text(outputs: str = "", more: str = "epochs: 2 tail: PAD") -> str:
-    """A spec of 16 examples a step for four cores: six steps an epoch."""
+    """A spec for four cores, with 16 examples a step and six steps an epoch."""
     return (
         'dataset: "flowers" seed: 5 shuffle { mode: GLOBAL } global_batch: 16 num_cores: 4 '
         f"{more}\n{outputs or image('image', 'BFLOAT16', 'NHWC')}{LABELS}"

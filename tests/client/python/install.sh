@@ -6,11 +6,11 @@
 #                                          frameworks: with the current PyTorch, TensorFlow and Grain;
 #                                          ray: with Ray and Ray Train
 #
-# The environment is build/python/KIND/env. It is made again when its requirements have changed. The
-# package is built as `pip install ./client/python` builds it, but in build/package, so that the next
-# time only what has changed is compiled. Compiler and options are those of the preset `release`. If that
-# preset was built before, ccache has the objects. SYSTOLE_PYTHON_EXECUTABLE is the interpreter (default:
-# /usr/bin/python3).
+# The environment is build/python/KIND/env. The script makes it anew when its requirements have changed.
+# The package is built as `pip install ./client/python` builds it, but in build/package. This folder
+# stays, so the next run compiles only what has changed. Compiler and options are those of the preset
+# `release`. If that preset was built before, ccache has the objects. SYSTOLE_PYTHON_EXECUTABLE is the
+# interpreter (default: /usr/bin/python3).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../.."
@@ -34,7 +34,7 @@ pip() { "$folder/env/bin/python" -m pip --disable-pip-version-check "$@" </dev/n
 
 requirements=$here/requirements-$kind.txt
 lists=("$requirements" "$here/requirements-build.txt")
-# These packages are installed without the packages that they require.
+# The packages in this list are installed without the packages that they require.
 alone=$here/requirements-$kind-alone.txt
 [[ -f $alone ]] && lists+=("$alone")
 wanted=$("$python" --version && cat "${lists[@]}")

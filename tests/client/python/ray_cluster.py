@@ -31,7 +31,7 @@ _STORE_BYTES = 80 << 20
 def wait_until(holds: Callable[[], object]) -> None:
     deadline = time.monotonic() + LONGEST_WAIT
     while not holds():
-        assert time.monotonic() < deadline, "this did not come true"
+        assert time.monotonic() < deadline, f"after {LONGEST_WAIT:g} s this still does not hold"
         time.sleep(0.05)
 
 

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# Makes wheels for several versions of Python, installs each, and trains with it: on this system, on Debian
-# 11 and on Debian 13.
+# Makes wheels for several versions of Python. Installs each wheel on this system, and trains with it. Does
+# the same with one of the wheels on Debian 13, and with one on Debian 11.
 #
 #   tests/client/python/wheel_systems.sh PYTHON..
 #
-# Each PYTHON is an interpreter. One of them must be Debian 12's (/usr/bin/python3), one 3.12 or newer.
+# Each PYTHON is an interpreter. One must be Debian 12's (/usr/bin/python3), and one must have version 3.12
+# or newer.
 #
-# The other Debians are root folders in build/roots, made once by debootstrap. Their glibc is 2.31 and 2.41.
-# Debian 13 has Python 3.13, which installs the wheel by pip. Debian 11 has Python 3.9, which is too old. So
-# Debian 12's Python is copied there, and changed as the wheel's libraries are (older_python.py). With
-# LD_BIND_NOW the loader looks up every function that a library calls, not only those that are reached.
+# Debian 11 (glibc 2.31) and Debian 13 (glibc 2.41) are root folders in build/roots. debootstrap makes them
+# in the first run. Debian 13 has Python 3.13, whose pip installs the wheel. Debian 11 has Python 3.9, which
+# is too old for the package. So older_python.py copies Debian 12's Python into Debian 11's folder, and
+# changes the copy for the older glibc, as the wheel's libraries are changed. With LD_BIND_NOW the loader
+# looks up all functions that a library may call, even if the training never calls them.
 #
 # Needs root, Debian 12, debootstrap, and PyPI.
 set -euo pipefail
@@ -27,7 +29,8 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Makes build/roots/SUITE, with Python. A root that a stopped run has left is made anew.
+# Makes build/roots/SUITE, with Python. If an earlier run was stopped while it made this folder, make_root
+# makes it anew.
 make_root() {
   [[ ! -e $roots/$1/complete ]] || return 0
   rm -rf "${roots:?}/$1"
@@ -88,7 +91,7 @@ PATH=$PWD/build/python/wheel-env/$version/bin:$PATH python -B "$here/older_pytho
   "$work/libsystole-glibc.so" "$roots/bullseye" </dev/null
 /usr/bin/python3 -m venv --clear "$work/env"
 pip install --target "$roots/bullseye/opt/packages" build/wheels/systole-*-"cp${version/./}"-*.whl
-# The program is as pip would write it into an environment.
+# Writes the program `systole` as pip would write it into an environment.
 cat >"$roots/bullseye/opt/python/bin/systole" <<'END'
 #!/opt/python/bin/python
 from systole._programs import run_systole

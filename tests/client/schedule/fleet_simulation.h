@@ -1,9 +1,9 @@
-// Many feeds and many servers in virtual time. Each client is a StepSchedule with a trainer; each
+// Many feeds and many servers in virtual time. Each client is a StepSchedule with a trainer. Each
 // server makes one step after the other, and says how busy it is. Servers fail, are slow, drain,
 // join and leave. Everything follows from one seed.
 //
-// simulation.h has one feed, and more kinds of trouble. Here the question is how feeds that know
-// nothing of each other share the servers.
+// This simulation shows how feeds share the servers, although no feed knows of the others.
+// simulation.h simulates a single feed, with more kinds of trouble.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CLIENT_SCHEDULE_FLEET_SIMULATION_H_
@@ -28,13 +28,13 @@ namespace systole {
 struct FleetOptions {
   uint64_t seed = 0;
   int servers = 1000;
-  // How many jobs there are, and how many hosts each has. Each host is a client. One job in 20
-  // takes twice as much of the servers' time as the others.
+  // How many jobs there are, and how many hosts each job has. Each host is a client. For one job in
+  // 20, a server takes twice as long to make a step.
   int jobs = 40;
   int hosts = 100;
-  // How many steps each client has room for.
+  // How many steps each client can hold at a time.
   int64_t window = 4;
-  // For how long a trainer uses a step, and how long a server makes one.
+  // How long a trainer works on a step, and how long a server takes to make one.
   absl::Duration train = absl::Seconds(1);
   absl::Duration step = absl::Milliseconds(125);
   // Whether servers say how busy they are.
@@ -59,13 +59,15 @@ class FleetSimulation {
   int num_servers() const { return static_cast<int>(servers_.size()); }
   int64_t RandomServer() { return rng_.UniformInt(0, num_servers()); }
 
-  // How long the busiest server was busy since the last call, relative to the average server.
-  // A server does not count if it was disturbed since the call before the last one.
+  // The time that the busiest server was busy since the last call, divided by the average of all
+  // servers. Each call begins a period. A server that was disturbed (killed, restarted, slowed,
+  // added or removed) in the period that ends now, or in the one before, does not count as the
+  // busiest server.
   double BusiestToAverage();
   double average_busy() const { return average_busy_; }
-  // The longest time that a trainer waited for a step since the last call.
+  // Since the last call: the longest time that a trainer waited for a step.
   absl::Duration TakeLongestWait();
-  // The longest time that a server took for a step since the last call. Includes the time for the
+  // Since the last call: the longest time that a server took for a step. Includes the time for the
   // steps that the server had to make first.
   absl::Duration TakeLongestStep();
   // The most servers that one client has used or asked at the same time.
@@ -74,7 +76,8 @@ class FleetSimulation {
   int64_t ServersOf(size_t client) const { return clients_[client].schedule->servers_in_use(); }
   // Steps that trainers have taken.
   int64_t steps() const { return steps_; }
-  // The first thing that was wrong: a step that came twice, or that came out of its window.
+  // The first thing that was wrong: a step that was asked for though it had come, a step that was
+  // delivered twice or too early, or a client that gave up. Empty if nothing was wrong.
   const std::string& wrong() const { return wrong_; }
   // The network's round trip. An answer takes a whole round trip, and the end of a stream takes
   // half of it. A step arrives as soon as it is made.
@@ -101,11 +104,13 @@ class FleetSimulation {
     bool drains = false;
     double slow = 1;
     int64_t streams = 0;
-    absl::Duration free_at = absl::ZeroDuration();  // When the server has made all wanted steps.
+    absl::Duration free_at = absl::ZeroDuration();  // When all steps begun so far will be made.
     BusyShare share;
     bool works = false;
     absl::Duration busy = absl::ZeroDuration();  // Since the last BusiestToAverage().
-    int disturbed = 0;  // In this period (2), in the last one (1), or earlier (0).
+    // 2: disturbed in this period, 1: in the last period, 0: earlier or never. Each call of
+    // BusiestToAverage() begins a period.
+    int disturbed = 0;
   };
   struct Stream {
     int server;

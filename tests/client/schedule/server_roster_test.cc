@@ -145,8 +145,8 @@ TEST(ServerRosterTest, TheServerWithTheFewestLanesIsChosen) {
   EXPECT_THAT(choose(/*avoided=*/3), Optional(4));
 }
 
-// Whatever happens, a server is not asked while it is being asked, serves or has left, and a
-// resting server is asked in the end.
+// Whatever happens, no server is asked while it is being asked or serves, or after it has left.
+// Every resting server is asked again in the end.
 TEST(ServerRosterTest, AServerIsAskedOnceAtATimeAndNeverForgottenInItsRest) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);

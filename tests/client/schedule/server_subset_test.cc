@@ -81,7 +81,7 @@ TEST(ServerSubsetTest, WhoIsBusierThanTheOthersHasTooMuchToDo) {
   // A server that does not tell its load is not too busy.
   EXPECT_EQ(subset.ExcessOf(2, At(1)), 0);
   EXPECT_TRUE(subset.HasRoom(2, At(1)));
-  // A load of 1.2 times the average is not too high. Nor is a load that is very low itself.
+  // A load of 1.2 times the average is not too high. A very low load is never too high.
   subset.Told(0, ServerLoad{.busy = 0.47, .free_places = 0}, At(2));
   EXPECT_EQ(subset.ExcessOf(0, At(2)), 0);
   subset.Told(0, ServerLoad{.busy = 0.09, .free_places = 1}, At(2));

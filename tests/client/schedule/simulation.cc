@@ -9,9 +9,9 @@
 namespace systole {
 namespace {
 
-// If one server has no trouble, no step may take longer than this. That server takes at most 0.2 s
-// for a step. The rest is the time in which the client notices that other servers hang, one after
-// the other. The client needs longer for this if it uses few servers at a time.
+// If server 0 never has trouble, no step may take longer than this. Server 0 takes at most 0.2 s
+// for a step. But other servers may hang, one after the other, and the client needs time to notice
+// each of them. A client that uses few servers at a time gets four times as long.
 constexpr absl::Duration kLongestWait = absl::Seconds(30);
 // A feed that takes longer than this counts as one that never ends.
 constexpr absl::Duration kTooLong = absl::Hours(2);
@@ -71,8 +71,8 @@ SimulationResult Simulation::Run() {
   while (!over_ && result_.wrong.empty() && !queue_.empty()) {
     Occurrence what = queue_.top();
     queue_.pop();
-    // While the process is stopped the world goes on. The process learns everything when it
-    // continues.
+    // While the client's process is stopped, servers go on. When the process continues, it handles
+    // what happened in the meantime.
     now_ = std::max({now_, what.at, stopped_until_});
     if (now_ > kTooLong) Wrong("the feed does not end");
     Happen(what);
@@ -160,7 +160,7 @@ void Simulation::Happen(const Occurrence& what) {
     case Kind::kEnd: {
       const auto found = streams_.find(what.subject);
       if (found == streams_.end() || found->second.generation != what.generation) return;
-      // If the client cancelled a stream, its end says nothing about the server.
+      // If the client cancelled the stream, the stream's end says nothing about the server.
       if (what.failure.has_value() && !found->second.cancelled) Forget(found->second.server);
       streams_.erase(found);
       Handle(StreamEnded{.lane = what.subject, .failure = what.failure});
@@ -195,7 +195,7 @@ void Simulation::CheckState() {
                          " though the window has room"));
     }
   }
-  // There may be a stream for each step in the window, two for each server, and the hedges.
+  // At most one stream for each step in the window, two for each server, and the hedges.
   const int64_t most = window_ + 2 * static_cast<int64_t>(servers_.size()) + kHedgeBurst;
   if (static_cast<int64_t>(streams_.size()) > most) Wrong("too many streams");
 }
@@ -378,7 +378,7 @@ void Simulation::BreakStreamsOf(int server, const Failure& failure) {
 }
 
 void Simulation::Trouble() {
-  if (Chance(0.03)) {  // SIGSTOP and SIGCONT to the whole process.
+  if (Chance(0.03)) {  // The client's process gets SIGSTOP, and later SIGCONT.
     const absl::Duration pause = Between(absl::Seconds(5), absl::Minutes(2));
     stopped_until_ = now_ + pause;
     stopped_for_ += pause;

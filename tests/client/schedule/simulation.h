@@ -112,8 +112,10 @@ class Simulation {
   std::priority_queue<Occurrence> queue_;
   int64_t order_ = 0;
   absl::Duration now_ = absl::ZeroDuration();
-  absl::Duration stopped_until_ = absl::ZeroDuration();  // The client's process stands still.
-  absl::Duration stopped_for_ = absl::ZeroDuration();    // Pauses in the trainer's wait.
+  // Until then the client's process stands still.
+  absl::Duration stopped_until_ = absl::ZeroDuration();
+  // How long the process has stood still in the trainer's present wait.
+  absl::Duration stopped_for_ = absl::ZeroDuration();
   std::vector<World> servers_;
   std::map<int, Stream> streams_;  // By lane.
   std::set<int> lanes_;            // Lanes that had a stream and are not closed.
@@ -123,7 +125,7 @@ class Simulation {
   int64_t end_ = 0;
   int64_t window_ = 0;
   int64_t next_ = 0;
-  std::set<int64_t> delivered_;  // Steps not yet taken.
+  std::set<int64_t> delivered_;  // Steps that the trainer has not taken yet.
   int64_t delivered_count_ = 0;
   int64_t copies_ = 0;
   bool training_ = false;  // False: the trainer waits for a step.

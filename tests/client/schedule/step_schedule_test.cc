@@ -1,4 +1,4 @@
-// Tests single decisions of the schedule. simulation_test.cc tests what must hold whatever happens.
+// Tests single decisions of the schedule. simulation_test.cc tests what must hold at all times.
 #include "client/schedule/step_schedule.h"
 
 #include <optional>
@@ -17,7 +17,7 @@ using testing::SizeIs;
 
 constexpr absl::Duration kNever = absl::Hours(1000);
 
-// A schedule, and its actions after the last event.
+// A schedule, and the actions that the last event caused.
 class Scheduled {
  public:
   explicit Scheduled(const ScheduleOptions& options = {}) : schedule_(options) {}
@@ -26,7 +26,8 @@ class Scheduled {
     actions_.clear();
     schedule_.Handle(event, now_, actions_);
   }
-  // Ticks until `time` has passed or an `Action` comes. Returns how long that took.
+  // Ticks until an `Action` comes, and returns how long that took. Returns nullopt if no `Action`
+  // comes within `time`.
   template <typename Action>
   std::optional<absl::Duration> WaitFor(absl::Duration time) {
     const absl::Duration begin = now_;
@@ -37,7 +38,7 @@ class Scheduled {
     }
     return std::nullopt;
   }
-  // Lets `time` pass while the process is stopped.
+  // Lets `time` pass without a tick, as if the process was stopped.
   void Stop(absl::Duration time) { now_ += time; }
 
   template <typename Action>
@@ -108,7 +109,7 @@ TEST(StepScheduleTest, AServerWhoseStreamBreaksAfterItsLastStepHasToAnswerAgain)
     feed.Tell(Answered{.server = i});
   }
   feed.Tell(FeedStarted{.first_step = 0, .end_step = 4, .window = 10});
-  for (int i = 0; i < 2; ++i) feed.Arrive(/*lane=*/0);  // Steps 0 and 2, which is the lane's last.
+  for (int i = 0; i < 2; ++i) feed.Arrive(/*lane=*/0);  // Steps 0 and 2, all steps of lane 0.
   feed.Tell(StreamEnded{.lane = 0, .failure = Failure()});
   ASSERT_THAT(feed.All<AskServer>(), SizeIs(1));
   EXPECT_EQ(feed.All<AskServer>()[0].server, 0);
@@ -150,7 +151,7 @@ TEST(StepScheduleTest, ALateServerMustAnswerBeforeItServesAgain) {
   EXPECT_GE(*asked, absl::Seconds(1));
   EXPECT_EQ(feed.All<AskServer>()[0].server, 1);
   EXPECT_EQ(feed.counts().probes, 1);
-  // The server hangs: each question fails, and no stream is opened there.
+  // The server hangs: each question to it fails, and no stream to it is opened.
   for (int i = 0; i < 5; ++i) {
     feed.Tell(AskFailed{.server = 1, .failure = {}});
     EXPECT_THAT(feed.All<OpenStream>(), IsEmpty());
@@ -184,7 +185,7 @@ TEST(StepScheduleTest, ALateStepThatIsWaitedForIsHedgedOnce) {
   EXPECT_EQ(feed.All<StepLate>()[0].second, 1);
   feed.Arrive(hedge.lane);
   ASSERT_EQ(feed.All<DeliverStep>().size(), 1u);
-  // The other copy comes too, but is not delivered.
+  // Later server 0 sends the step, too. This copy is not delivered.
   feed.Tell(StepTaken());
   feed.Tell(StreamEnded{.lane = hedge.lane});
   EXPECT_EQ(feed.counts().hedges_won, 1);
@@ -231,8 +232,8 @@ TEST(StepScheduleTest, AFirstStepThatNobodyMakesIsGivenUpAfterConnectTimeout) {
                   .silence_timeout = absl::Seconds(15)});
   feed.Start(1, 100);
   feed.Tell(StepWanted());
-  // The stream counts as lost because it is silent. By then nothing has come for longer than
-  // connect_timeout.
+  // After 15 s of silence the stream counts as lost. By then the trainer has waited for longer than
+  // connect_timeout, so the feed gives up.
   const std::optional<absl::Duration> gave_up = feed.WaitFor<GiveUp>(absl::Minutes(1));
   ASSERT_TRUE(gave_up.has_value());
   EXPECT_GE(*gave_up, absl::Seconds(15));
@@ -305,7 +306,7 @@ TEST(StepScheduleTest, StreamsThatEndWithOneConnectionAreOneFailure) {
   ASSERT_EQ(feed.All<OpenStream>().size(), 1u);
   ASSERT_EQ(feed.All<OpenStream>()[0].server, 0);  // Server 0 has both lanes now.
   feed.Tell(StreamEnded{.lane = 0, .failure = lost});
-  ASSERT_THAT(feed.All<AskServer>(), SizeIs(1));  // The other stream's end comes later.
+  ASSERT_THAT(feed.All<AskServer>(), SizeIs(1));  // Lane 1's stream has not ended yet.
   feed.Tell(StreamEnded{.lane = 1, .failure = lost});
   feed.Tell(Answered{.server = 0});
   EXPECT_THAT(feed.All<OpenStream>(), SizeIs(2));
@@ -341,8 +342,8 @@ TEST(StepScheduleTest, SuspectAndDamagedHaveFewAttempts) {
   }
 }
 
-// Two servers are restarted one after the other. The first one refuses all questions while it shuts
-// down, and is not back when the second one goes.
+// Two servers are restarted one after the other. Server 0 refuses all questions while it shuts
+// down. It is still down when server 1 shuts down.
 TEST(StepScheduleTest, AServerThatRefusedQuestionsAndIsGoneIsWaitedFor) {
   for (const auto& [kind, most] : {std::pair(FailureKind::kSuspect, kMaxSuspectFailures),
                                    std::pair(FailureKind::kDamaged, kMaxDamagedFailures)}) {
@@ -358,7 +359,7 @@ TEST(StepScheduleTest, AServerThatRefusedQuestionsAndIsGoneIsWaitedFor) {
     feed.Tell(StreamEnded{.lane = 0, .failure = Failure{.kind = FailureKind::kLost}});
     for (int i = 0; i < most; ++i) ask_fails(0, kind);
     ask_fails(0, FailureKind::kLost);
-    // Both lanes are at server 1 now.
+    // Server 1 has both lanes now.
     feed.Tell(StreamEnded{.lane = 0, .failure = Failure{.kind = FailureKind::kLost}});
     feed.Tell(StreamEnded{.lane = 1, .failure = Failure{.kind = FailureKind::kLost}});
     ask_fails(0, FailureKind::kLost);

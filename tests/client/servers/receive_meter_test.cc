@@ -90,7 +90,7 @@ TEST(ReceiveMeterTest, ACallMaySendAheadAndNoMoreOnceItHasEnded) {
                 StatusIs(absl::StatusCode::kUnavailable, "gone"));
   }
   MeteredCall next(meter, kMiB);
-  ASSERT_TRUE(connection.Send(2 * kMiB));  // The ended call's 8 MiB are used up.
+  ASSERT_TRUE(connection.Send(2 * kMiB));  // The ended call has used up its 8 MiB.
   meter->Look();
   EXPECT_TRUE(connection.is_closed());
   EXPECT_THAT(next.End(absl::UnavailableError("gone")),
@@ -209,7 +209,7 @@ TEST(ReceiveMeterTest, AllConnectionsOfALinkCountTogetherUntilAllAreClosed) {
   b.Close();
   meter.Look();
   Connection c(meter);
-  ASSERT_TRUE(c.Send(kUnaskedBytes));  // Closing a and b cleared the bytes that they took.
+  ASSERT_TRUE(c.Send(kUnaskedBytes));  // As a and b are closed, their bytes no longer count.
   meter.Look();
   EXPECT_FALSE(c.is_closed());
   ASSERT_TRUE(c.Send(kMiB));

@@ -1,5 +1,5 @@
-// Tests the fields of answers for compact forms, for `where`, and for how transforms run. The other
-// fields are tested in tests/client/feed/hostile_server_test.cc.
+// Tests the checks of a server's answer: the fields for compact forms, for `where`, and for how
+// transforms run. tests/client/feed/hostile_server_test.cc tests the other fields.
 #include "client/servers/server_answer.h"
 
 #include <cstdint>
@@ -34,7 +34,7 @@ v1::FeedSpec Spec() {
   return spec;
 }
 
-// The answer for x float32[4, 2, 3] and y int64[4], without a form.
+// The answer for x float32[4, 2, 3] and y int64[4], without compact forms.
 v1::ResolveFeedResponse Answer() {
   const auto layout =
       SliceLayout::Create({{.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {4}}},
@@ -51,7 +51,7 @@ v1::ResolveFeedResponse Answer() {
   return answer;
 }
 
-// The answer, with a form for tensor number `tensor`.
+// Answer() with a compact form for tensor number `tensor`. `fill` sets the form's fields.
 v1::ResolveFeedResponse With(const std::function<void(v1::CompactForm&)>& fill, int tensor = 1) {
   v1::ResolveFeedResponse answer = Answer();
   fill(*answer.mutable_tensors(tensor)->mutable_compact());
@@ -124,9 +124,11 @@ TEST(ServerAnswerTest, NoMoreTransformsRunThanTheSpecHas) {
   // Another release of the server may run a transform in another way, or not say how.
   EXPECT_THAT(CheckSameFeed(Answer(), answer, Spec(), /*allow_mixed_content=*/false), IsOk());
   answer.mutable_tensors(1)->add_runs(v1::ALONE);
-  EXPECT_THAT(CheckFeedAnswer(answer, spec),
-              StatusIs(absl::StatusCode::kInternal,
-                       HasSubstr("it says how 2 transforms of tensor 'x' run, the spec has 1")));
+  EXPECT_THAT(
+      CheckFeedAnswer(answer, spec),
+      StatusIs(
+          absl::StatusCode::kInternal,
+          HasSubstr("the answer says how 2 transforms of tensor 'x' run, but the spec has 1")));
   for (const int tensor : {0, 2}) {
     answer = Answer();
     answer.mutable_tensors(tensor)->add_runs(v1::FUSED);
@@ -141,15 +143,17 @@ TEST(ServerAnswerTest, FormsThatCannotBeDoneAreRefused) {
     EXPECT_THAT(CheckFeedAnswer(With(fill, tensor), Spec()),
                 StatusIs(absl::StatusCode::kInternal, HasSubstr(message)));
   };
-  refuses("tensor 'x' has a compact form of 0 scales and 0 biases, want as many of each, 1 to 16",
-          [](auto&) {});
+  refuses(
+      "tensor 'x' has a compact form of 0 scales and 0 biases, want the same number of each, 1 to "
+      "16",
+      [](auto&) {});
   refuses("of 1 scales and 0 biases", [](auto& form) { Factors(form, 1, 0); });
   refuses("of 3 scales and 1 biases", [](auto& form) { Factors(form, 3, 1, 2); });
   refuses("of 17 scales", [](auto& form) { Factors(form, 17, 17, 2); });
   refuses("with a table of 255 entries, want 256 for each of 1 to 8 channels",
           [](auto& form) { Table(form, 255); });
   refuses("with a table of 2304 entries", [](auto& form) { Table(form, 9 * 256, 2); });
-  refuses("of factors and a table, want one", [](auto& form) {
+  refuses("of factors and a table, want only one of the two", [](auto& form) {
     Factors(form, 1, 1);
     Table(form, 256);
   });
@@ -157,7 +161,7 @@ TEST(ServerAnswerTest, FormsThatCannotBeDoneAreRefused) {
   refuses("with channel_axis -1", [](auto& form) { Factors(form, 1, 1, -1); });
   refuses("for 3 channels, but dimension 1 counts 2", [](auto& form) { Factors(form, 3, 3, 1); });
   refuses("for 2 channels, but dimension 2 counts 3", [](auto& form) { Table(form, 512, 2); });
-  // Dimension 0 counts 4 examples, as many as the form has channels.
+  // Dimension 0 has the right size, 4, but it counts examples and not channels.
   refuses("for 4 channels, but dimension 0 counts examples",
           [](auto& form) { Table(form, 4 * 256, 0); });
   refuses(
@@ -197,7 +201,7 @@ TEST(ServerAnswerTest, OtherRecordsOfAConditionAreNamedWithTheCommandThatNotesCo
       StatusIs(absl::StatusCode::kFailedPrecondition,
                AllOf(HasSubstr("6 of hash 000000000000000b, want 7 of hash 000000000000000a"),
                      HasSubstr("`systole index --columns label,width --rebuild`"))));
-  // If the data differ, too, the error names the data first.
+  // If the datasets differ, too, the error names the datasets first.
   answer.mutable_identity()->set_dataset_fingerprint(1);
   EXPECT_THAT(CheckSameFeed(answer, first, spec, /*allow_mixed_content=*/true),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("the same shards")));

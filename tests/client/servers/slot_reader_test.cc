@@ -34,7 +34,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kBytes = 5000;
 constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
-// A SlotReader. The test holds the server's end of its connection.
+// Connects a SlotReader to a socket of the test. The test plays the server.
 class SlotReaderTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -54,7 +54,7 @@ class SlotReaderTest : public testing::Test {
     return packet.ok() && packet->has_value() ? (*packet)->message : "nothing";
   }
 
-  // Fills slot memory with `byte` and offers it.
+  // Makes memory that is filled with `byte`, and offers it as slot `slot`.
   SealedMemory Offer(uint64_t slot, uint8_t byte, std::vector<uint64_t> retired = {}) {
     absl::StatusOr<SealedMemory> memory = SealedMemory::Create(kBytes);
     EXPECT_THAT(memory, IsOk());
@@ -64,7 +64,7 @@ class SlotReaderTest : public testing::Test {
     return *std::move(memory);
   }
 
-  // How many mappings of slots this process has. Both ends of the connection are in this process.
+  // How many mappings of slots this process has: those of the reader and those of the test.
   static int MappedSlots() {
     std::ifstream maps("/proc/self/maps");
     int slots = 0;
@@ -117,7 +117,7 @@ TEST_F(SlotReaderTest, ARetiredSlotIsUnmappedAndItsNumberFree) {
 TEST_F(SlotReaderTest, AServerThatHangsUpAfterTheCopyIsUnavailable) {
   const SealedMemory memory = Offer(1, 1);
   ASSERT_THAT(CopyOut(1), IsOk());
-  // A server that has hung up may overwrite the slot. So a copy that is made later is an error.
+  // Once the server has hung up, it may overwrite the slot. So a later copy is an error.
   server_->Shutdown();
   EXPECT_THAT(CopyOut(1), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gone")));
 }
@@ -130,7 +130,7 @@ TEST_F(SlotReaderTest, SlotsAreUnmappedThoughNoOtherIsOffered) {
     gone.push_back(slot);
   }
   ASSERT_THAT(CopyOut(1), IsOk());
-  EXPECT_EQ(MappedSlots(), 11 + 1);  // The 1 is the server's own mapping.
+  EXPECT_EQ(MappedSlots(), 11 + 1);  // 11 of the reader, and `kept` of the test.
   ASSERT_THAT(server_->Send(EncodeSlotOffer({.retired = gone})), IsOk());
   ASSERT_THAT(CopyOut(1), IsOk());
   EXPECT_EQ(MappedSlots(), 1 + 1);
@@ -164,8 +164,8 @@ TEST_F(SlotReaderTest, NobodyListeningIsUnavailable) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("none")));
 }
 
-// Tests of what a hostile or broken server sends. The reader copies nothing, and the error names
-// the field.
+// In these tests the server is hostile or broken. The reader must copy nothing, and its error must
+// name the field that is wrong.
 
 class BadOfferTest : public SlotReaderTest {
  protected:
@@ -173,7 +173,7 @@ class BadOfferTest : public SlotReaderTest {
     EXPECT_THAT(CopyOut(1), StatusIs(absl::StatusCode::kInternal, HasSubstr(what)));
     EXPECT_EQ(copied_, std::vector<uint8_t>(kBytes, 0));
   }
-  // Offers slot 1 with a memory file of `bytes` and `seals`.
+  // Offers slot 1 of kBytes bytes, but sends a memory file that has `bytes` bytes and `seals`.
   void OfferFile(int64_t bytes, int seals) {
     const OwnedFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     ASSERT_EQ(ftruncate(fd.get(), bytes), 0);

@@ -28,7 +28,7 @@ TEST(FeedMetricsTest, TheDocumentListsEach) {
   ExpectListedIn("client/step/README.md", kFeedMetricPrefix, ReadFeedMetrics({}));
 }
 
-// Compares the metrics with the numbers that the header declares.
+// Compares the metrics with the numbers that feed_client_stats.h declares.
 TEST(FeedMetricsTest, EveryNumberThatAFeedCountsIsAMetric) {
   const std::string header = ReadWholeFile("client/step/feed_client_stats.h");
   std::set<std::string> counted;

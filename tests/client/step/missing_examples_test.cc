@@ -58,7 +58,7 @@ FeedClientStats StatsAfter(const v1::FeedSpec& spec, FeedClientOptions options) 
 
 TEST(MissingExamplesTest, AreMaskedWhereTheOrderHasARecordAndPaddingBehindIt) {
   // With 20 records the last 4 places of each epoch's third step are padding. In the second epoch
-  // (steps 3 to 5) place 2 of step 4 is missing too. It is position 10 of the epoch.
+  // (steps 3 to 5) place 2 of step 4 is missing too. That place is position 10 of the epoch.
   const FakeFeed feed = FeedWithout(20, [](int64_t step, int64_t slot) {
     return (step % 3 == 2 && slot >= 4) || (step == 4 && slot == 2);
   });

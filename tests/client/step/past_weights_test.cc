@@ -41,7 +41,7 @@ struct SmallMixture {
   uint64_t seed = 3;
 };
 
-// Two members of 500000 records.
+// An endless order of two members with 500000 records each.
 Order OrderOf(const SmallMixture& of) {
   absl::StatusOr<Mixture> mixture =
       Mixture::Create({{.weight = 3, .records = {.num_records = 500000}},
@@ -69,7 +69,7 @@ Order OrderOf(const SmallMixture& of) {
   return *order;
 }
 
-// The token of a feed in `order` before `step`.
+// The resume token that a feed of this order gives before `step`.
 ResumeToken TokenAt(const Order& order, int64_t step) {
   ResumeToken token = {.dataset_fingerprint = kDataset, .position = PositionBefore(order, step)};
   CoverThePastAlone(order, token);
@@ -113,9 +113,9 @@ TEST(PastWeightsTest, ExamplesOfAPaddedFeedCountNoPadding) {
                               "`from_example: 2000000` instead of `from_step: 62`")));
 }
 
-// With every batch size that gives 31 steps an epoch, step 31 begins the second epoch. The token is
-// taken at the end of the second epoch. So the past is the same with each of these batch sizes, and
-// it is not known at which example step 70 of the token's feed begins.
+// The token is taken after the second epoch, and its only change was at step 31, where the second
+// epoch begins. Every batch size that gives 31 steps an epoch gives this past. So the token does
+// not show its feed's batch size, nor the example at which step 70 of its feed begins.
 TEST(PastWeightsTest, APastThatSeveralBatchesHaveGetsNoExamples) {
   const std::vector<Change> changes = {{false, 31, {0, 1}}, {false, 70, {1, 1}}};
   const Order old = OrderOf({.global_batch = 32768, .changes = changes, .tail = Tail::kPad});
@@ -134,9 +134,10 @@ TEST(PastWeightsTest, AnotherPastGetsNoExamples) {
             Not(HasSubstr("instead of `from_step: 5`")));
   EXPECT_THAT(
       difference({.global_batch = 32, .changes = {{false, 5, {1, 1}}}}),
-      AllOf(StartsWith("the past differs from step 5 on: there the spec has `weights` other "
-                       "than those of the token's feed. Weights may change where"),
-            no_examples));
+      AllOf(
+          StartsWith("the past differs from step 5 on: at that place the spec has `weights` other "
+                     "than those of the token's feed. Weights may change where"),
+          no_examples));
   EXPECT_THAT(difference({.global_batch = 32, .changes = {{true, 161, {0, 1}}}}),
               AllOf(StartsWith("the past differs from example 161 on: "), no_examples));
   EXPECT_THAT(difference({.global_batch = 64, .changes = {{false, 4, {0, 1}}}, .seed = 4}),

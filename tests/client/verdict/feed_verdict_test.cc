@@ -74,8 +74,9 @@ TEST(FeedVerdictTest, AnOperationThatTheSpecDoesNotHaveIsNotNamed) {
     EXPECT_EQ(VerdictRemark(Decoding(0, operation), layout, spec),
               "waits 12 % for decode (output image)");
   }
-  // `valid` is a tensor, but no output of the spec. The last tensors do not exist.
+  // Tensor 1 is `valid`, which is no output of the spec.
   EXPECT_EQ(VerdictRemark(Decoding(1, 0), layout, spec), "waits 12 % for decode (output valid)");
+  // These tensors do not exist.
   for (const int output : {-1, 2, INT_MAX, INT_MIN}) {
     EXPECT_EQ(VerdictRemark(Decoding(output, 0), layout, spec), "waits 12 % for decode");
   }

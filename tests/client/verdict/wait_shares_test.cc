@@ -90,7 +90,7 @@ TEST(WaitSharesTest, TheOperationIsTheOneLastNamedForTheCostliestOutput) {
         steps, Ms(50),
         {.late = Ms(50), .stages = {.make = Ms(80), .costliest = output, .operation = operation}});
   };
-  run(5, 3, -1);  // A server of an older release, or nothing was timed yet.
+  run(5, 3, -1);  // The server is of an older release, or has not timed an operation yet.
   EXPECT_EQ(simulation.verdict().output, 3);
   EXPECT_EQ(simulation.verdict().operation, -1);
   run(2, 3, 0);
@@ -109,7 +109,7 @@ TEST(WaitSharesTest, TheOperationIsTheOneLastNamedForTheCostliestOutput) {
 
 TEST(WaitSharesTest, OnlyTheStagesDuringTheWaitCount) {
   Simulation simulation;
-  // Reading took longest, but the trainer was busy then.
+  // Reading took longest, but the trainer was busy during the reading.
   simulation.Run(5, Ms(500), {.late = Ms(20), .stages = {.read = Ms(400), .make = Ms(20)}});
   EXPECT_EQ(simulation.verdict().limit, FeedLimit::kDecode);
   EXPECT_NEAR(simulation.verdict().share, 1, 1e-9);
@@ -228,7 +228,7 @@ TEST(WaitSharesTest, LatelyHasTheStepThatTheTrainerIsAt) {
   lately = simulation.Lately(absl::Seconds(60), Ms(0));
   EXPECT_LT(lately->verdict.waits, 0.01);
   EXPECT_NEAR(lately->steps_per_second, 0, 0.1);
-  // Nobody knows yet what the next step is waiting for.
+  // What holds up the next step is not known yet.
   lately = simulation.Lately(Ms(0), absl::Seconds(60));
   EXPECT_GT(lately->verdict.waits, 0.95);
   EXPECT_EQ(lately->verdict.limit, FeedLimit::kUnknown);

@@ -63,7 +63,7 @@ TEST_F(DiskStoreTest, AValueIsReadIntoMemoryOfItsSize) {
   EXPECT_EQ(out, "the value");
   EXPECT_FALSE(store->FindInto(Key(2), 1, absl::MakeSpan(out)));
   EXPECT_EQ(store->damaged_entries(), 0);
-  // A file whose size differs from the memory's size counts as damaged.
+  // A value whose size differs from the caller's memory counts as damaged.
   std::string longer(10, '?');
   EXPECT_FALSE(store->FindInto(Key(1), 1, absl::MakeSpan(longer)));
   EXPECT_EQ(store->damaged_entries(), 1);

@@ -119,7 +119,7 @@ TEST(ColumnFileTest, NoMemoryIsTakenForBytesThatHaveNotCome) {
   Column column = {.feature = "n", .num_records = kRecords, .facts = {.first_int64 = 0}};
   column.length = 1;
   const std::string head = ColumnFileText(content.hash, column);
-  // With so many bytes after the head, the reader accepts the head. Only the numbers are missing.
+  // The claimed size fits the head, so the reader accepts the head. But most numbers are missing.
   const Boasting file(head + std::string(200'000, 'x'), head.size() + uint64_t{8} * kRecords);
   EXPECT_FALSE(ReadColumnFile(file, content, "").ok());
   EXPECT_LE(file.most(), size_t{1} << 20);

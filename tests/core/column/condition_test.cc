@@ -157,7 +157,7 @@ TEST(ConditionTest, ValuesThatAreNoSingleNumbersAreRefusedByTheirRecord) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("a float in record 1 of shard 'b' and an int64 in record 4 of "
                                  "shard 'a'")));
-  // Presence and length can be tested all the same.
+  // The presence and the length of a feature can be tested even if its values are bytes.
   EXPECT_THAT(CheckComparable({.feature = "n", .present = true, .min_length = 2}, "n",
                               {{.shard = "shard 'a'", .facts = {.first_bytes = 0}}}),
               IsOk());

@@ -194,8 +194,8 @@ TEST(ShardColumnsTest, ColumnsInMemoryServeAsTheFiles) {
   EXPECT_EQ(again->counts[0].present, 5);
 }
 
-// A missing column is NotFound, whose message clients see, so it names no folder of the server. All
-// other failures name the path, and have other codes.
+// A missing column is NotFound. Clients see the message of this error, so the message names no
+// folder of the server. All other failures name the path, and have other codes.
 TEST(ShardColumnsTest, WhatIsNoFileIsNoMissingColumn) {
   const TempFolder folder;
   const std::string path = folder.Write("a.tfrecord", Shard(5));
@@ -212,7 +212,7 @@ TEST(ShardColumnsTest, AShardInABucketIsReadInOnePassOfFewRequests) {
   const size_t before = bucket.server().requests().size();
   const absl::StatusOr<MadeColumns> made = MakeColumns(*shard, kFeatures, {});
   ASSERT_THAT(made, IsOk());
-  // One request reads all records. The others look for columns and for changes.
+  // One request reads all records. The other requests look for columns and for changes.
   EXPECT_LE(bucket.server().requests().size() - before, 6u);
   EXPECT_THAT(KeepColumn(*shard, made->columns[1], "", /*write_index=*/false),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--write-index")));

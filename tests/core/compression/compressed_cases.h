@@ -30,7 +30,7 @@ struct Case {
   std::string compressed;
 };
 
-// `bytes` has kBytes bytes. Returns the part 0, 1 or 2 of its three equal parts.
+// Divides `bytes`, which has kBytes bytes, into three equal parts. Returns part 0, 1 or 2.
 inline std::string Part(const std::string& bytes, int part) {
   return bytes.substr(part * kBytes / 3, kBytes / 3);
 }

@@ -112,7 +112,8 @@ TEST(DecompressedSourceTest, AScanOfAFileThatIsNotLocalTakesFewReads) {
     const absl::StatusOr<std::unique_ptr<DecompressedSource>> opened =
         DecompressedSource::Open(std::move(file), {.compression = compression}, &note);
     ASSERT_THAT(opened, IsOk());
-    EXPECT_LE(source.num_reads(), 7);  // The first has 128 or 256 KiB, each next one twice as much.
+    // The first read takes 128 or 256 KiB, and each later read twice as much as the one before.
+    EXPECT_LE(source.num_reads(), 7);
     EXPECT_LE(source.longest_read(), uint64_t{8} << 20);
     EXPECT_EQ(Read(**opened, 5'000'000, 1000), noise.substr(5'000'000, 1000));
   }
@@ -158,12 +159,12 @@ TEST(DecompressedSourceTest, ADamagedFileIsRefusedWithTheByte) {
                          AllOf(HasSubstr("shard \"cut\""),
                                HasSubstr(absl::StrCat("near byte ", cut.size())))));
     std::string flipped = one.compressed;
-    flipped[flipped.size() - 5] ^= 0x10;  // In the checksum of gzip or zlib, or in a block.
+    flipped[flipped.size() - 5] ^= 0x10;  // In gzip's checksum, or in the last block.
     flipped[flipped.size() / 2] ^= 0x10;
     const absl::Status status =
         Open(folder.Write("flipped", flipped), {.compression = one.compression}).source.status();
-    // A zstd frame has a checksum only if its writer asked for one. Without a checksum, the CRCs of
-    // the records detect the damage.
+    // A zstd frame has a checksum only if its writer adds one, and the writer of these frames adds
+    // none. In a shard of such frames, the CRCs of the records detect the damage.
     if (one.compression != Compression::kZstd) {
       EXPECT_THAT(status,
                   StatusIs(absl::StatusCode::kDataLoss, HasSubstr("stream is damaged near byte")));
@@ -186,7 +187,7 @@ TEST(DecompressedSourceTest, ADamagedFileIsRefusedWithTheByte) {
 TEST(DecompressedSourceTest, DamageBehindTheScanCostsTheBytesOfItsChunkOnly) {
   const std::string bytes = MixedBytes(kBytes, 3);
   for (const Case& one : Cases(bytes)) {
-    if (one.name == "zstd one frame") continue;  // It has one chunk only.
+    if (one.name == "zstd one frame") continue;  // All of its bytes are one chunk.
     SCOPED_TRACE(one.name);
     const TempFolder folder;
     const std::string path = folder.Write("a", one.compressed);

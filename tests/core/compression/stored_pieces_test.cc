@@ -30,7 +30,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A source of this compressed file, which is not on this machine.
+// Opens the compressed file `compressed` as if it were on another machine.
 Opened OpenFar(const std::string& compressed, const DecompressedOptions& options) {
   auto far = std::make_unique<GatedSource>(compressed, "far://a", std::make_shared<Gate>(),
                                            /*is_local=*/false, /*identity=*/"v1");
@@ -76,12 +76,12 @@ TEST(StoredPiecesTest, BytesOfAFarFileAreMadeOfItsPiecesWithoutReadingIt) {
                                    .restart_path = folder / "a.restart"};
     ASSERT_THAT(OpenFar(one.compressed, options).source, IsOk());
     const std::string kept = ReadWholeFile(options.restart_path);
-    // Windows in a file of this machine, in memory, and on a server.
+    // The windows of the restart points lie in a file of this machine, in memory, or on a server.
     for (const std::string& restart :
          {options.restart_path, std::string(), objects.Put(target, kept)}) {
       SCOPED_TRACE(absl::StrCat(one.name, " ", restart));
       options.restart_path = restart;
-      // Without room in the cache each chunk is made of its pieces each time.
+      // A chunk may take half of the cache, and a file of one frame is a chunk of kBytes bytes.
       options.chunks = std::make_shared<ChunkCache>(2 * kBytes + kBytes / 8);
       const Opened opened = OpenFar(one.compressed, options);
       ASSERT_THAT(opened.source, IsOk());

@@ -63,7 +63,7 @@ TEST(DescriptorPollerTest, CallsAHandlerForEachMessageUntilItHasEnough) {
   for (const std::string message : {"one", "two", "last"}) {
     EXPECT_THAT(got.Pop(), IsOkAndHolds(testing::Optional(message)));
   }
-  // The poller takes nothing after the handler has returned false.
+  // The handler returned false for "last". So it was not called again, and this message is unread.
   EXPECT_EQ(pair.Receive(), "unheard");
 }
 

@@ -10,8 +10,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// Each reading of the clock advances it by a microsecond. Each sleep takes longer than was asked
-// for.
+// Each reading of the clock advances it by a microsecond. Each sleep takes `oversleep` longer than
+// was asked for.
 struct ManualClock {
   absl::Duration now;
   absl::Duration oversleep = absl::Microseconds(60);
@@ -64,7 +64,8 @@ TEST(PaceTest, OversleepingIsSeenInTheResult) {
 }
 
 TEST(PaceTest, DeadlinesThatAdvanceByThePeriodDoNotDrift) {
-  ManualClock clock = {.oversleep = absl::Microseconds(130)};  // Each sleep ends 31 us too late.
+  // A sleep shall end 100 us before the deadline, but it ends 30 us after the deadline.
+  ManualClock clock = {.oversleep = absl::Microseconds(130)};
   absl::Duration deadline;
   for (int i = 1; i <= 1000; ++i) {
     deadline += absl::Microseconds(375);

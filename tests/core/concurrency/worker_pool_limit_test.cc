@@ -1,4 +1,5 @@
-// A system that gives no more threads: the address space has no room for their stacks.
+// Tests WorkerPool when the system gives no more threads: the address space has no room for their
+// stacks.
 #include <pthread.h>
 #include <sys/resource.h>
 

@@ -1,4 +1,4 @@
-// Tests from which place AWS credentials are taken, and which error a fault in each place causes.
+// Tests from which place AWS credentials are taken, and which error a mistake in each place causes.
 #include "core/credentials/aws_credentials.h"
 
 #include <sys/stat.h>
@@ -165,7 +165,7 @@ TEST_F(AwsCredentialsTest, DamagedLargeAndClosedFilesAreErrors) {
   EXPECT_THAT(Get(), FailsWith(absl::StatusCode::kResourceExhausted, HasSubstr("1048576")));
   fake_.Set("AWS_CONFIG_FILE", fake_.folder().path());
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("not a regular file")));
-  if (::geteuid() == 0) return;  // Root may read everything.
+  if (::geteuid() == 0) return;  // Root may read every file.
   fake_.Set("AWS_CONFIG_FILE", "");
   ASSERT_EQ(::chmod((fake_.folder() / ".aws/credentials").c_str(), 0), 0);
   EXPECT_THAT(Get(), FailsWith(kPermissionDenied, HasSubstr("AWS_SHARED_CREDENTIALS_FILE")));

@@ -1,4 +1,5 @@
-// Tests what STS and a container's server give, the requests they get, and the errors they cause.
+// Tests AWS credentials that come from STS or from a container's server: the keys, the requests to
+// these servers, and the errors.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,7 +85,7 @@ TEST_F(AwsServersTest, AWebIdentityThatLacksAPartIsAnErrorThatNamesIt) {
   UseWebIdentity();
   fake_.Set("AWS_ENDPOINT_URL_STS", "s3cr3t");
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("AWS_ENDPOINT_URL_STS")));
-  // The region becomes a part of a host's name.
+  // Without AWS_ENDPOINT_URL_STS, the region becomes a part of the name of the STS host.
   fake_.Set("AWS_ENDPOINT_URL_STS", "");
   fake_.Set("AWS_REGION", "evil.example/?");
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("AWS_REGION")));
@@ -94,7 +95,8 @@ TEST_F(AwsServersTest, AWebIdentityThatLacksAPartIsAnErrorThatNamesIt) {
 }
 
 TEST_F(AwsServersTest, ATokenIsNotShownWithoutEncryptionUnlessStsItselfIsNamedSo) {
-  // The name of this host cannot be resolved. A request to the host would fail as Unavailable.
+  // The name of this host cannot be resolved, so a request that is sent to the host fails as
+  // Unavailable.
   const std::string elsewhere = absl::StrCat("http://", kImpossibleHost, ":9000");
   UseWebIdentity();
   fake_.Set("AWS_ENDPOINT_URL_STS", "");
@@ -105,7 +107,7 @@ TEST_F(AwsServersTest, ATokenIsNotShownWithoutEncryptionUnlessStsItselfIsNamedSo
   fake_.Set("AWS_CONFIG_FILE",
             fake_.folder().Write("c", absl::StrCat("[default]\nendpoint_url = ", elsewhere, "\n")));
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("set AWS_ENDPOINT_URL_STS")));
-  fake_.Set("AWS_ENDPOINT_URL", server_.Url(""));  // The token stays on this machine.
+  fake_.Set("AWS_ENDPOINT_URL", server_.Url(""));  // On this machine, no encryption is needed.
   EXPECT_THAT(Get(), HoldsKeys(1));
   fake_.Set("AWS_ENDPOINT_URL_STS", elsewhere);
   EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("cannot be resolved")));

@@ -1,4 +1,4 @@
-// The services that give AWS credentials, behind a stub.
+// A stub of the services that give AWS credentials.
 #ifndef SYSTOLE_TESTS_CORE_CREDENTIALS_AWS_STUB_SERVERS_H_
 #define SYSTOLE_TESTS_CORE_CREDENTIALS_AWS_STUB_SERVERS_H_
 
@@ -26,7 +26,8 @@ inline auto HoldsKeys(int n) {
       AwsCredentials{absl::StrCat("id-", n), absl::StrCat("s3cr3t-", n), "s3cr3t-token"})));
 }
 
-// Answers as STS, a container's server and an instance's metadata service do, or as a test says.
+// The server answers like STS, like a container's server and like an instance's metadata service. A
+// test can set other answers in `faulty_`.
 class AwsServersTest : public testing::Test {
  protected:
   void UseWebIdentity() {

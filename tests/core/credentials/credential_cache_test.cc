@@ -251,9 +251,10 @@ TEST_F(CredentialCacheTest, ARenewalWhoseTimeRunsOutLeavesNoErrorForOthers) {
                 StatusIs(absl::StatusCode::kDeadlineExceeded, "slow"));
     EXPECT_EQ(source_.asked(), asked);
   }
+  // A call with 9 s does not run out of time in these 3 s. So its error is kept for the next call.
   EXPECT_THAT(cache_.Get(absl::Seconds(9)), StatusIs(absl::StatusCode::kDeadlineExceeded, "slow"));
   EXPECT_THAT(cache_.Get(absl::Seconds(9)), StatusIs(absl::StatusCode::kDeadlineExceeded, "slow"));
-  EXPECT_EQ(source_.asked(), 4);  // This time it was the source that took too long.
+  EXPECT_EQ(source_.asked(), 4);
 }
 
 TEST_F(CredentialCacheTest, WithAValueARenewalWhoseTimeRunsOutIsAFailure) {

@@ -1,4 +1,4 @@
-// Tests the functions that read files and servers' answers.
+// Tests the functions that read credentials from files and from servers' answers.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -215,7 +215,8 @@ TEST(AwsKeysTest, AnswersOfStsBecomeKeys) {
 TEST(AwsKeysTest, OtherAnswersOfStsAreErrors) {
   const std::string good = StsAnswer("id", "1970-01-01T01:00:00Z");
   for (size_t size = 0; size < good.find("</Expiration>"); size += 7) {
-    // Keys without a date would be valid for ever, so an answer that is cut must be refused.
+    // The answer is cut before the end of the expiry date. It must be refused, because keys without
+    // this date would be used for ever.
     const auto lease = ParseStsXml(good.substr(0, size), "it", kNow);
     EXPECT_THAT(lease, FailsWith(kDataLoss, HasSubstr("it has"))) << size;
   }

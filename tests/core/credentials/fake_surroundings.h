@@ -33,8 +33,8 @@ MATCHER_P2(FailsWith, code, message, "has the code and message, and no secret") 
          testing::ExplainMatchResult(message, std::string(status.message()), result_listener);
 }
 
-// Thread-safe. The machine has no metadata service and an empty home folder, until a test says
-// otherwise. The monotonic clock stands until Pass().
+// Thread-safe. Unless a test says otherwise, the machine has an empty home folder and no metadata
+// service. The monotonic clock stands still until Pass() is called.
 class FakeSurroundings {
  public:
   FakeSurroundings() {
@@ -66,7 +66,7 @@ class FakeSurroundings {
     MutexLock lock(mu_);
     return midnight_ + now_;
   }
-  // The time of day `from_now`, as AWS writes it.
+  // The time of day that comes `from_now` later than the present one, in AWS's format.
   std::string Date(absl::Duration from_now) const {
     return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time_of_day() + from_now, absl::UTCTimeZone());
   }

@@ -1,4 +1,5 @@
-// Tests from which place Google's credentials are taken, the requests to servers, and the errors.
+// Tests where Google's credentials are taken from, which requests servers get for them, and the
+// errors.
 #include "core/credentials/google_credentials.h"
 
 #include <atomic>
@@ -45,7 +46,7 @@ constexpr char kMetadataPath[] =
     "/computeMetadata/v1/instance/service-accounts/default/token"
     "?scopes=https://www.googleapis.com/auth/devstorage.read_only";
 
-// The stub's n-th token.
+// Matches the n-th token that the stub server gives.
 auto HoldsToken(int n) { return IsOkAndHolds(Optional(Eq(absl::StrCat("ya29.s3cr3t-", n)))); }
 
 std::string JsonOf(const std::vector<std::pair<std::string, std::string>>& fields) {

@@ -52,7 +52,7 @@ std::vector<std::shared_ptr<const RecordSource>> Shards(const TempFolder& folder
   return shards;
 }
 
-// How many files of columns of the feature there are.
+// The number of files in the folder that keep a column of the feature.
 int64_t FilesOf(const TempFolder& folder, const std::string& feature) {
   const std::vector<std::string> names = folder.List();
   return std::count_if(names.begin(), names.end(), [&](const std::string& name) {
@@ -113,7 +113,7 @@ TEST(DatasetColumnsTest,
   columns.Keep(shards, *noted);
   EXPECT_EQ(FilesOf(folder, "wide"), 3);
   EXPECT_THAT(Meet(DatasetColumns("", false), shards, IsPresent("wide")), IsOk());
-  // Note() finds the feature absent again, whatever files there are.
+  // Note() still reports the feature as absent, although files of its columns exist now.
   EXPECT_THAT(DatasetColumns("", false).Note(shards, {"wide"})->absent, ElementsAre("wide"));
 }
 

@@ -37,7 +37,7 @@ using ::testing::Not;
 InterruptFlag* raised_while_opening = nullptr;
 std::atomic<int> opened = 0;
 
-// The format TFRecord, which also raises the flag while the second shard is opened.
+// The format TFRecord, but its function `open` raises the flag when it opens the second shard.
 constexpr ShardFormat kRaising = {.name = "TFRecord",
                                   .begins = nullptr,
                                   .ending = {},
@@ -59,11 +59,12 @@ TEST(DatasetTest, OpeningEndsBeforeTheNextShardsWhenInterrupted) {
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset =
       Dataset::Open("photos", {folder / "*.tfrecord"}, {.formats = kFormats});
   EXPECT_THAT(dataset, StatusIs(absl::StatusCode::kCancelled, HasSubstr("'photos'")));
-  // Shards whose opening began before the flag was seen are opened.
+  // One shard may already be open when the flag is raised. Each of the kShardsOpenedAtOnce threads
+  // may then be opening another one.
   EXPECT_LE(opened, 1 + kShardsOpenedAtOnce);
 }
 
-// If the flag is not looked at, each of these patterns gives an error other than Cancelled.
+// Without an interruption, each of these patterns gives an error other than Cancelled.
 TEST(DatasetTest, AnInterruptionIsNotTakenForAnotherError) {
   const TempFolder folder;
   folder.Write("empty.tfrecord", "");
@@ -78,7 +79,7 @@ TEST(DatasetTest, AnInterruptionIsNotTakenForAnotherError) {
 }
 
 TEST(DatasetTest, ErrorsShowNoSecretOfAnAddress) {
-  // Nothing is sent: the names are refused before that.
+  // Open() refuses these names before it sends a request.
   for (const char* name :
        {"https://user:SECRET@host/a.tfrecord", "HTTPS://user:SECRET@host/a?SECRET",
         "https://user:SECRET/x@host/a", "https://host/*.tfrecord?sig=SECRET",
@@ -91,7 +92,7 @@ TEST(DatasetTest, ErrorsShowNoSecretOfAnAddress) {
   }
 }
 
-// A small tree of images in folders of classes.
+// Writes a folder for each class, with two images in each.
 void WriteImages(const TempFolder& folder, const std::vector<std::string>& classes) {
   const std::vector<uint8_t> pixels(size_t{16} * 8 * 3, 100);
   for (const std::string& name : classes) {
@@ -107,7 +108,7 @@ TEST(DatasetTest, ImagesAreOneShardOfAnyNumberOfFiles) {
   std::vector<std::string> classes;
   for (int i = 100; i < 150; ++i) classes.push_back(absl::StrCat("c", i));  // 100 files.
   WriteImages(folder, classes);
-  // A manifest lists files of records, so this one says nothing about images.
+  // A manifest lists files of records. So for a dataset of images a bad manifest is no error.
   folder.Write("x.manifest", "no manifest");
   const auto dataset = Dataset::Open("photos", {folder / "*/*.jpg"});
   ASSERT_THAT(dataset, IsOk());
@@ -149,8 +150,8 @@ TEST(DatasetTest, AnErrorOfLabelsTxtShowsNoFolder) {
                        AllOf(HasSubstr("labels.txt, line 2"), Not(HasSubstr(folder.path())))));
 }
 
-// Opens an absolute pattern, one with "..", and a relative one. The error names the file with the
-// pattern's folder. The reason for clients names no folder that the pattern begins with.
+// Opens an absolute pattern, a pattern with "..", and a relative pattern. The error names the file
+// with the folder that the pattern begins with. The reason for clients does not show this folder.
 TEST(DatasetTest, ClientsLearnNoFolderOfAnImageThatCannotBeRead) {
   const TempFolder folder;
   WriteImages(folder, {"a", "b"});
@@ -180,7 +181,8 @@ TEST(DatasetTest, ClientsLearnNoFolderOfAnImageThatCannotBeRead) {
               AllOf(HasSubstr("labels.txt"), Not(HasSubstr(folder.path()))));
 }
 
-// Calls a function of the test before each read, and returns its error.
+// Calls a function of the test before each read. If the function returns an error, the read fails
+// with this error.
 class AskingSource final : public ByteSource {
  public:
   using BeforeRead = std::function<absl::Status(uint64_t offset)>;
@@ -243,8 +245,9 @@ TEST(DatasetTest, AnOutageAfterTheFirstRecordLeavesItsFeatures) {
       Dataset::Create("photos", std::move(shards));
   ASSERT_THAT(dataset, IsOk());
   EXPECT_EQ((*dataset)->features().size(), 1u);
-  // Record 0 is read twice: to describe its features, and as the first record of the sample that is
-  // spread over the dataset. The read of record 5, the second one, fails. No other record is read.
+  // Record 0 is read first, for its features. Then records from all over the dataset are sampled.
+  // The sample begins with record 0 again. The second record of the sample is record 5, whose read
+  // fails. This ends the sampling.
   EXPECT_THAT(reads, ElementsAre(0, 0, (*dataset)->shards()[0]->span(5).offset));
 }
 

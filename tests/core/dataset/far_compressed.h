@@ -20,9 +20,9 @@
 
 namespace systole {
 
-// The dataset of these shards, compressed. No part of them is decompressed yet. The restart points
-// of shard i are in the file `<restart_prefix><i>.restart`; none are kept if the prefix is
-// empty.
+// Compresses these shards and opens them as a dataset. The cache holds no decompressed part of them
+// yet. The restart points of shard i are in the file `<restart_prefix><i>.restart`. With an empty
+// prefix none are kept.
 inline std::shared_ptr<Dataset> OpenFarCompressed(const std::vector<std::string>& shard_bytes,
                                                   Compression compression,
                                                   const std::shared_ptr<Gate>& gate,

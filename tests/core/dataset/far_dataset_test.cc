@@ -1,4 +1,5 @@
-// Opens datasets whose shards are in a bucket. Tests the requests of a start, and their order.
+// Opens datasets whose shards are in a bucket. Tests which requests this needs, what the indexes
+// save at a later opening, and the errors.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -40,7 +41,7 @@ using ::testing::Not;
 
 StubBucket& Bucket() { return UnsignedBucketOfProcess(); }
 
-// The folder of the running test.
+// The folder of the running test in the bucket.
 std::string Folder() {
   return absl::StrCat(testing::UnitTest::GetInstance()->current_test_info()->name(), "/");
 }
@@ -59,8 +60,8 @@ absl::StatusOr<std::shared_ptr<Dataset>> Open(const TempFolder& indexes) {
   return Dataset::Open("far", {Bucket().Name(Folder() + "shard-*")}, {.index_dir = indexes.path()});
 }
 
-// The reads of each object since the last call, without reads of the first byte alone. These find
-// out the object's size and version, and may be repeated after a second.
+// The number of reads of each object since the last call. A read of the first byte alone does not
+// count: it finds out the object's size and version, and may be repeated after a second.
 std::map<std::string, int> ReadsOfObjects() {
   static size_t seen = 0;
   std::map<std::string, int> reads;
@@ -73,7 +74,8 @@ std::map<std::string, int> ReadsOfObjects() {
   return reads;
 }
 
-// Requests since the last call: lists, and reads of more than an object's first byte.
+// Numbers of requests since the last call. `reads` counts only reads of more than an object's first
+// byte.
 struct Asked {
   int lists = 0;
   int reads = 0;
@@ -87,7 +89,7 @@ Asked AskedSince() {
   return asked;
 }
 
-// Opens the `count` shards. At most kFewReads further reads find out the records' features.
+// Opens all shards of the running test, and expects that there are `count` of them.
 std::shared_ptr<Dataset> OpenAll(const TempFolder& indexes, int count) {
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Open(indexes);
   EXPECT_THAT(dataset, IsOk());
@@ -96,9 +98,10 @@ std::shared_ptr<Dataset> OpenAll(const TempFolder& indexes, int count) {
   return *dataset;
 }
 
+// At most this many reads of records find out the features.
 constexpr int kFewReads = 64;
 
-// The paths of the indexes of folders, as opposed to those of shards.
+// The paths of the indexes of folders. `indexes` also has indexes of single shards.
 std::vector<std::string> FolderIndexes(const TempFolder& indexes) {
   std::vector<std::string> paths;
   for (const std::string& name : indexes.List()) {
@@ -121,12 +124,12 @@ TEST(FarDatasetTest, AStartWithIndexesListsTheFolderOnceAndReadsEachShardsBeginn
   AskedSince();
   const std::shared_ptr<Dataset> dataset = OpenAll(indexes, kShards);
   const Asked asked = AskedSince();
-  EXPECT_EQ(asked.lists, 1);  // The pattern and the search for manifests share it.
+  EXPECT_EQ(asked.lists, 1);  // For the pattern and for the search for manifests.
   EXPECT_EQ(asked.reads_of.size(), static_cast<size_t>(kShards));
-  // The beginning of each shard is read to find out its format. Some records are read to find out
-  // their features.
+  // The beginning of each shard is read for the shard's format. A few records are read for their
+  // features.
   EXPECT_LE(asked.reads, kShards + kFewReads);
-  // The shards are in order, whichever was opened first.
+  // The shards are in the order of their names, not in the order in which they were opened.
   for (int i = 0; i < kShards; ++i)
     EXPECT_EQ(dataset->shards()[i]->path(), Bucket().Name(KeyOf(i)));
   EXPECT_EQ(dataset->fingerprint(), first->fingerprint());
@@ -141,7 +144,7 @@ TEST(FarDatasetTest, AStartWithAnIndexOfTheFolderAsksForPagesOfTheListAndAFewRec
   const int all_before = Bucket().reads();
   const std::shared_ptr<Dataset> dataset = OpenAll(indexes, kShards);
   const Asked asked = AskedSince();
-  const int pages = (kShards + 999) / 1000;  // 1,000 names each.
+  const int pages = (kShards + 999) / 1000;  // A page has 1,000 names.
   EXPECT_GE(asked.lists, pages);
   EXPECT_LE(asked.lists, 2 * pages + 1);
   EXPECT_LE(Bucket().reads() - all_before, kFewReads);
@@ -166,15 +169,15 @@ TEST(FarDatasetTest, OnlyAShardThatIsNotAsTheFolderIndexSaysIsOpenedAnew) {
   Bucket().Remove(KeyOf(kShards));
   const TempFolder indexes;
   const uint64_t fingerprint = OpenAll(indexes, kShards)->fingerprint();
-  // The same bytes as a new version of the object.
+  // Replaces the object by a new version with the same bytes.
   Bucket().Put(KeyOf(7), *Bucket().Get(KeyOf(7)));
   AskedSince();
   EXPECT_EQ(OpenAll(indexes, kShards)->fingerprint(), fingerprint);
   Asked asked = AskedSince();
   EXPECT_LE(asked.reads, kFewReads);
-  // The object is read twice: its beginning, and all of it for a new index.
+  // The object is read twice: its beginning for the format, and the whole object for a new index.
   EXPECT_GE(asked.reads_of[absl::StrCat("/", kStubBucket, "/", KeyOf(7))], 2);
-  // The index of the folder was made anew. It has the object's new version.
+  // The index of the folder was written again, and now has the object's new version.
   OpenAll(indexes, kShards);
   asked = AskedSince();
   EXPECT_EQ(asked.reads_of.count(absl::StrCat("/", kStubBucket, "/", KeyOf(7))), 0u);
@@ -285,7 +288,7 @@ TEST(FarDatasetTest, LinesOfOtherGlobsOverTheFolderStay) {
   const std::string path = FolderIndexes(indexes).front();
   for (int i = 0; i < 5; ++i) Bucket().Remove(KeyOf(i));
   ASSERT_THAT(open("shard-000[23]*"), IsOk());
-  // Lines of files that are gone are dropped.
+  // The index has lost the lines of the files that were removed.
   EXPECT_EQ(ParseFolderIndex(*GetStored(path, 1 << 20))->size(), kShards - 5u);
 }
 
@@ -336,7 +339,8 @@ TEST(FarDatasetTest, ClientsDoNotLearnTheServerAtWhoseRootImagesCannotBeRead) {
   EXPECT_THAT((*dataset)->Where(0), HidesServer(objects));
 }
 
-// No request for a shard is answered before there is one for each of kShardsOpenedAtOnce shards.
+// The bucket answers no request for a shard before it has got kShardsOpenedAtOnce of them. So all
+// these shards must be opened at the same time.
 TEST(FarDatasetTest, ManyShardsAreOpenedAtATime) {
   PutShards(kShardsOpenedAtOnce);
   Mutex mu;

@@ -25,7 +25,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int kImages = 300;
-// At most so many reads for labels.txt, and for records whose features are found out.
+// The most reads of labels.txt and of the records from which the dataset's features are found.
 constexpr int kFewReads = 64;
 
 StubBucket& Bucket() { return UnsignedBucketOfProcess(); }
@@ -124,8 +124,8 @@ TEST(FarImageFolderTest, AnImageThatIsReplacedAfterTheListIsNoticed) {
   EXPECT_THAT(dataset->ReadRecord(0, scratch),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("00000.jpg")));
 
-  // When the first image is read, the last image is replaced. The last image is not read at that
-  // time, so its new bytes are read later.
+  // When the first image is read, the last image is replaced. The last image has not been read at
+  // that time, so its new bytes are read later.
   const TempFolder others;
   std::atomic<bool> replaced = false;
   Bucket().SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -140,8 +140,8 @@ TEST(FarImageFolderTest, AnImageThatIsReplacedAfterTheListIsNoticed) {
   EXPECT_EQ(anew->fingerprint(), Open(others)->fingerprint());
 }
 
-// If the list writes identities in another way than the server's answers to reads, a start takes
-// longer, but its result is right.
+// The list may write an image's identity in another form than the answer to a read does. Then a
+// start asks for each image. This takes longer, but the result is right.
 TEST(FarImageFolderTest, IfTheListWritesIdentitiesInAnotherWayImagesAreAskedFor) {
   PutImages();
   const TempFolder indexes;

@@ -69,7 +69,8 @@ std::unique_ptr<const LookUpMemory::Share> ShareOf(LookUpMemory& memory) {
   return absl::WrapUnique(new LookUpMemory::Share(memory.Take()));
 }
 
-// The bytes of the shards that a look-up with `share` bytes has in memory at a time.
+// The bytes that a look-up takes for the shards that it tests at the same time. Its share of the
+// memory is `share` bytes.
 int64_t BytesAtOnce(int64_t records, bool are_far, int64_t share) {
   return ShardsTestedAtOnce(records, are_far, share) * records * kTestedRecordBytes;
 }

@@ -22,11 +22,11 @@ using ::testing::SizeIs;
 
 std::string ShardOf(int records) {
   ShardBuilder builder;
-  for (int i = 0; i < records; ++i) builder.Add("payload");  // 23 bytes each.
+  for (int i = 0; i < records; ++i) builder.Add("payload");  // A record of 23 bytes in the file.
   return builder.Build();
 }
 
-// Three shards of two records, x-0 to x-2, and their manifest.
+// Writes the shards x-0, x-1 and x-2, of two records each, and their manifest.
 void WriteSet(const TempFolder& folder) {
   std::vector<ShardCount> shards;
   for (const char* name : {"x-0", "x-1", "x-2"}) {
@@ -105,7 +105,7 @@ TEST(ManifestTest, AMissingShardThatAPatternTakesIsNotFound) {
 TEST(ManifestTest, WhatNoPatternTakesIsNotMissed) {
   const TempFolder folder;
   WriteSet(folder);
-  EXPECT_THAT(Open({folder / "x-0"}), IsOk()) << "the others are there";
+  EXPECT_THAT(Open({folder / "x-0"}), IsOk()) << "x-1 and x-2 exist, too";
   std::filesystem::remove(folder / "x-1");
   EXPECT_THAT(Open({folder / "x-[02]"}), IsOk());
   EXPECT_THAT(Open({folder / "x-0", folder / "x-2"}), IsOk());

@@ -65,7 +65,7 @@ TEST(RecordListsTest, EachPeerLeavesAsManyPlacesAsItTakes) {
       StatusIs(absl::StatusCode::kResourceExhausted,
                AllOf(HasSubstr("of the 64 lists"), HasSubstr("0 are left, and 16 of those in use"),
                      HasSubstr("End a feed"))));
-  // A list that another feed uses takes no place.
+  // A list that another feed uses already takes no further place.
   EXPECT_THAT(lists.Find("a7", "b", Make), IsOk());
   used.clear();
   EXPECT_EQ(TakeAll(lists, "b", used), 32u);
@@ -99,7 +99,7 @@ TEST(RecordListsTest, AListThatIsMadeTwiceAtOnceIsKeptOnce) {
   RecordLists lists;
   ListPointer inner;
   const absl::StatusOr<ListPointer> outer = lists.Find("a", "one", [&] {
-    // This call stands for that of another thread.
+    // This call stands for a call by another thread.
     inner = *lists.Find("b", "two", Make);
     return Make();
   });

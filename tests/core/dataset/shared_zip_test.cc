@@ -52,7 +52,7 @@ TEST(SharedZipTest, WhatCannotBeZippedIsAnErrorEachTime) {
   const auto b = OpenTestDataset(TestShards({5}), "b");
   for (int i = 0; i < 2; ++i) {
     EXPECT_THAT(SharedZip({{a, ""}, {b, "b/"}}),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want equally many")));
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want equal numbers")));
   }
 }
 

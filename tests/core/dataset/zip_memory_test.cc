@@ -1,4 +1,4 @@
-// Counts the bytes that are taken by operator new. A peer decides how many zips there are of the
+// Counts the bytes that are taken by operator new. A peer can open any number of zips of the
 // datasets that it may read. So a zip may take no memory for each shard or record.
 #include <malloc.h>
 

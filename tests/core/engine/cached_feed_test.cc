@@ -1,4 +1,5 @@
-// A feed whose outputs use a cache has the same bytes as a feed without a cache, with less work.
+// Tests that a feed whose outputs use a cache has the same bytes as a feed without a cache, and
+// does less work.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -24,10 +25,11 @@ namespace systole {
 namespace {
 
 constexpr int kRecords = 24;
-constexpr int kOutputs = 4;  // The outputs that keep a value.
+constexpr int kOutputs = 4;  // The outputs of SpecText() that use the cache.
 
-// Four outputs: an image with random steps, an image that is resized before it is kept, an image
-// that the interpreter makes, and raw bytes. CACHE marks the place of the `cache` field.
+// A spec with four outputs that use the cache: an image with random transforms, an image that is
+// resized before the cache keeps it, an image that the interpreter of transforms makes
+// (core/operations/program.h), and raw bytes. PlanOf() replaces CACHE by the `cache` field.
 std::string SpecText(const std::string& more = "") {
   return absl::StrCat(
       "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 6 "
@@ -116,7 +118,8 @@ TEST(CachedFeedTest, ASecondEpochDecodesNothingAndTheBytesAreTheSame) {
   EXPECT_EQ(Digests(cached, cache), wanted);
   EXPECT_EQ(cache->stats().misses, kOutputs * kRecords);
   EXPECT_EQ(cache->stats().memory_hits, 2 * kOutputs * kRecords);
-  // Another feed whose outputs begin with the same steps finds all values, though its draws differ.
+  // A feed with another seed draws other random numbers. But its outputs begin with the same
+  // transforms, so it finds all values in the cache.
   const auto other =
       PlanOf(absl::StrReplaceAll(SpecText(), {{"seed: 3", "seed: 4"}}), kMemory, dataset);
   EXPECT_NE(Digests(other, cache), wanted);
@@ -157,7 +160,8 @@ TEST(CachedFeedTest, AnotherShardOfTheSameNameFindsNothing) {
   EXPECT_EQ(cache->stats().misses, 2 * kOutputs * kRecords);
 }
 
-// Some images are cut off, and some are damaged below the rows that most crops need.
+// Makes a shard in which some images are cut off. Others are damaged in their last rows, which most
+// crops do not need.
 std::string DamagedShard() {
   ShardBuilder builder;
   for (int64_t i = 0; i < kRecords; ++i) {
@@ -209,7 +213,7 @@ TEST(CachedFeedTest, ADefaultValueIsNotKeptAsTheRecords) {
   EXPECT_EQ(cache->stats().memory_bytes, 0);
 }
 
-// No transform is random, so finished examples are kept if the cache has room for them.
+// A spec without a random transform. So the cache keeps finished examples if it has room for them.
 std::string FinishedText(const std::string& dtype, const std::string& layout) {
   return absl::StrCat(
       "dataset: 'test' shuffle { mode: GLOBAL } seed: 3 global_batch: 8 num_cores: 1 epochs: 3 "
@@ -220,12 +224,14 @@ std::string FinishedText(const std::string& dtype, const std::string& layout) {
 
 TEST(CachedFeedTest, FinishedExamplesAreCopiedInEveryTypeAndLayout) {
   const auto dataset = OpenTestDataset(TestShards({24}));
-  // All feeds share one cache. A value that was kept for one type is not found for another.
+  // All feeds share one cache. An example that was kept for one dtype is not used for another
+  // dtype.
   const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 64 << 20});
   int64_t types = 0;
   for (const std::string dtype : {"UINT8", "FLOAT32", "BFLOAT16", "FLOAT16"}) {
     ++types;
-    // Examples are kept before they are laid out, so all layouts share them.
+    // The cache keeps an example before its values are put into the order of the layout. So feeds
+    // of all layouts share it.
     for (const std::string layout : {"NHWC", "NCHW", "HWCN"}) {
       const std::string text = FinishedText(dtype, layout);
       const auto plan = PlanOf(text, kMemory, dataset);
@@ -239,7 +245,7 @@ TEST(CachedFeedTest, FinishedExamplesAreCopiedInEveryTypeAndLayout) {
 
 TEST(CachedFeedTest, LessRoomKeepsSmallerImagesInsteadOfSomeFinishedExamples) {
   const auto dataset = OpenTestDataset(TestShards({24}));
-  // An example takes 86,400 bytes, and the largest decoded image 11,340.
+  // A finished example takes 86,400 bytes, and the largest decoded image 11,340 bytes.
   const std::string text = absl::StrReplaceAll(FinishedText("FLOAT32", "NHWC"),
                                                {{"height: 10 width: 12", "height: 80 width: 90"}});
   const std::vector<std::string> wanted = Digests(PlanOf(text, "", dataset), nullptr);
@@ -248,7 +254,7 @@ TEST(CachedFeedTest, LessRoomKeepsSmallerImagesInsteadOfSomeFinishedExamples) {
   for (const int64_t bytes : {240'000, 4'000'000}) {
     const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = bytes});
     EXPECT_EQ(Digests(plan, cache), wanted) << bytes;
-    // In both later epochs each record is found in the cache. So the kept values fit into it.
+    // Only the first epoch misses. In both later epochs the cache has a value of each record.
     EXPECT_EQ(cache->stats().misses, kRecords);
     EXPECT_EQ(cache->stats().memory_hits, 2 * kRecords);
     EXPECT_GT(cache->stats().memory_bytes, 8 * bytes_before);
@@ -289,21 +295,23 @@ TEST(CachedFeedTest, ImagesOfFloatsAreKeptBeforeARandomStep) {
   }
 }
 
-// A photograph may be too large for a cache that has room for the photograph's thumbnail.
+// The cache may have room for the cropped image, but not for the decoded image that is cropped.
 TEST(CachedFeedTest, WhatIsKeptNeedsRoomAndNotWhatItIsMadeOf) {
   const auto dataset = OpenTestDataset(TestShards({24}));
   const std::string text =
       "dataset: 'test' global_batch: 6 num_cores: 1 epochs: 2 outputs { name: 'image' feature: "
       "'image' CACHE transforms { decode_jpeg {} } transforms { crop { height: 8 width: 8 } } "
       "transforms { random_flip {} } dtype: UINT8 }";
-  // A single value may take at most an eighth of the cache. That is too little for 30 x 40 pixels.
+  // A single value may take at most an eighth of the cache. An eighth of this cache is 2,500 bytes,
+  // too few for an image of 30 x 40 pixels.
   const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 20'000});
   EXPECT_EQ(Digests(PlanOf(text, kMemory, dataset), cache),
             Digests(PlanOf(text, "", dataset), nullptr));
   EXPECT_GT(cache->stats().memory_hits, 0);
 }
 
-// No operation takes an image with so long an edge, but a window can be cut out of the image.
+// The image has an edge that is longer than kMaxImageEdge, so no operation takes the whole image,
+// and the cache cannot keep it. But a crop can be decoded out of the image.
 TEST(CachedFeedTest, AnImageThatIsTooLongToBeKeptIsMadeAsWithoutACache) {
   constexpr int kLong = 17'000;
   const absl::StatusOr<std::string> jpeg =

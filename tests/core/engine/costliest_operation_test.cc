@@ -1,4 +1,5 @@
-// Tests which operation counts as the costliest. The test moves the clock that times operations.
+// Tests which operation of a feed counts as the costliest. The test sets the clock that times the
+// operations.
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -23,9 +24,9 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Makes the first example of a feed `times` times. All time passes just before the clock is read
-// for the `moment`-th time. Returns the output that counts as the costliest and its operation, as
-// "output: operation". Sets `asked` to the number of times that the clock was read.
+// Makes the first example of a feed `times` times. The clock moves only once: just before it is
+// read for the `moment`-th time. Returns the costliest output and the costliest operation of this
+// output, as "output: operation". Sets `asked` to the number of times that the clock was read.
 std::string CostliestIf(const std::string& outputs, bool caches, int times, int moment,
                         int& asked) {
   const auto dataset = OpenTestDataset(TestShards({16}));
@@ -51,7 +52,7 @@ std::string CostliestIf(const std::string& outputs, bool caches, int times, int 
   return absl::StrCat(output, ": ", TransformName(spec, output, most.transform));
 }
 
-// All results of CostliestIf(), each with another moment at which the time passes.
+// The results of CostliestIf() for every moment at which the clock can move.
 std::set<std::string> Measured(const std::string& outputs, bool caches = false, int times = 1) {
   std::set<std::string> found;
   int asked = 0;
@@ -64,11 +65,13 @@ std::set<std::string> Measured(const std::string& outputs, bool caches = false, 
 
 TEST(CostliestOperationTest, EachOperationIsFoundIfAllTimePassesInIt) {
   constexpr char kLabel[] = "outputs { name: 'label' feature: 'label' dtype: INT32 } ";
-  // decode_jpeg is timed by itself. One pass does the other transforms, and counts as the resize.
+  // decode_jpeg is timed by itself. The other transforms are done in one pass, whose time counts
+  // for the resize.
   constexpr char kImage[] =
       "outputs { name: 'image' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
       "  transforms { resize { height: 4 width: 4 } } transforms { random_flip {} } } ";
-  // One pass does decode_raw and resize. Then contrast runs by row, and rot90 runs alone.
+  // decode_raw and resize are done in one pass. Then contrast runs row by row, and rot90 runs
+  // alone.
   constexpr char kRaw[] =
       "outputs { name: 'raw' feature: 'raw' shape: [2, 2, 3] dtype: FLOAT32 "
       "  transforms { decode_raw {} } transforms { resize { height: 60 width: 60 } } "
@@ -97,8 +100,9 @@ TEST(CostliestOperationTest, OperationsBeforeAndAfterAKeptValueHaveTheirNumbersI
   EXPECT_THAT(Measured(outputs),
               ElementsAre("image: ", "image: decode_jpeg", "image: hue", "image: normalize",
                           "image: random_crop", "image: resize"));
-  // The first time, the value that the cache keeps is made. The second time, it is found. One pass
-  // crops and normalises it.
+  // The example is made twice. The first time, the value for the cache is made (up to
+  // round_to_uint8). The second time, this value is found in the cache, and one pass crops and
+  // normalises it.
   EXPECT_THAT(Measured(outputs, /*caches=*/true, /*times=*/2),
               ElementsAre("image: ", "image: decode_jpeg", "image: hue", "image: normalize",
                           "image: resize", "image: round_to_uint8"));

@@ -191,7 +191,8 @@ TEST(DatasetSharesTest, ADatasetThatASpecNamesSeveralTimesCountsOnce) {
   EXPECT_THAT(shares.Judge({}, kBudgetBytes).Of(*thrice), Optional(IsOk()));
 }
 
-// Tasks begin, hang and end in any order. Once all have ended no dataset has to wait.
+// Tasks begin and end in any order. A dataset has to wait exactly while it has its share of the
+// threads.
 TEST(DatasetSharesTest, CountsComeBackWhateverTasksBeginAndEnd) {
   const std::vector<Plan> plans = {PlanOver("a"), PlanOver("b"), PlanOver("c")};
   for (uint64_t seed = 0; seed < 50; ++seed) {

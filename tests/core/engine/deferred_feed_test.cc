@@ -1,5 +1,5 @@
-// Feeds of shards in a bucket whose folder has an index: shards are opened when they are first
-// read.
+// Tests feeds of shards in a bucket. The shards' folder has an index, so most shards are opened
+// only when a feed first reads them.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -62,7 +62,7 @@ class DeferredFeedTest : public testing::Test {
     return unread;
   }
 
-  // A dataset most of whose shards are not open.
+  // Opens a dataset most of whose shards will be opened only when a feed reads them.
   std::shared_ptr<Dataset> OpenDeferred() const {
     const std::shared_ptr<Dataset> first = Open();
     EXPECT_EQ(Unread(*first), 0);
@@ -86,7 +86,7 @@ std::shared_ptr<const FeedPlan> PlanOf(const std::shared_ptr<Dataset>& dataset,
   return *plan;
 }
 
-// The digests of an epoch's slices, or the error that ends it.
+// The digests of all slices of a feed, or the error that ends the feed.
 absl::StatusOr<std::vector<std::string>> Digests(StepEngine& engine,
                                                  const std::shared_ptr<const FeedPlan>& plan) {
   absl::StatusOr<std::unique_ptr<StepStream>> stream =
@@ -137,7 +137,7 @@ TEST_F(DeferredFeedTest, AnIndexThatIsGoneIsMadeAnewWhenTheShardIsRead) {
 }
 
 TEST_F(DeferredFeedTest, DamageThatTheIndexDoesNotKnowIsMaskedAsEver) {
-  // Damages the payload of a record. A scan does not read payloads.
+  // The damage is in the payload of a record. The scan that makes an index does not read payloads.
   Bucket().Put(KeyOf(10), WithFlippedBit(shards_[10], shards_[10].size() * 4));
   const std::shared_ptr<Dataset> open = Open();
   const std::shared_ptr<Dataset> deferred = Open();
@@ -163,7 +163,8 @@ TEST_F(DeferredFeedTest, AShardThatIsReplacedAfterTheStartEndsTheFeedAndIsNotMas
                        AllOf(HasSubstr("shard-00010"), HasSubstr("was replaced"))));
 }
 
-// The index of shard 10 lies in the bucket, and cannot be read for a while.
+// The index of shard 10 is gone. For a while the bucket refuses all reads of the shard, so the
+// index cannot be made again.
 TEST_F(DeferredFeedTest, AnIndexThatCannotBeReadEndsTheFeedAndAnotherFeedTriesAgain) {
   const std::shared_ptr<Dataset> deferred = OpenDeferred();
   for (const std::string& name : indexes_.List()) {
@@ -183,13 +184,14 @@ TEST_F(DeferredFeedTest, AnIndexThatCannotBeReadEndsTheFeedAndAnotherFeedTriesAg
   EXPECT_TRUE(WaitUntil([&] { return Digests(engine, PlanOf(deferred, masks)).ok(); }));
 }
 
-// While the bucket holds back all answers for the shards, the only thread that computes serves
-// another feed.
+// The indexes of the shards are gone, and the bucket holds back all its answers. Meanwhile the only
+// thread that computes must serve another feed.
 TEST_F(DeferredFeedTest, AnIndexThatDoesNotComeHoldsNoThreadThatComputes) {
   const std::shared_ptr<Dataset> local = OpenTestDataset(shards_, "local");
   const std::shared_ptr<Dataset> deferred = OpenDeferred();
   for (const std::string& name : indexes_.List()) std::filesystem::remove(indexes_ / name);
-  // A thread of the server may use this after the test has ended.
+  // A shared_ptr holds the gate, because a thread of the stub server may use it after the test has
+  // ended.
   struct Gate {
     Mutex mu;
     CondVar changed;

@@ -43,7 +43,7 @@ TEST(FirstErrorTest, TheLowestSlotStaysWhateverComesFirst) {
   EXPECT_THAT(error.status(), StatusIs(absl::StatusCode::kDataLoss, "three"));
 }
 
-// The bytes of address space that this process uses.
+// The size in bytes of this process's address space.
 uint64_t AddressSpace() {
   uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -51,7 +51,8 @@ uint64_t AddressSpace() {
 }
 
 TEST(ExampleMakerTest, NoMemoryToPlaceAnExampleIsNoDamageAndNeverMasked) {
-  // An example that is not written straight into its place takes 103 MiB of scratch.
+  // In layout NCHW an example is made in scratch memory, and then written to its place.
+  // Here the scratch memory takes 103 MiB.
   const auto dataset = OpenTestDataset(TestShards({1}));
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
       SpecFromText("dataset: 'test' global_batch: 1 num_cores: 1 on_corrupt: MASK "
@@ -66,18 +67,18 @@ TEST(ExampleMakerTest, NoMemoryToPlaceAnExampleIsNoDamageAndNeverMasked) {
                          .rlim_max = before.rlim_max};
   ExampleMaker maker;
   ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
-  // This call fails before it looks at the slice.
+  // This call fails before it uses the slice, so the slice may be null.
   const absl::Status status = maker.Make(*plan, /*step=*/0, /*core=*/0, 0, 1, /*slice=*/nullptr);
   ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("refused a buffer")));
   EXPECT_EQ(dataset->damage().masked_examples(), 0);
 }
 
-// This test is left out under a sanitizer, whose operator new does not throw.
+// This test is left out under a sanitizer, because a sanitizer's operator new does not throw.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(ExampleMakerTest, NoMemoryForTheReferencesIsUnavailableAndNeverMasked) {
   const auto dataset = OpenTestDataset(TestShards({1}));
-  // Mirrors a whole image, then enlarges it to 27 MiB.
+  // Mirrors a whole image, then enlarges it to 27 MB of floats.
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
       FeedPlan::Create(SpecFromText("dataset: 'test' global_batch: 1 num_cores: 1 on_corrupt: MASK "
                                     "outputs { name: 'x' feature: 'image' dtype: UINT8 "
@@ -100,8 +101,9 @@ TEST(ExampleMakerTest, NoMemoryForTheReferencesIsUnavailableAndNeverMasked) {
 }
 #endif
 
-// A step of eight records, and the source that they are read from. The records lie apart, so that
-// each record is read by itself, or they lie side by side.
+// A plan whose first step has eight records, and the source that these records are read from. If
+// the records lie side by side in the shard, one read gets all of them. If they lie apart, each
+// record is read by itself.
 struct Distant {
   ErrorSource* source = nullptr;
   std::shared_ptr<const Dataset> dataset;
@@ -153,9 +155,12 @@ TEST(ExampleMakerTest, AReadThatFailsForOneRecordEndsNoOther) {
   EXPECT_GE(distant.source->num_reads(), 8);
 }
 
-// Makes 16 records. In record 3 the headers of both images are damaged, in records 4 and 7 the data
-// of both images, in record 5 only the image `other`. Record 12 is no tf.train.Example. The images
-// of record 9 are progressive.
+// Makes 16 records with the images `image` and `other`:
+// * record 3: the headers of both images are damaged;
+// * records 4 and 7: both images are cut off in the middle;
+// * record 5: `other` is no JPEG;
+// * record 9: both images are progressive, and not damaged;
+// * record 12 is no tf.train.Example.
 std::string ShardWithDamage() {
   ShardBuilder builder;
   for (int64_t i = 0; i < 16; ++i) {
@@ -197,17 +202,17 @@ TEST(ExampleMakerTest, ExamplesMadeTogetherEqualExamplesMadeAlone) {
     }
     EXPECT_EQ(together, alone) << "step " << step;
   }
-  // In each epoch five records of each shard are masked twice: in the whole slice, and when the
-  // example is made alone.
+  // In each epoch five records of each shard are masked twice: once when the whole slice is made,
+  // and once when the example is made alone.
   EXPECT_EQ(dataset->damage().masked_examples(), 3 * 2 * 5 * 2);
   for (const DamageLog::Entry& entry : dataset->damage().entries()) {
-    if (entry.record % 16 != 5) continue;  // Its first image is good.
+    if (entry.record % 16 != 5) continue;  // Only its image `other` is damaged.
     EXPECT_THAT(entry.cause, HasSubstr("output 'y': image of 7 bytes is not a JPEG"));
   }
   EXPECT_EQ(dataset->damage().entries().size(), 10u);
 }
 
-// The whole image of each record in 4 x 4 pixels, and the same image flipped at random.
+// Output `x` is the whole image, resized to 4 x 4 pixels. `y` is the same image, flipped at random.
 constexpr char kFlipped[] =
     "dataset: 'test' seed: 5 global_batch: 16 num_cores: 1 "
     "outputs { name: 'x' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
@@ -268,8 +273,8 @@ TEST(ExampleMakerTest, ACallThatFailsLeavesNothingToTheNext) {
   }
 }
 
-// Makes the whole slice in turns that are as short as can be, each with another maker. Returns the
-// number of turns.
+// Makes the whole slice in turns. Each turn is as short as possible, and uses a new maker. Returns
+// the number of turns.
 int MakeInTurns(const std::shared_ptr<const FeedPlan>& plan, int64_t step, ExampleRun& run,
                 uint8_t* slice) {
   int turns = 1;
@@ -277,7 +282,7 @@ int MakeInTurns(const std::shared_ptr<const FeedPlan>& plan, int64_t step, Examp
   return turns;
 }
 
-// Specs with images, with examples that are mixed in groups, with small values, and with padding.
+// Specs with images, with examples that are mixed in groups, and with padding.
 std::vector<std::string> SpecsForTurns() {
   return {absl::StrCat(kTwoImages, "on_corrupt: MASK"),
           "dataset: 'test' seed: 5 global_batch: 16 num_cores: 1 shuffle { mode: GLOBAL } "
@@ -299,7 +304,7 @@ TEST(ExampleMakerTest, ARunInTurnsIsTheRunInOne) {
     const int64_t batch = (*plan)->layout().per_core_batch();
     const auto slice_bytes = static_cast<size_t>((*plan)->layout().slice_bytes());
     for (int64_t step = 0; step < 3; ++step) {
-      // Bytes between tensors are not written.
+      // Both slices begin as zeros. No maker writes the bytes between the tensors.
       std::vector<uint8_t> whole(slice_bytes), turned(slice_bytes);
       ASSERT_THAT(ExampleMaker().Make(*plan, step, 0, 0, batch, whole.data()), IsOk());
       ExampleRun run = {.examples = {.begin = 0, .end = batch}};
@@ -330,8 +335,8 @@ TEST(ExampleMakerTest, WhatNobodyWantsIsGivenUpAndNeverCalledDamage) {
         FeedPlan::Create(SpecFromText(spec), dataset);
     ASSERT_THAT(plan, IsOk());
     std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
-    // The flag is raised before the work begins, or when the maker asks for the n-th time whether
-    // to end its turn. `asked` is this n, or 0 for a flag that is raised before the work.
+    // The flag is raised when the maker asks for the `asked`-th time whether to end its turn. If
+    // `asked` is 0, the flag is raised before the work begins.
     for (int asked = 0; asked < 8; ++asked) {
       InterruptFlag unwanted;
       if (asked == 0) unwanted.Raise();
@@ -350,7 +355,7 @@ TEST(ExampleMakerTest, WhatNobodyWantsIsGivenUpAndNeverCalledDamage) {
       if (unwanted.is_raised()) {
         EXPECT_EQ(dataset->damage().masked_examples(), damaged);
       }
-      // The maker works like a new one afterwards.
+      // After the interruption, the maker works like a new one.
       std::vector<uint8_t> again(slice.size()), fresh(slice.size());
       InterruptFlag wanted;
       const InterruptScope scope_of_next(wanted);
@@ -411,8 +416,8 @@ TEST(ExampleMakerTest, NothingLargeIsKeptOfAnExampleOrItsImages) {
   ASSERT_THAT(jpeg, IsOk());
   const auto dataset = OpenTestDataset(
       {ShardBuilder().Add(ExampleBuilder().AddBytes("image", *jpeg).Serialize()).Build()});
-  // The feed needs 12 MiB for the image before it is written as NCHW, and 30 decoders of a MiB
-  // each.
+  // The feed has 30 decoders of 1 MiB each. Besides, it needs 12 MiB for the image of output `x0`
+  // before this image is written as NCHW.
   std::string spec = "dataset: 'test' global_batch: 1 num_cores: 1 ";
   for (int i = 0; i < 30; ++i) {
     absl::StrAppend(&spec, "outputs { name: 'x", i, "' feature: 'image' dtype: FLOAT32 ",
@@ -425,7 +430,7 @@ TEST(ExampleMakerTest, NothingLargeIsKeptOfAnExampleOrItsImages) {
 }
 
 TEST(ExampleMakerTest, MemoryForImagesDoesNotGrowWithThePlans) {
-  constexpr int kSide = 480;  // 0.7 MB of coefficients.
+  constexpr int kSide = 480;  // An image has 0.7 MB of coefficients.
   ShardBuilder builder;
   for (int i = 0; i < 2; ++i) {
     const std::vector<uint8_t> pixels(size_t{kSide} * kSide * 3, 77);

@@ -1,6 +1,7 @@
-// Compares mixed feeds with plain code. The plain code takes the slices of the same feeds without
-// mixing, and mixes these slices itself. Covers all kinds of outputs, layouts, groups, threads and
-// cores, and damaged or missing examples.
+// Compares feeds whose specs have `mix` with plain code. For each of these feeds, the plain code
+// takes the slices of the same feed without `mix`, and mixes their examples itself. The tests cover
+// all kinds of outputs and layouts, several sizes of groups, several numbers of threads and cores,
+// and damaged or missing examples.
 #include "core/engine/group_mixer.h"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ using ::testing::HasSubstr;
 using Kind = MixDraw::Kind;
 using Plan = std::shared_ptr<const FeedPlan>;
 
-// A slice's bytes, by (step, core).
+// The bytes of slices. The key is (step, core).
 using Slices = std::map<std::pair<int64_t, int>, std::vector<uint8_t>>;
 
 Plan MakePlan(const v1::FeedSpec& spec, const std::shared_ptr<Dataset>& dataset) {
@@ -55,7 +56,7 @@ Slices Drain(const Plan& plan, int threads, const StepRange& range) {
     EXPECT_THAT(slice, IsOk());
     if (!slice.ok() || !slice->has_value()) return slices;
     const CoreSlice& s = ***slice;
-    // Leaves out the bytes between the tensors.
+    // Copies the tensors, but not the bytes between them.
     std::vector<uint8_t>& bytes = slices[{s.step(), s.core()}];
     bytes.resize(static_cast<size_t>(s.layout().slice_bytes()));
     for (const SliceTensor& tensor : s.layout().tensors()) {
@@ -69,7 +70,7 @@ Slices DrainAll(const Plan& plan, int threads = 2) {
   return Drain(plan, threads, {.count = 1000, .core_end = plan->num_cores()});
 }
 
-// An image or a label as plain numbers, [height][width][channels]. A label is 1 x 1 pixels of many
+// An image or a label as plain numbers, [height][width][channels]. A label is one pixel with many
 // channels.
 struct Example {
   int64_t height = 1;
@@ -82,7 +83,8 @@ struct Example {
   }
 };
 
-// The place of the value [n, y, x, c] of a tensor. The layout gives the order of the values.
+// The address of the value (y, x, c) of the example in `slot`. `layout` says in which order the
+// tensor has its values.
 uint8_t* ValueOf(const SliceTensor& tensor, v1::Layout layout, const Example& example, int64_t slot,
                  int64_t y, int64_t x, int64_t c, std::vector<uint8_t>& slice) {
   const int64_t batch = tensor.per_core_batch();
@@ -95,7 +97,7 @@ uint8_t* ValueOf(const SliceTensor& tensor, v1::Layout layout, const Example& ex
   return slice.data() + tensor.offset + index * DTypeBytes(tensor.spec.dtype);
 }
 
-// Calls f(y, x, c, place of the value) for every value of an example.
+// Calls f(y, x, c, address of the value) for every value of the example in `slot`.
 template <typename F>
 void ForEachValue(const SliceTensor& tensor, v1::Layout layout, const Example& example,
                   int64_t slot, std::vector<uint8_t>& slice, F f) {
@@ -155,7 +157,7 @@ void Write(const SliceTensor& tensor, const v1::Output& output, bool image, Exam
                });
 }
 
-// Mixes an example, by plain code.
+// Mixes the example `own` with its partner as `draw` says, by plain code.
 Example Mixed(const MixDraw& draw, bool image, Example own, Example partner) {
   const bool cut = draw.kind == Kind::kCutmix && image;
   for (int64_t y = 0; y < own.height; ++y) {
@@ -181,8 +183,8 @@ struct Counts {
   int alone = 0;
 };
 
-// Mixes the slices of an unmixed feed as `spec.mix()` says. The slice itself says which record is
-// in a place (output `id`) and whether the place is valid (`valid`).
+// Mixes the slices of an unmixed feed as `spec.mix()` says. In each slice, the output `id` says
+// which record is in a slot, and the tensor `valid` says whether the slot is valid.
 Counts MixPlainly(const v1::FeedSpec& spec, const Plan& unmixed, Slices& slices) {
   Counts counts;
   const v1::Mix& mix = spec.mix();
@@ -214,7 +216,7 @@ Counts MixPlainly(const v1::FeedSpec& spec, const Plan& unmixed, Slices& slices)
         Example own = Read(tensor, output, image, slot, source);
         Example other = Read(tensor, output, image, partner, source);
         if (!draws.has_value()) {
-          // The first output is an image. MixDraws need its size.
+          // MixDraws needs the size of the images. The first output is an image.
           draws = *MixDraws::Create(mix, static_cast<int>(own.height), static_cast<int>(own.width));
         }
         const MixDraw draw = draws->Of({.seed = spec.seed(),
@@ -269,7 +271,7 @@ v1::FeedSpec MixSpec(const std::string& head, const std::string& mix, int height
                                    Outputs(height, width), "mix { ", mix, kAll, " }"));
 }
 
-// Shards in which the records of `damaged` have no image.
+// Makes a shard in which the records whose numbers are in `damaged` are no tf.train.Examples.
 std::vector<std::string> ShardsWithDamage(int records, const std::vector<int>& damaged) {
   ShardBuilder builder;
   for (int i = 0; i < records; ++i) {
@@ -301,7 +303,7 @@ TEST(GroupMixerTest, AFeedIsWhatPlainCodeMakesOfTheUnmixedOne) {
 
 // Random specs, with damaged and missing examples.
 TEST(GroupMixerTest, RandomFeedsAreWhatPlainCodeMakesOfThem) {
-  std::mt19937 random(1);  // Draws the same numbers everywhere.
+  std::mt19937 random(1);  // Draws the same numbers on every machine.
   const auto below = [&](int count) { return static_cast<int>(random() % count); };
   Counts sum;
   for (int i = 0; i < (kSanitized ? 15 : 60); ++i) {
@@ -331,7 +333,7 @@ TEST(GroupMixerTest, RandomFeedsAreWhatPlainCodeMakesOfThem) {
     }
     const auto dataset = OpenTestDataset(ShardsWithDamage(records, damaged));
     const Plan unmixed = MakePlan(Unmixed(spec), dataset);
-    if (unmixed->layout().per_core_batch() % group != 0) continue;  // Such a spec is refused.
+    if (unmixed->layout().per_core_batch() % group != 0) continue;  // `mix` is refused here.
     Slices expected = DrainAll(unmixed);
     const Counts counts = MixPlainly(spec, unmixed, expected);
     sum.mixed += counts.mixed;
@@ -356,8 +358,8 @@ TEST(GroupMixerTest, EveryNanIsTheSame) {
     return absl::MakeSpan(reinterpret_cast<uint32_t*>(slice.data() + layout->tensors()[1].offset),
                           4);
   };
-  // Infinity is mixed with minus infinity: the processor chooses the sign of the resulting NaN. A
-  // NaN with a payload is mixed with 1.
+  // The first value is infinity, and is mixed with minus infinity. The sign of the NaN that results
+  // depends on the processor. The second value is a NaN with a payload, and is mixed with 1.
   const uint32_t values[] = {0x7f800000, 0xffc12345, 0xff800000, 0x3f800000};
   std::copy(std::begin(values), std::end(values), x().begin());
   const MixDraw half = {.kind = MixDraw::Kind::kMixup, .own_share = 0.5f};
@@ -410,7 +412,7 @@ TEST(GroupMixerTest, AnExampleDoesNotDependOnTheNumberOfCores) {
         MakePlan(MixSpec(absl::StrCat("global_batch: 24 epochs: 2 tail: PAD num_cores: ", cores),
                          "group: 4 mixup {} cutmix {}"),
                  dataset);
-    std::map<std::pair<int64_t, int64_t>, std::string> digests;  // By step and slot.
+    std::map<std::pair<int64_t, int64_t>, std::string> digests;  // By step and slot of the batch.
     for (const auto& [place, slice] : DrainAll(plan)) {
       const int64_t batch = plan->layout().per_core_batch();
       for (int64_t slot = 0; slot < batch; ++slot) {
@@ -456,8 +458,8 @@ TEST(GroupMixerTest, DamageChangesTheExampleBeforeItAndNothingElse) {
   EXPECT_EQ(alone, 2);
 }
 
-// A group may have a billion values, so the thread that mixes it checks now and then whether the
-// values are still wanted.
+// A group may have a billion values. So while a thread mixes a group, it checks now and then
+// whether the group is still wanted.
 TEST(GroupMixerTest, NothingIsMixedThatNobodyWants) {
   const Plan plan = MakePlan(MixSpec("global_batch: 10 num_cores: 1", "group: 5 mixup {}"),
                              OpenTestDataset(TestShards({10})));

@@ -1,5 +1,5 @@
-// Feeds of shards that are files. The tests check which outputs read the files in place, and that
-// this changes no byte. They also cut a file while it is served.
+// Tests feeds of shards that are local files: which feeds read the mapped files in place, that this
+// changes no byte, and what happens if a file is cut while it is served.
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -86,7 +86,7 @@ std::vector<std::string> Digests(const std::shared_ptr<const FeedPlan>& plan,
 TEST(MappedShardsTest, BytesAreThoseOfCopies) {
   const TempFolder folder;
   std::vector<std::string> shards = TestShards({9, 0, 11});
-  shards[2] = WithFlippedBit(std::move(shards[2]), 8 * shards[2].size() / 2);  // One is damaged.
+  shards[2] = WithFlippedBit(std::move(shards[2]), 8 * shards[2].size() / 2);  // Damages a record.
   const std::string numbers =
       "shuffle { mode: GLOBAL } global_batch: 6 num_cores: 2 epochs: 2 tail: PAD on_corrupt: MASK ";
   const std::shared_ptr<Dataset> files = OpenFiles(folder, shards);
@@ -121,7 +121,8 @@ TEST(MappedShardsTest, FeedsWithAnImageReadCopies) {
   EXPECT_THAT(ReadWholeFile("/proc/self/maps"), Not(HasSubstr(folder.path())));
 }
 
-// Two images of each record can be kept: one as it is decoded, and one finished.
+// The cache can keep two images of each record: the decoded image for `crop`, and the finished
+// image of `whole`.
 constexpr char kKeptOutputs[] = R"pb(
   outputs {
     name: "crop"
@@ -163,7 +164,7 @@ TEST(MappedShardsTest, RecordsAreReadInPlaceOnceTheirImagesAreKept) {
     EXPECT_THAT(ReadWholeFile("/proc/self/maps"), HasSubstr(folder / "shard-0.tfrecord"));
     EXPECT_GT(cache->stats().memory_hits, 0);
   }
-  EXPECT_EQ(files->damage().masked_examples(), 4);  // Once in each of four feeds of one epoch.
+  EXPECT_EQ(files->damage().masked_examples(), 4);  // Once in each of the four feeds of `files`.
 }
 
 TEST(MappedShardsTest, ACutShardIsFoundThoughItsImagesAreKept) {
@@ -191,7 +192,7 @@ TEST(MappedShardsTest, ShardCutWhileItIsServedEndsTheStreamWithItsName) {
   StepEngine engine({.threads = 2});
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {.count = 1'000'000});
   ASSERT_THAT(stream, IsOk());
-  ASSERT_THAT((*stream)->Next(), IsOk());  // Now the file is mapped.
+  ASSERT_THAT((*stream)->Next(), IsOk());  // From now on the file is mapped.
   std::filesystem::resize_file(folder / "shard-0.tfrecord", 100);
   StepStream::Result slice = (*stream)->Next();
   while (slice.ok() && slice->has_value()) slice = (*stream)->Next();

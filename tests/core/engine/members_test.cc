@@ -1,4 +1,4 @@
-// Feeds of several datasets: mixtures and concatenations.
+// Tests feeds of several datasets: mixtures and concatenations.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -62,7 +62,7 @@ std::vector<T> Values(const std::shared_ptr<const FeedPlan>& plan, const std::st
   }
 }
 
-// Records 0 .. 8 in `a` and 9 .. 19 in `b`.
+// `a` has the test records 0 .. 8, and `b` has the test records 9 .. 19.
 Datasets TwoDatasets() {
   const std::vector<std::string> shards = TestShards({4, 5, 11});
   return {{"a", OpenTestDataset({shards[0], shards[1]}, "a")},
@@ -85,7 +85,7 @@ TEST(MembersTest, AConcatenationFeedsWhatOneDatasetOfAllShardsDoes) {
   EXPECT_EQ((*joined)->order_fingerprint(), (*whole)->order_fingerprint());
 }
 
-// The same feed as tf.data's a.repeat(2).concatenate(b).
+// The feed has the records of tf.data's a.repeat(2).concatenate(b).
 TEST(MembersTest, AMemberThatIsNamedTwiceIsRepeated) {
   const auto plan =
       PlanOf(absl::StrCat("concatenation { dataset: 'a' } concatenation { dataset: 'a' } "
@@ -97,7 +97,7 @@ TEST(MembersTest, AMemberThatIsNamedTwiceIsRepeated) {
   const std::vector<int64_t> pairs = Values<int64_t>(*plan, "pair");
   ASSERT_EQ(ids.size(), 29u);
   for (size_t i = 0; i < ids.size(); ++i) {
-    EXPECT_EQ(ids[i], i);  // Each repetition has its own ids, so an id names one place.
+    EXPECT_EQ(ids[i], i);  // The second copy of `a` has its own ids.
     EXPECT_EQ(pairs[2 * i], i < 9 ? i : i - 9);
   }
 }

@@ -155,8 +155,8 @@ TEST(PendingSliceTest, BehindAnErrorNothingThatWasGivenBackIsMade) {
   slice.Return(first);
   slice.Return(third);
   slice.Finish(Failed(second, absl::DataLossError("second")));
-  // Only the returned run before the error is made again. It may have an error of its own, which
-  // then is the slice's error.
+  // Only the returned run before the error is made again. If this run fails, too, its error becomes
+  // the slice's error.
   EXPECT_EQ(slice.num_returned(), 1);
   const ExampleRun again = slice.Take(kSize);
   EXPECT_EQ(again.examples, (ExampleRange{0, 8}));

@@ -70,7 +70,7 @@ const std::vector<std::string>& Shards() {
   return *shards;
 }
 
-// All orders. Under a sanitizer, only the two orders whose reads differ most.
+// All orders. Under a sanitizer, only the two orders whose reads differ most from each other.
 std::vector<std::string> Orders() {
   const std::string window = "shuffle { mode: WINDOW block_records: 5 window_records: 40 }";
   const std::string selected = "shuffle { mode: GLOBAL } select { shard { count: 2 index: 1 } }";
@@ -204,8 +204,8 @@ TEST(ReadAheadTest, DamageAndMaskingAreThoseOfALocalFeed) {
   ASSERT_THAT(want, IsOk());
   const int checks = gate->checks();
   EXPECT_THAT(Digest(engine, PlanOf(far, mask), 8), IsOkAndHolds(*want));
-  // The storage was asked once for each block whether the shard is unchanged, and not again
-  // because of the damage.
+  // For each block, the feed checked once whether the shard is unchanged. The damage caused no
+  // further check.
   EXPECT_EQ(gate->checks() - checks, engine.GetStats().reads.blocks_read);
   EXPECT_EQ(far->damage().masked_examples(), near->damage().masked_examples());
   EXPECT_EQ(far->damage().masked_examples(), 1);
@@ -244,7 +244,8 @@ TEST(ReadAheadTest, SlicesThatHaveOnlyPaddingAreMadeToo) {
       PlanOf(far,
              "global_batch: 8 num_cores: 4 tail: PAD outputs { name: 'id' feature: 'record_id' "
              "dtype: INT64 }");
-  // The second step has one record, on the first core.
+  // The second step has one record, in the slice of the first core. The other slices have only
+  // padding.
   for (int round = 0; round < 50; ++round) {
     StepEngine engine({.threads = 2});
     absl::StatusOr<std::unique_ptr<StepStream>> stream =
@@ -312,7 +313,7 @@ TEST(ReadAheadTest, AReadThatNeverReturnsFailsItsStepAndOtherFarDatasetsGoOn) {
                                                   AllOf(HasSubstr("shard-"), HasSubstr("1s"))));
     EXPECT_THAT(Digest(engine, healthy, 9), IsOk());
   }
-  // All tries together hold no more than one dataset's share of the requests.
+  // One dataset may hold three quarters of the 8 requests, however many streams try to read it.
   EXPECT_LE(gate->waiting(), 6);
   // The slices of the failed streams take no memory.
   EXPECT_EQ(engine.GetStats().memory_used_bytes, 0);
@@ -361,7 +362,8 @@ TEST(ReadAheadTest, OfCompressedShardsEachByteIsReadOnceInOrderAndWhenAllIsKept)
       ASSERT_THAT(Digest(engine, plan, *plan->order().total_steps()), IsOk());
       const BlockReaderStats stats = engine.GetStats().reads;
       EXPECT_GE(stats.bytes_read, far->far_bytes());
-      // Two pieces of a deflate stream may meet inside a byte, which both reads then fetch.
+      // Two pieces of a deflate stream may meet inside a byte. Then the reads of both pieces fetch
+      // this byte.
       EXPECT_LE(stats.bytes_read, far->far_bytes() + stats.blocks_read);
     }
   }
@@ -380,7 +382,8 @@ TEST(ReadAheadTest, AWarmFeedWhoseBlocksWereDroppedMeanwhileReadsThemAgain) {
     ASSERT_THAT(Digest(engine, plan, epoch), IsOk());
     memory_bytes = engine.GetStats().reads.memory_bytes;
   }
-  // There is memory for the blocks of one of the two datasets. After two epochs the feed is warm.
+  // The memory has room for the blocks of one of the two datasets. After two epochs the feed is
+  // warm: its tasks are expected to find all their records in memory (core/engine/warm_feeds.h).
   StepEngine engine({.threads = 2, .read_budget_bytes = memory_bytes});
   ASSERT_THAT(Digest(engine, plan, 2 * epoch), IsOk());
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {.count = 8 * epoch});
@@ -394,8 +397,8 @@ TEST(ReadAheadTest, AWarmFeedWhoseBlocksWereDroppedMeanwhileReadsThemAgain) {
     if (round == 0) {
       EXPECT_EQ(gate->reads(), reads);
     } else {
-      // Slices are made ahead. So the new reads may be for later slices, and may begin while the
-      // other feed still runs.
+      // The feed of `other` has driven blocks of `far` out of memory, so these are read again. The
+      // reads may be for slices that are made ahead, and may begin only after the loop above.
       EXPECT_TRUE(WaitUntil([&] { return gate->reads() > reads; }));
     }
     reads = gate->reads();
@@ -447,13 +450,14 @@ class PlayedEngine final : public ReadAhead::Engine {
   int arrived_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// If the other tasks got blocks from memory, they could keep for ever the room that the first task
-// waits for.
+// A task waits for room for its blocks. If meanwhile other tasks got blocks from memory, these
+// tasks could keep the room for ever.
 TEST(ReadAheadTest, WhileATaskWaitsForRoomNoOtherTaskGetsBlocksFromMemory) {
   const auto plan = PlanOf(OpenFarDataset(Shards(), std::make_shared<Gate>()),
                            absl::StrCat("shuffle { mode: GLOBAL } global_batch: 8 ", kId));
   PlayedEngine engine(plan);
-  // The blocks of a task do not fit into a memory of one byte. Such blocks are read alone.
+  // The blocks of a task are larger than this memory of one byte. They may be read only while no
+  // other task uses blocks.
   ReadAhead reads({.requests = 8, .memory_bytes = 1}, engine);
   reads.Wake();
   ASSERT_TRUE(WaitUntil([&] { return engine.arrived() == 1; }));
@@ -461,7 +465,7 @@ TEST(ReadAheadTest, WhileATaskWaitsForRoomNoOtherTaskGetsBlocksFromMemory) {
   ASSERT_TRUE(first.has_value());
   ASSERT_NE(first->run().blocks, nullptr);
   ExampleRun again;
-  // The second task waits for room, so no other task gets blocks.
+  // The second task waits for room, so FindInMemory() gives blocks to no task.
   ASSERT_TRUE(WaitUntil([&] { return !reads.FindInMemory(*first, again); }));
   again = {};
   engine.Finish(first);
@@ -469,7 +473,7 @@ TEST(ReadAheadTest, WhileATaskWaitsForRoomNoOtherTaskGetsBlocksFromMemory) {
   std::optional<SliceTask> second = engine.Take();
   ASSERT_TRUE(second.has_value());
   engine.Finish(second);
-  // The other tasks get their blocks in the same way.
+  // The third and the fourth task get their blocks in the same way.
   for (int task = 3; task <= 4; ++task) {
     ASSERT_TRUE(WaitUntil([&] { return engine.arrived() == task; }));
     std::optional<SliceTask> next = engine.Take();

@@ -1,5 +1,6 @@
-// Tests that the memory which threads take for their work, apart from slices, is counted. A thread
-// waits for such memory if there is no room, and gives it back however its turn ends.
+// Tests the account of scratch memory: the memory that threads take for their work, apart from
+// slices. If there is no room for more scratch memory, a thread waits. A thread gives its scratch
+// memory back when its turn ends, in whatever way the turn ends.
 #include "core/engine/scratch_account.h"
 
 #include <malloc.h>
@@ -100,7 +101,8 @@ std::shared_ptr<Dataset> LargeImages(bool damaged) {
   return OpenTestDataset({builder.Build()});
 }
 
-// A spec that is computed in one pass, and a spec with whole images between transforms.
+// Two specs: the first is computed in one pass, and the second needs whole images between its
+// transforms.
 std::vector<std::string> Specs(const std::string& on_corrupt) {
   std::vector<std::string> specs;
   for (const char* const flip : {"", "transforms { random_flip {} }"}) {

@@ -42,7 +42,7 @@ int64_t CostOfAll(const Buffers& buffers) {
       [](int64_t sum, const AlignedBuffer& buffer) { return sum + CostOf(buffer); });
 }
 
-// Streams begin slices when the rules allow it. Everything else happens in any order.
+// Streams begin slices when the rules allow it. All other events happen in random order.
 class RandomStreams {
  public:
   explicit RandomStreams(uint64_t seed) : random_(seed, 0, 0, 0) {

@@ -65,7 +65,7 @@ TEST(SliceTimesTest, TimesAreBounded) {
   EXPECT_EQ(times.For(Ms(0), false, absl::Hours(20)).wait, absl::ZeroDuration());
 }
 
-// A scheduler with a clock that the test moves, and streams of one plan.
+// A scheduler with a clock that the test sets. Streams of one core share a plan.
 class ScheduledTimesTest : public testing::Test {
  protected:
   using Stream = std::shared_ptr<ScheduledStream>;
@@ -137,7 +137,8 @@ TEST_F(ScheduledTimesTest, TheWaitForAStepIsThatForAllOfItsCores) {
   }
 }
 
-// A consumer that holds as many slices as it may waits until it gives one back itself.
+// A consumer that holds as many slices as it may hold gets the next slice only when it gives a
+// slice back. The time until then does not count as a wait for a step.
 TEST_F(ScheduledTimesTest, AConsumerThatHoldsItsFillWaitsForNoStep) {
   const Stream stream = Add(/*steps=*/10, /*cores=*/1, {.window_bytes = 1});
   for (int i = 0; i < 3; ++i) Make(100, 110);

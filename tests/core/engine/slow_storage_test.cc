@@ -1,4 +1,4 @@
-// Storage that makes threads wait, and storage that never answers.
+// Tests feeds from storage that makes threads wait, and from storage that never answers.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -28,8 +28,8 @@ using ::testing::Not;
 constexpr char kSpec[] =
     "global_batch: 16 num_cores: 1 outputs { name: 'id' feature: 'record_id' dtype: INT64 }";
 const StepRange kEpoch = {.count = 1000, .core_end = 1};
-// Each hanging read runs into this timeout. A healthy read takes microseconds, and must not run
-// into it on a busy machine either.
+// A read that hangs fails after this time. A healthy read takes microseconds. Even on a busy
+// machine it must not take this long.
 const absl::Duration kReadTimeout = absl::Seconds(1);
 
 std::shared_ptr<Dataset> OpenGated(const std::string& name, const std::shared_ptr<Gate>& gate) {
@@ -52,7 +52,7 @@ std::shared_ptr<const FeedPlan> PlanOver(const std::shared_ptr<Dataset>& dataset
   return *plan;
 }
 
-// Returns the number of slices, or the error.
+// Takes all slices of the feed. Returns their number, or the error that ends the feed.
 absl::StatusOr<int> Drain(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan) {
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, kEpoch);
   if (!stream.ok()) return stream.status();
@@ -109,11 +109,12 @@ TEST(SlowStorageTest, AReadThatNeverReturnsFailsItsStepAndLeavesOtherDatasetsAlo
                                HasSubstr("check its mount"))));
     EXPECT_THAT(Drain(engine, healthy), IsOkAndHolds(2));
   }
-  // All tries together hold no more than one dataset's share of the threads.
+  // One dataset may hold four sevenths of the 4 threads, rounded down, however many streams try to
+  // read it.
   EXPECT_LE(gate->waiting(), 2);
   EXPECT_GT(engine.GetStats().threads_stuck, 0);
   EXPECT_GT(engine.GetStats().reads_timed_out, 0);
-  // Memory that the hung reads may still write to is not used again, and still counts.
+  // The hung reads may still write to their slices. So the memory of these slices still counts.
   EXPECT_GE(engine.GetStats().memory_used_bytes, gate->waiting() * hung->layout().slice_bytes());
   gate->Open();
   ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().threads_stuck == 0; }));
@@ -175,7 +176,7 @@ TEST(SlowStorageTest, AZipWithAMemberThatHangsFailsAndTheOtherMemberAloneDoesNot
   gate->Open();
 }
 
-// A task reads from several shards. Only the second one hangs.
+// A task reads from several shards. Only reads of the shard `hung1` hang.
 TEST(SlowStorageTest, AHangingReadNamesTheShardOfTheMemberThatIsReadNow) {
   const auto gate = std::make_shared<Gate>();
   std::vector<std::unique_ptr<const RecordSource>> shards;

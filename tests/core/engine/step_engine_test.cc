@@ -130,7 +130,7 @@ TEST(StepEngineTest, NeighboursInAShardShareReadsAndStandInTheirPlaces) {
     ASSERT_THAT(stream, IsOk());
     StepStream::Result slice = (*stream)->Next();
     ASSERT_THAT(slice, IsOk());
-    EXPECT_EQ(reads->num_reads(), 1) << mode;  // All 64 records, in any order.
+    EXPECT_EQ(reads->num_reads(), 1) << mode;  // One read for all 64 records.
     const SliceLayout& layout = plan->layout();
     const uint8_t* const x =
         (**slice)->data() + layout.tensors()[static_cast<size_t>(layout.IndexOf("x"))].offset;
@@ -182,8 +182,8 @@ TEST(StepEngineTest, StridedStreamsTogetherAreTheWholeRun) {
   const auto plan =
       MakePlan(ShuffledSpec("global_batch: 4 num_cores: 2"), OpenTestDataset(TestShards({30})));
   StepEngine engine({.threads = 2});
-  // Takes 10 steps of an endless feed, then the same steps with three streams, each of which has
-  // every third step.
+  // Takes 10 steps of an endless feed with one stream. Then takes the same steps with three
+  // streams, each of which has every third step.
   const Digests whole = DrainAll(engine, plan, {.count = 10, .core_end = 2});
   Digests parts;
   for (int64_t lane = 0; lane < 3; ++lane) {
@@ -207,7 +207,7 @@ TEST(StepEngineTest, BytesDoNotDependOnTheSimdTarget) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// The values in each slot of one core, in order of steps and cores.
+// The values of `tensor` in the slices of all cores, in order of steps and cores.
 template <typename T>
 std::vector<T> Values(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan,
                       const std::string& tensor, int64_t steps) {
@@ -349,7 +349,7 @@ TEST(StepEngineTest, RoundedPixelsAreThoseOfAUint8FeedNormalised) {
   const std::vector<uint8_t> pixels =
       Values<uint8_t>(engine, MakePlan(ResizedSpec("dtype: UINT8"), dataset), "x", 2);
   std::vector<float> want;
-  const float stddev[3] = {64, 32, 16}, mean[3] = {1, 2, 3};  // Dividing by these is exact.
+  const float stddev[3] = {64, 32, 16}, mean[3] = {1, 2, 3};  // Dividing by `stddev` is exact.
   for (size_t i = 0; i < pixels.size(); ++i) {
     want.push_back(pixels[i] * (0.5f / stddev[i % 3]) + -mean[i % 3] / stddev[i % 3]);
   }
@@ -376,7 +376,7 @@ TEST(StepEngineTest, RoundedPixelsAreThoseOfAUint8FeedNormalised) {
 
 // Damage.
 
-// Makes 20 records, one of which has a flipped payload bit.
+// Makes a shard of 20 records. In the payload of one of them, `record`, a bit is flipped.
 std::vector<std::string> DamagedShards(int64_t record) {
   ShardBuilder builder;
   uint64_t middle = 0;
@@ -401,7 +401,7 @@ TEST(StepEngineTest, FailNamesShardOffsetAndRecordAfterAllStepsBefore) {
       StatusIs(absl::StatusCode::kDataLoss,
                AllOf(HasSubstr("shard-0.tfrecord"), HasSubstr("record 13"), HasSubstr("offset")));
   EXPECT_THAT((*stream)->Next(), damaged);
-  EXPECT_THAT((*stream)->Next(), damaged);  // The next call returns it again.
+  EXPECT_THAT((*stream)->Next(), damaged);  // The error comes again.
 }
 
 TEST(StepEngineTest, MaskZeroesOnePlaceAndLeavesAllOthers) {
@@ -458,8 +458,8 @@ TEST(StepEngineTest, ARecordThatDoesNotFitTheSpecIsDamageWithItsPlaceAndOutput) 
 }
 
 TEST(StepEngineTest, AReadThatFailsIsNoDamageAndNeverMasked) {
-  // The storage's error, and the code of the feed's error. absl::ErrnoToStatus() makes
-  // ResourceExhausted of ENOMEM, for example.
+  // Each pair has the storage's error and the code of the feed's error. absl::ErrnoToStatus() turns
+  // ENOMEM into ResourceExhausted.
   const std::pair<absl::Status, absl::StatusCode> kFailures[] = {
       {absl::UnknownError("input/output error"), absl::StatusCode::kUnknown},
       {absl::ErrnoToStatus(ENOMEM, "input/output error"), absl::StatusCode::kUnavailable},
@@ -506,7 +506,7 @@ TEST(StepEngineTest, ADecoderWithoutMemoryIsNoDamageAndNeverMasked) {
       "outputs { name: 'x' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
       "  transforms { resize { height: 8 width: 8 } } }",
       dataset);
-  ASSERT_EQ(setenv("JPEGMEM", "1", /*overwrite=*/1), 0);  // The unit is 1000 bytes.
+  ASSERT_EQ(setenv("JPEGMEM", "1", /*overwrite=*/1), 0);  // Allows libjpeg 1000 bytes.
   {
     StepEngine engine({.threads = 1, .max_threads = 1});
     absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
@@ -518,7 +518,7 @@ TEST(StepEngineTest, ADecoderWithoutMemoryIsNoDamageAndNeverMasked) {
   }
   unsetenv("JPEGMEM");
   EXPECT_EQ(dataset->damage().masked_examples(), 0);
-  StepEngine engine({.threads = 1, .max_threads = 1});  // The image itself is undamaged.
+  StepEngine engine({.threads = 1, .max_threads = 1});  // Without JPEGMEM, the image is good.
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
   ASSERT_THAT(stream, IsOk());
   EXPECT_THAT((*stream)->Next(), IsOk());
@@ -527,7 +527,7 @@ TEST(StepEngineTest, ADecoderWithoutMemoryIsNoDamageAndNeverMasked) {
 
 // Limits and life cycle.
 
-// The cost of a slice in the budget.
+// The bytes that a slice takes of the memory budget.
 int64_t BudgetBytesOf(const FeedPlan& plan) {
   return plan.layout().slice_bytes() + kSliceOverheadBytes;
 }
@@ -579,12 +579,12 @@ TEST(StepEngineTest, ANewStreamGetsItsFirstSliceThoughPausedOnesHoldTheWholeBudg
     paused.push_back(*std::move(stream));
   }
   ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().memory_used_bytes == budget; }));
-  // Trainers of one job wait for each other. If the fifth stream got no slice, all of them would
-  // stop.
+  // Trainers of one job wait for each other. If the fifth stream got no slice, all five trainers
+  // would stop.
   const StepRange range = {.count = 5, .core_end = 4};
   const Digests digests = DrainAll(engine, plan, range);
   EXPECT_EQ(digests.size(), 20u);
-  // The paused streams still get the slices that were taken back from them.
+  // Slices that were taken back from the paused streams are made again.
   for (const std::unique_ptr<StepStream>& stream : paused) {
     for (const auto& [place, digest] : digests) {
       StepStream::Result slice = stream->Next();
@@ -624,7 +624,7 @@ TEST(StepEngineTest, LookAheadIsBoundedHoweverManyAndSmallTheSlices) {
   absl::StatusOr<std::unique_ptr<StepStream>> stream =
       engine.Open(plan, {.count = 2, .core_end = 65536});
   ASSERT_THAT(stream, IsOk());
-  // The overhead of a slice is far larger than its 128 bytes, and counts in the budget.
+  // A slice has 128 bytes. Its overhead is far larger, and counts in the budget, too.
   ASSERT_TRUE(WaitUntil(
       [&] { return engine.GetStats().memory_used_bytes >= 1024 * BudgetBytesOf(*plan); }));
   EXPECT_THAT((*stream)->Next(), IsOk());
@@ -650,8 +650,8 @@ TEST(StepEngineTest, BadRangesAreRefused) {
     EXPECT_THAT(engine.Open(plan, range),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("")));
   }
-  // A range that begins just after the last step is empty, which is no error. So a client can ask
-  // again for a finished feed.
+  // A range that begins just after the last step is empty, but no error. A client may open a feed
+  // that it has already finished.
   EXPECT_TRUE(DrainAll(engine, plan, {.first_step = 5}).empty());
 }
 

@@ -1,5 +1,6 @@
-// Calls a StepScheduler as threads, consumers and a WorkerWatch do, in any order that a StepEngine
-// allows. Compares the results with a model of the slices and their memory.
+// Calls a StepScheduler at random: as threads, consumers and a WorkerWatch call it, in any order
+// that is possible in a StepEngine. Compares the results with a model of the slices and their
+// memory.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -30,7 +31,8 @@ constexpr int kActions = 2000;
 constexpr int kThreads = 6;
 constexpr int kPeers = 4;
 constexpr int kMaxConsumers = 10;
-// The budget has room for some ten slices, so streams take back each other's look-ahead.
+// The budget has room for about ten slices. So slices that were made ahead for a stream are often
+// taken back, to make room for another stream.
 constexpr int64_t kBudgetBytes = int64_t{24} << 10;
 
 std::shared_ptr<const FeedPlan> MakePlan(const std::shared_ptr<Dataset>& dataset, int batch,
@@ -44,7 +46,7 @@ std::shared_ptr<const FeedPlan> MakePlan(const std::shared_ptr<Dataset>& dataset
   return *plan;
 }
 
-// The records are so large that a task has only 8 of them, so slices have several tasks.
+// Makes records that are so large that a task has only 8 of them. So a slice has several tasks.
 std::shared_ptr<Dataset> LargeRecords() {
   ShardBuilder builder;
   for (int i = 0; i < 60; ++i) {
@@ -57,7 +59,7 @@ std::shared_ptr<Dataset> LargeRecords() {
 }
 
 // Whether example `number` of a slice fails. The answer does not depend on the thread or the time.
-// Some examples fail in one slice of eleven.
+// One slice of eleven has examples that fail.
 bool Fails(const FeedPlan& plan, int64_t step, int core, int64_t number) {
   const int64_t slice = step * 7 + core * 3 + plan.layout().per_core_batch();
   return slice % 11 == 0 && (number + step) % 13 == 5;
@@ -72,7 +74,7 @@ struct Consumer {
   std::vector<Slice> held;
   bool waits = false;
   bool cancelled = false;
-  bool ended = false;  // The consumer has got the end or an error.
+  bool ended = false;  // The consumer has got the feed's end or an error.
 
   // Step and core of the slice that comes next.
   int64_t step() const { return range.first_step + delivered / range.num_cores() * range.stride; }
@@ -138,7 +140,7 @@ class Model {
 
   void Open() {
     if (consumers_.size() == kMaxConsumers) return;
-    // Most streams have the same plan, and steps that other streams need, too.
+    // Most streams have the first plan, so several streams often need the same slices.
     const auto& plan = plans_[Pick(2) == 0 ? 0 : static_cast<size_t>(Pick(std::ssize(plans_)))];
     auto consumer = std::make_unique<Consumer>();
     StepRange& range = consumer->range;
@@ -228,7 +230,8 @@ class Model {
     std::erase_if(consumers_, [&](const auto& known) { return known.get() == &consumer; });
   }
 
-  // Lets a thread take a task as StepScheduler::Take() does. Returns false if there is no work.
+  // A thread takes a task with StepScheduler::Take(). Returns false if all threads are busy, or if
+  // there is no work.
   bool Take(bool beside) {
     if (running_.size() == kThreads) return false;
     StepScheduler::Work work = scheduler_.Take(beside);
@@ -238,7 +241,7 @@ class Model {
     const Task& task = *work.task;
     EXPECT_FALSE(task.unwanted().is_raised());
     if (task.examples().begin == 0 && task.run().done == 0) {
-      // A new slice's memory is used by nobody else.
+      // The task begins a new slice. No other task and no consumer may use this slice's memory.
       for (const Running& other : running_) EXPECT_NE(other.task.data(), task.data());
       for (const auto& consumer : consumers_) {
         for (const Slice& held : consumer->held) EXPECT_NE(held->data(), task.data());
@@ -259,7 +262,8 @@ class Model {
     return absl::OkStatus();
   }
 
-  // A thread ends its task if `finish` is true. Otherwise it ends its turn or its task.
+  // A thread ends its turn. If `finish` is true, the thread has made all examples of its task.
+  // Otherwise some of them may be left.
   void Stop(bool finish) {
     if (running_.empty()) return;
     const auto at = running_.begin() + Pick(std::ssize(running_));
@@ -297,8 +301,8 @@ class Model {
     EXPECT_TRUE(task.unwanted().is_raised());
   }
 
-  // Blocks a plan until the next call: either no task of the plan is taken, or all of its streams
-  // fail.
+  // Blocks a plan until Block() is called again. Either no task of the plan is taken, or all
+  // streams of the plan fail.
   void Block() {
     const FeedPlan* const blocked = plans_[static_cast<size_t>(Pick(std::ssize(plans_)))].get();
     const bool fails = Pick(4) == 0;
@@ -310,7 +314,8 @@ class Model {
         }));
   }
 
-  // Threads and consumers go on until each consumer has got all slices and all memory is back.
+  // Lets threads and consumers go on until each consumer has got all its slices or an error. Then
+  // all memory must be free again.
   void End() {
     StepScheduler::TellAll(scheduler_.SetBlocked([](const FeedPlan&) { return std::nullopt; }));
     while (!running_.empty()) Stop(/*finish=*/false);
@@ -321,7 +326,7 @@ class Model {
         while (!consumer->held.empty()) GiveBack(*consumer);
         if (!consumer->ended) Next(*consumer);
       }
-      // No task is overdue any more, so no peer is left out.
+      // No task is overdue any more, so Take() leaves out no peer.
       bool works = false;
       while (Take(/*beside=*/true)) works = true;
       while (!running_.empty()) Stop(/*finish=*/Pick(2) == 0);

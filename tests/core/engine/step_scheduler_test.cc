@@ -59,7 +59,7 @@ Task MustTake(StepScheduler& scheduler) {
   return *std::move(work.task);
 }
 
-// Finishes the whole task at `cost` with `status`.
+// Finishes the whole task, which has cost `cost`. `status` is the result of its first example.
 StepScheduler::Answers Finish(StepScheduler& scheduler, const Task& task, double cost,
                               absl::Status status = absl::OkStatus()) {
   ExampleRun run = task.run();
@@ -136,8 +136,8 @@ TEST(StepSchedulerTest, TasksHaveWholeGroupsAndThePaddingOfTheLastOne) {
   }
 }
 
-// The healthy stream's slice is one task and the giant's is thousands. All tasks cost the same, so
-// the streams take turns task by task.
+// A slice of the healthy stream is one task. A slice of the giant stream is thousands of tasks. All
+// tasks cost the same, so the two streams take turns task by task.
 TEST(StepSchedulerTest, AGiantSliceHoldsNobodyUp) {
   StepScheduler scheduler({.threads = 1});
   const Stream giant = MustAdd(scheduler, MakePlan(1 << 24));
@@ -173,7 +173,8 @@ TEST(StepSchedulerTest, StreamsGetTheSameTimeWhateverTheirTasksCost) {
     ASSERT_NE(slice, nullptr);
     scheduler.GiveBack(is_dear ? *dear : *cheap, slice);
   }
-  // The two costs differ by a few tasks, and by the cost that was assumed for each first task.
+  // The two sums may differ by the cost of a few tasks, and by the cost that the scheduler assumes
+  // for the first task of a stream.
   EXPECT_NEAR(cheap_cost, dear_cost, 100'000);
 }
 
@@ -346,14 +347,14 @@ TEST(StepSchedulerTest, LookAheadComesBackForAStreamThatHoldsNothing) {
   for (int i = 0; i < 8; ++i) running.push_back(MustTake(scheduler));
   EXPECT_FALSE(scheduler.Take().task.has_value());
   const Stream late = MustAdd(scheduler, MakePlan(4));
-  // Threads still write to all slices. One slice is taken back for the late stream, but not a
-  // second one.
+  // Threads still write to all slices, so no memory is free yet. The first Take() takes one slice
+  // back for the late stream. The second Take() must not take back a second slice.
   EXPECT_FALSE(scheduler.Take().task.has_value());
   EXPECT_FALSE(scheduler.Take().task.has_value());
   for (const Task& task : running) Finish(scheduler, task, 1);
   EXPECT_EQ(scheduler.budget().used_bytes(), 7 * CostOf(*plan));
   EXPECT_EQ(MustTake(scheduler).plan(), late->plan());
-  // A slice that was made ahead has been taken back. No stream has lost its next slice.
+  // The slice that was taken back had been made ahead. Each paused stream still has its next slice.
   for (const Stream& stream : paused) {
     const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, stream);
     EXPECT_EQ(slice->step(), 0);
@@ -365,7 +366,7 @@ TEST(StepSchedulerTest, AStreamThatWantsTheWholeBudgetLeavesOthersHalfTheirShare
   const auto plan = MakePlan(4);
   const auto whole = MakePlan(4 * 1024);
   StepScheduler scheduler({.threads = 4, .memory_budget_bytes = CostOf(*whole)});
-  const int64_t share = CostOf(*whole) / 4 / CostOf(*plan);  // In slices.
+  const int64_t share = CostOf(*whole) / 4 / CostOf(*plan);  // In slices of `plan`.
   ASSERT_GE(share, 4);
   const Stream holder = MustAdd(scheduler, plan);
   for (int64_t i = 0; i < share; ++i) {
@@ -410,7 +411,7 @@ TEST(StepSchedulerTest, InOneProcessWhatNobodyWaitsForGivesWayToWhatSomebodyWait
   finish(next_task(late));
   EXPECT_EQ(answers, 1);
   for (int i = 0; i < 3; ++i) {
-    // Until a consumer asks for a slice of `stalled`, slices are made ahead only for `late`.
+    // No consumer waits for a slice of `stalled` yet, so slices are made ahead only for `late`.
     finish(next_task(late));
     EXPECT_NE(Deliver(scheduler, late), nullptr);
   }
@@ -441,7 +442,7 @@ TEST(StepSchedulerTest, NoMoreIsMadeAheadThanAStreamWants) {
   for (int i = 0; i < 3; ++i) Finish(scheduler, MustTake(scheduler), 1);
   EXPECT_FALSE(scheduler.Take().task.has_value());
   MustAdd(scheduler, MakePlan(4), {.count = kManySteps}, {.ahead_bytes = 0});
-  Finish(scheduler, MustTake(scheduler), 1);  // One slice is always allowed.
+  Finish(scheduler, MustTake(scheduler), 1);  // One slice may always be made ahead.
   EXPECT_FALSE(scheduler.Take().task.has_value());
 }
 
@@ -453,7 +454,7 @@ TEST(StepSchedulerTest, WhatStandsAroundTinySlicesIsInTheBudget) {
   for (int i = 0; i < 4; ++i) streams.push_back(MustAdd(scheduler, plan));
   int slices = 0;
   while (scheduler.Take().task.has_value()) ++slices;
-  // 512 would fit if only their bytes counted.
+  // If only the slices' own bytes counted, 512 slices would fit.
   EXPECT_EQ(slices, 4 * (kBudget / 4 / CostOf(*plan)));
 }
 
@@ -468,7 +469,7 @@ TEST(StepSchedulerTest, AnotherThreadIsToldOnlyOfMoreWork) {
 
 // ---- Streams of one plan ----
 
-// Makes all slices that there is work for. Returns how many tasks that took.
+// Takes and finishes tasks until there is no more work. Returns the number of tasks.
 int MakeAll(StepScheduler& scheduler) {
   int tasks = 0;
   for (StepScheduler::Work work = scheduler.Take(); work.task.has_value();
@@ -528,7 +529,7 @@ TEST(SliceSharingTest, BothThatWaitForASliceAreTold) {
   const Stream b = MustAdd(scheduler, plan);
   for (const Stream& stream : {a, b}) scheduler.Wait(*stream, [](Delivery) {});
   const Task task = MustTake(scheduler);
-  // The other stream joins the slice that is being made. The next task makes a slice ahead.
+  // Both streams wait for the slice that is being made. So the next task makes a slice ahead.
   const Task next = MustTake(scheduler);
   EXPECT_EQ(next.step(), 1);
   EXPECT_EQ(Finish(scheduler, task, 1).size(), 2u);
@@ -701,7 +702,7 @@ TEST(StepSchedulerTest, RecordsOfFarShardsAreMadeOnlyOnceTheyAreRead) {
 TEST(StepSchedulerTest, ItSaysWhetherThereMayBeSomethingToRead) {
   StepScheduler scheduler({.threads = 1});
   MustAdd(scheduler, MakePlan(4));
-  EXPECT_FALSE(scheduler.TakeReadsChanged());  // Records of this machine are not read ahead.
+  EXPECT_FALSE(scheduler.TakeReadsChanged());  // Local records are not read ahead.
   const Stream stream = MustAdd(scheduler, MakeFarPlan(8), {.count = 2});
   EXPECT_TRUE(scheduler.TakeReadsChanged());
   const Task first = MustTakeToRead(scheduler);
@@ -718,7 +719,7 @@ TEST(StepSchedulerTest, RecordsOfAWarmStreamAreTakenAtOnceAndReadFirstIfTheyAreM
   const Stream stream = MustAdd(scheduler, MakeFarPlan(8), {.count = 4});
   const Task first = MustTakeToRead(scheduler);
   scheduler.Arrive(first, first.run(), /*warm=*/true);
-  // The next slice is begun by a thread that computes, and by nobody else.
+  // The next slice is not read ahead. Only a thread that computes may begin it.
   const auto any = [](const FeedPlan&) { return true; };
   EXPECT_FALSE(scheduler.TakeReadsChanged());
   EXPECT_FALSE(scheduler.TakeToRead(any).task.has_value());
@@ -755,7 +756,7 @@ TEST(StepSchedulerTest, ADroppedSliceThatIsReadFirstGivesItsMemoryBackOnceItArri
 
 TEST(StepSchedulerTest, SlicesThatHaveOnlyPaddingNeedNoRead) {
   StepScheduler scheduler({.threads = 1});
-  // 20 records in steps of 16, so the second step of an epoch is 4 records and padding.
+  // An epoch has 20 records in steps of 16. So its second step has 4 records and padding.
   const Stream stream = MustAdd(scheduler, MakeFarPlan(16), {.first_step = 1, .count = 1});
   const Task records = MustTakeToRead(scheduler);
   EXPECT_EQ(records.examples(), (ExampleRange{0, 4}));
@@ -786,7 +787,7 @@ TEST(StepSchedulerTest, AFarStreamWithoutMemoryGetsSomeOfTheLookAheadOfLocalStre
   const auto may_read = [](const FeedPlan&) { return true; };
   EXPECT_FALSE(scheduler.TakeToRead(may_read).task.has_value());
   for (const Task& task : running) Finish(scheduler, task, 1);
-  // The memory that came back is not taken by another local stream.
+  // No local stream takes the memory that came back.
   EXPECT_FALSE(scheduler.Take().task.has_value());
   EXPECT_EQ(MustTakeToRead(scheduler).plan(), far);
 }

@@ -24,7 +24,7 @@ namespace systole {
 namespace {
 
 constexpr int kCores = 4;
-// How many slices are made ahead of the consumer. These are two steps.
+// The slices that are made ahead of the consumer: two steps.
 constexpr int kAhead = 2 * kCores;
 
 std::shared_ptr<const FeedPlan> MakePlan() {

@@ -1,4 +1,4 @@
-// Compares feeds in tiles with the same feeds in layout HWCN.
+// Compares feeds in layout HWCN_TILED with the same feeds in layout HWCN.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -20,7 +20,8 @@ namespace {
 constexpr int kCores = 2;
 constexpr int64_t kSteps = 6;
 
-// Record 2 of the middle shard is damaged. 23 records leave places of each epoch's last step empty.
+// Opens a dataset of 23 records, so in the last step of each epoch some places are empty. A record
+// in the middle of the second shard is damaged.
 std::shared_ptr<Dataset> DamagedDataset() {
   std::vector<std::string> shards = TestShards({9, 6, 8});
   shards[1] = WithFlippedBit(std::move(shards[1]), 8 * shards[1].size() / 2);
@@ -55,7 +56,7 @@ struct Slice {
   std::vector<uint8_t> bytes;
 };
 
-// All slices. The key is the step and the core.
+// All slices of the plan. The key is (step, core).
 std::map<std::pair<int64_t, int>, Slice> SlicesOf(const std::shared_ptr<const FeedPlan>& plan,
                                                   int threads) {
   StepEngine engine({.threads = threads, .max_threads = threads});
@@ -78,8 +79,8 @@ std::map<std::pair<int64_t, int>, Slice> SlicesOf(const std::shared_ptr<const Fe
   }
 }
 
-// Makes the tiles of the tensor `plain`, which is [height, width, channels, batch]. All other bytes
-// are 0.
+// Makes tiles of the tensor `plain`, whose shape is [height, width, channels, batch]. Places of a
+// tile that get no value are 0.
 std::vector<uint16_t> TilesOf(const SliceTensor& plain, const uint8_t* slice) {
   const std::vector<int64_t>& shape = plain.spec.shape;
   const int64_t tiles_c = (shape[2] + 7) / 8;
@@ -99,8 +100,8 @@ std::vector<uint16_t> TilesOf(const SliceTensor& plain, const uint8_t* slice) {
   return tiles;
 }
 
-// A core's batch fills a part of a tile, a whole tile, or more than one. Some places are masked or
-// padded, and cores get different numbers of examples.
+// A core's batch fills a part of a tile, one whole tile, or more than one tile. Some places are
+// masked or padded. The cores may get different numbers of examples.
 TEST(TiledFeedTest, TilesHoldWhatHwcnHoldsAndZeros) {
   const std::shared_ptr<Dataset> dataset = DamagedDataset();
   for (const int global_batch : {7, 256, 259}) {

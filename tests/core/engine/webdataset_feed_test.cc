@@ -1,4 +1,4 @@
-// Feeds of WebDataset archives are equal, byte for byte, to feeds of the same data in TFRecord.
+// Tests that feeds of WebDataset archives equal feeds of the same data in TFRecord, byte for byte.
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -24,7 +24,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Adds sample number `i`. ExampleOf() has the same content.
+// Adds sample number `i` to the archive. ExampleOf() makes a record with the same content.
 void AddSample(int i, absl::string_view cls, ArchiveBuilder& archive) {
   const std::string key = absl::StrCat("train/", i);
   archive.Add(absl::StrCat(key, ".jpg"), TestJpeg(i))
@@ -125,7 +125,7 @@ std::vector<std::string> Digests(const std::shared_ptr<Dataset>& dataset,
 TEST(WebDatasetFeedTest, EqualsTheFeedOfTheSameDataInTfRecord) {
   const TempFolder folder;
   WriteShards(folder);
-  // If an output decodes an image, the records are copied. Otherwise they are read in place.
+  // If an output decodes an image, the feed copies the records. Otherwise it reads them in place.
   for (const std::string& outputs : {absl::StrCat(kImages, kOthers), std::string(kOthers)}) {
     const std::vector<std::string> digests = Digests(MustOpenDataset(folder / "*.tar"), outputs);
     EXPECT_EQ(digests.size(), 2u * 2u * 7u);
@@ -136,7 +136,7 @@ TEST(WebDatasetFeedTest, EqualsTheFeedOfTheSameDataInTfRecord) {
 TEST(WebDatasetFeedTest, DamageIsMaskedAsInTfRecord) {
   const TempFolder folder;
   WriteShards(folder);
-  const auto before = MustOpenDataset(folder / "*.tar");  // Writes indexes without damage.
+  const auto before = MustOpenDataset(folder / "*.tar");  // Writes the indexes before the damage.
   const auto spoil = [&folder](const std::string& name, absl::string_view content) {
     std::string bytes = ReadWholeFile(folder / name);
     const size_t at = bytes.find(content.data(), 0, content.size());

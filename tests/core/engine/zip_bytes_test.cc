@@ -72,7 +72,7 @@ class ZipBytesTest : public testing::Test {
     return *std::move(dataset);
   }
 
-  // The bytes of all ranges that were asked for so far.
+  // The bytes of all ranges that the server has been asked for so far.
   int64_t Asked() {
     int64_t bytes = 0;
     for (const StubRequest& request : objects_.server().requests()) {

@@ -1,4 +1,5 @@
-// Feeds of zipped datasets: their bytes, their damage, and members that are not on this machine.
+// Tests feeds of zipped datasets: their bytes, damaged records, and members that are not on this
+// machine.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -66,7 +67,8 @@ absl::StatusOr<std::vector<std::string>> Digests(const std::shared_ptr<const Fee
   return Digests(engine, plan);
 }
 
-// AllOutputs() of the features with this prefix, under names that begin with `name`.
+// AllOutputs() with changed names: `name` stands before the name of each output, and `prefix`
+// before the name of each feature except record_id.
 std::string OutputsOf(const std::string& prefix, const std::string& name) {
   return absl::StrReplaceAll(
       AllOutputs(), {{"feature: \"record_id", "feature: \"record_id"},
@@ -75,7 +77,7 @@ std::string OutputsOf(const std::string& prefix, const std::string& name) {
                      {"outputs { name: \"", absl::StrCat("outputs { name: \"", name)}});
 }
 
-// Shards of test records, numbered from `first` on.
+// Makes shards of test records. The first record has the number `first`.
 std::vector<std::string> ShardsFrom(int64_t first, const std::vector<int>& records_per_shard) {
   std::vector<std::string> shards;
   for (const int records : records_per_shard) {
@@ -150,7 +152,8 @@ TEST(ZipFeedTest, TheBytesAreThoseOfThreadsResumedFeedsAndOtherShards) {
     EXPECT_THAT(Digests(engine, plan, first),
                 IsOkAndHolds(std::vector<std::string>(want->begin() + 2 * first, want->end())));
   }
-  // The order depends only on the numbers of records, so the cut into shards changes no byte.
+  // The order depends only on how many records the members have. So it does not matter how these
+  // records are divided into shards.
   const auto other = MustPlan(spec, TwoOf20({20}, {1, 18, 1}));
   EXPECT_THAT(Digests(other), IsOkAndHolds(*want));
   EXPECT_NE(other->dataset().fingerprint(), plan->dataset().fingerprint());
@@ -251,7 +254,7 @@ TEST(ZipFeedTest, AFeatureThatIsDamagedIsNotedWithItsMember) {
                                     HasSubstr("output 'other'"), Not(HasSubstr("dataset 'a'"))));
 }
 
-// Covers every order, and read budgets that keep nothing and everything.
+// Covers every order, with a read budget that keeps nothing and with one that keeps everything.
 TEST(ZipFeedTest, FarMembersGiveTheBytesOfLocalOnes) {
   const std::vector<std::string> a = ShardsFrom(0, {37, 0, 64, 1});
   const std::vector<std::string> b = ShardsFrom(200, {50, 52});
@@ -320,8 +323,9 @@ TEST(ZipFeedTest, OfAMemberThatIsNamedTwiceTheBytesAreFetchedOnce) {
   EXPECT_EQ(engine.GetStats().reads.bytes_read, far->far_bytes());
 }
 
-// The file of member `a` is replaced. It is read in place, also if member `b` is far and its bytes
-// were already checked when they were fetched.
+// Member `a` is read in place, and its file is replaced. This must be noticed even if member `b` is
+// far. Bytes of a far member are checked when they are fetched, which does not check the file of
+// `a`.
 TEST(ZipFeedTest, AReplacedFileOfAMemberEndsTheFeedBesideAFarOneToo) {
   const std::vector<std::string> shards = ShardsFrom(0, {20});
   for (const bool far : {false, true}) {
@@ -342,7 +346,7 @@ TEST(ZipFeedTest, AReplacedFileOfAMemberEndsTheFeedBesideAFarOneToo) {
   }
 }
 
-// The records of the new file have valid frames at the same places, but lack the feature.
+// The records of the new file have valid frames at the same places, but lack the feature `pair`.
 TEST(ZipFeedTest, RecordsOfAReplacedFileAreNoDamageOfItsMember) {
   const std::vector<std::string> shards = ShardsFrom(0, {20});
   ShardBuilder other;
@@ -410,7 +414,7 @@ TEST(ZipFeedTest, WhatDoesNotFitIsRefusedWithTheFieldAndTheRemedy) {
   };
   EXPECT_THAT(refusal("zip { dataset: 'a' } zip { dataset: 'c' prefix: 'b/' }"),
               AllOf(HasSubstr("zip[1] ('c') has 21 records and zip[0] ('a') has 20"),
-                    HasSubstr("want equally many"), HasSubstr("pack")));
+                    HasSubstr("want equal numbers"), HasSubstr("pack")));
   EXPECT_THAT(refusal("zip { dataset: 'a' } zip { dataset: 'b' }"),
               AllOf(HasSubstr("zip[1].prefix is ''"), HasSubstr("both have a feature 'image'"),
                     HasSubstr("such as prefix: '1/'")));
@@ -420,7 +424,7 @@ TEST(ZipFeedTest, WhatDoesNotFitIsRefusedWithTheFieldAndTheRemedy) {
               AllOf(HasSubstr("output 'r'"), HasSubstr("a record of a zip is several records")));
   EXPECT_THAT(refusal(kZip, "outputs { name: 'r' feature: 'b/pear' dtype: INT64 }"),
               AllOf(HasSubstr("dataset 'a & b' has no feature 'b/pear'"), HasSubstr("'b/pair'")));
-  // A dataset that is zipped in another way.
+  // The datasets were zipped with another prefix than the spec says.
   const v1::FeedSpec spec = SpecFromText(absl::StrCat(kZip, kBatches, kPairs));
   const auto other = Dataset::Zip(
       {{.dataset = datasets.at("a"), .prefix = ""}, {.dataset = datasets.at("b"), .prefix = "c/"}});

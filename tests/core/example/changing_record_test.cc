@@ -1,6 +1,6 @@
 // Records whose bytes change while they are read, as in a mapped file that another program writes
-// to. A read gives the value or an error. It touches no memory outside the record, which the
-// sanitizers check.
+// to. A read gives the value or an error. Sanitizers check that no read touches memory outside the
+// record.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -33,7 +33,8 @@ inline std::string Group(uint32_t number, const std::string& content) {
   return Varint(number << 3 | 3) + content + Varint(number << 3 | 4);
 }
 
-// A Feature with a list of each kind, an entry of the map in Features, and an Example.
+// The functions with "List" make a Feature. Entry() makes an entry of the map in Features, and
+// Example() makes an Example of entries.
 inline std::string BytesList(const std::string& list) { return Field(1, list); }
 inline std::string FloatList(const std::string& list) { return Field(2, list); }
 inline std::string Int64List(const std::string& list) { return Field(3, list); }

@@ -1,5 +1,6 @@
-// Unusual and invalid records. Each must be read, or refused, as protobuf does. The fuzzer makes
-// more such records without end.
+// Tests our parser with unusual and invalid records. Where protobuf reads a record, our parser must
+// read the same. Where protobuf refuses a record, our parser must refuse it. A fuzzer compares the
+// two in the same way, with any number of further records.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -43,18 +44,18 @@ std::vector<std::string> GoodRecords() {
       Example(Field(1, Field(1, "old") + Field(1, "new") + Field(2, BytesList(Field(1, "x"))))),
       Example(Field(1, VarintField(9, 5) + Field(1, "k") + Group(3, VarintField(1, 1)) +
                            Field(2, BytesList(Field(1, "x"))) + Fixed32Field(5, kOne))),
-      // One entry with its value twice: protobuf merges the two Features.
+      // Entries with two values: protobuf merges the two values of an entry.
       Example(Field(1, Field(1, "k") + Field(2, BytesList(Field(1, "x"))) +
                            Field(2, BytesList(Field(1, "y"))))),
       Example(Field(1, Field(1, "k") + Field(2, BytesList(Field(1, "x"))) +
                            Field(2, Int64List(VarintField(1, 5))))),
       Example(Field(1, Field(1, "k") + Field(2, Int64List(VarintField(1, 5))) + Field(2, ""))),
-      // A key that comes again: the later entry replaces the earlier one, even if it is empty.
+      // A key that comes twice: the second entry replaces the first, even if the second is empty.
       Example(Entry("k", BytesList(Field(1, "x"))) + Entry("k", Int64List(VarintField(1, 5)))),
       Example(Entry("k", BytesList(Field(1, "x"))) + Entry("k", "")),
       Example(Entry("k", BytesList(Field(1, "x"))) + Field(1, Field(1, "k"))),
-      // Lists of different kinds: the last kind wins. Lists of one kind are joined. If a kind comes
-      // back after another one, only what came back counts.
+      // Lists of different kinds: the kind of the last list wins. Of this kind, only the lists
+      // after the last list of another kind count. These lists are joined.
       Example(Entry("k", BytesList(Field(1, "x")) + FloatList(Field(1, kOne)))),
       Example(Entry("k", Int64List(Field(1, Varint(1))) + Int64List(Field(1, Varint(2))))),
       Example(Entry("k", BytesList(Field(1, "a")) + Int64List(VarintField(1, 9)) +
@@ -72,7 +73,7 @@ std::vector<std::string> GoodRecords() {
       // Long forms of tags, lengths and numbers.
       std::string("\x8a\x80\x00", 3) + Varint(typical.size()) + typical,
       std::string("\x0a\x80\x80\x80\x80\x00", 6),
-      std::string("\x8a\x80\x80\x80\x70\x00", 6),  // Surplus bits of a tag's fifth byte drop off.
+      std::string("\x8a\x80\x80\x80\x70\x00", 6),  // A tag's bits above the 32nd do not count.
       Example(Entry("k", Int64List(Field(1, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f")))),
       Example(Entry("k", Int64List(Field(1, std::string(50, '\x01') + Varint(1 << 20))))),
       // Groups, as deep as protobuf allows at each level.
@@ -109,7 +110,7 @@ std::vector<std::string> BadRecords() {
       "123",       // Three of four bytes.
       "\x13",      // A group without an end.
       "\x14",      // A group's end without a group.
-      "\x13\x1c",  // A group that another one ends.
+      "\x13\x1c",  // A group with the end of another group.
       Group(2, std::string(1, '\0')),
       Nested(101),
       Example(Entry("k", Int64List(Nested(97)))),
@@ -120,7 +121,7 @@ std::vector<std::string> BadRecords() {
       Example(Entry("k", FloatList(Fixed32Field(1, "12")))),
       Example(Entry("k", Int64List(Field(1, "\x80")))),
       Example(Entry("k", Int64List(Field(1, std::string(10, '\x80') + '\x01')))),
-      Example(Entry("k", Int64List(Field(1, "\x80")) + BytesList(""))),  // Bad, though replaced.
+      Example(Entry("k", Int64List(Field(1, "\x80")) + BytesList(""))),  // A bad list, replaced.
   };
 }
 

@@ -19,7 +19,8 @@ using ::testing::ElementsAre;
 using ::testing::Eq;
 using ::testing::HasSubstr;
 
-// Each letter of the record is a feature of that name. The format makes the text of the feature.
+// Each letter of a record is the name of a feature. The feature's value is a text that Decode()
+// makes.
 class Letters final : public ExampleFormat {
  public:
   absl::string_view name() const override { return "word"; }

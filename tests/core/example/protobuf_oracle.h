@@ -29,8 +29,8 @@ inline std::string DifferenceOf(const FeatureView& view, const testing::Feature&
       const auto& values = feature.bytes_list().value();
       if (view.kind() != FeatureKind::kBytes) return "kind, want bytes";
       if (view.count() != values.size()) return "bytes count";
-      // Each look-up walks the list. So of a long list this compares the first 20 values, every
-      // 17th after them, and the last few.
+      // Each look-up walks the list. So in a long list only some values are compared: the first 20,
+      // then every 17th, and the last few.
       for (int i = 0; i < values.size(); i += (i < 20 || i + 20 > values.size()) ? 1 : 17) {
         const absl::StatusOr<absl::string_view> value = view.BytesAt(i);
         if (!value.ok() || *value != values[i]) return absl::StrCat("bytes value ", i);
@@ -59,10 +59,10 @@ inline std::string DifferenceOf(const FeatureView& view, const testing::Feature&
   return "kind case";
 }
 
-// Returns "" if both refuse `record`, or if both accept it and see the same features. Otherwise
-// returns the difference.
+// Returns "" if protobuf and our parser both refuse `record`, or if both accept it and see the same
+// features. Otherwise returns the difference.
 inline std::string DifferenceFromProtobuf(absl::string_view record) {
-  const google::protobuf::LogSilencer silence;  // Names that are not UTF-8 are logged.
+  const google::protobuf::LogSilencer silence;  // protobuf logs names that are not UTF-8.
   testing::Example example;
   const bool accepted = example.ParseFromArray(record.data(), static_cast<int>(record.size()));
   const absl::StatusOr<ExampleView> view = ExampleView::Parse(record);
@@ -71,7 +71,7 @@ inline std::string DifferenceFromProtobuf(absl::string_view record) {
                     : "protobuf refuses, we accept";
   }
 
-  // The parser for chosen names must accept the same records and find the same values.
+  // ExampleParser must accept the same records as ExampleView, and find the same values.
   const std::map<std::string, testing::Feature> wanted(example.features().feature().begin(),
                                                        example.features().feature().end());
   std::vector<std::string> names = {"a name that no record has"};

@@ -1,6 +1,7 @@
-// Compares odd records with TensorFlow's parsers. tests/golden/tensorflow/examples.tfrecord holds
-// each of these records, with TensorFlow's results. make_examples.py beside it shows how the file
-// was made. core/example/README.md describes the differences.
+// Compares how our parser and TensorFlow's parsers read odd records. These records are in
+// tests/golden/tensorflow/examples.tfrecord, each with TensorFlow's results. make_examples.py
+// beside this file of records shows how the file was made. core/example/README.md describes the
+// differences.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -37,7 +38,7 @@ std::vector<double> Values(const FeatureView& feature) {
   return {values.begin(), values.end()};
 }
 
-// The result of TensorFlow's parser `name` for the record of a case.
+// The result of TensorFlow's parser `name` ("single" or "batch") that the case `odd` holds.
 Answer TensorFlows(const ExampleView& odd, absl::string_view name) {
   const std::vector<FeatureView> features = odd.Features();
   const bool read = std::any_of(features.begin(), features.end(),
@@ -46,7 +47,7 @@ Answer TensorFlows(const ExampleView& odd, absl::string_view name) {
   return Values(odd.Find(name));
 }
 
-// The result of a feed that wants the feature "x" of this kind.
+// Our result for an output that needs the feature "x" as a list of this kind.
 Answer Ours(absl::string_view record, FeatureKind kind) {
   const absl::StatusOr<ExampleView> example = ExampleView::Parse(record);
   if (!example.ok()) return std::nullopt;

@@ -76,7 +76,7 @@ class Storage final : public ByteSource {
   }
   std::string Bytes(uint64_t block) const { return bytes_.substr(block * kSize, kSize); }
 
-  std::atomic<size_t> comes_first_ = 0;  // The bytes that come before a read waits at the gate.
+  std::atomic<size_t> comes_first_ = 0;  // The bytes that a read gets before it waits at the gate.
   std::atomic<bool> open_ = true;
   std::atomic<bool> fails_ = false;
   std::atomic<bool> heeds_ = true;

@@ -22,7 +22,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr uint64_t kSize = 1000;
-constexpr int64_t kCost = 4096;  // What a block of kSize bytes takes.
+constexpr int64_t kCost = 4096;  // The bytes of memory that a block of kSize bytes takes.
 constexpr absl::Duration kNow = absl::ZeroDuration();
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 

@@ -49,7 +49,8 @@ TEST(DatasetPartsTest, TheQueueIsSharedLikeTheRequests) {
 
 TEST(DatasetPartsTest, OneDatasetLeavesMemoryToOthers) {
   DatasetParts parts(8, 1000);
-  EXPECT_TRUE(parts.MayQueue(kOne, 1, 2000));  // The table decides about a want that is alone.
+  // A dataset that holds no memory may queue a want of any size. BlockTable checks the memory.
+  EXPECT_TRUE(parts.MayQueue(kOne, 1, 2000));
   parts.Queue(kOne, 500);
   EXPECT_TRUE(parts.MayQueue(kOne, 1, 250));
   EXPECT_FALSE(parts.MayQueue(kOne, 1, 251));

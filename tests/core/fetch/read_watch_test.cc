@@ -15,8 +15,8 @@ constexpr absl::Duration kNow = absl::Hours(1);
 // A read that is looked at each second.
 class Watched {
  public:
-  // Lets up to `seconds` seconds pass, each of which brings `bytes`, until the read has timed out.
-  // Returns how many seconds passed, or 0 if the read has not timed out.
+  // Lets seconds pass until the read has timed out, but at most `seconds`. In each second `bytes`
+  // bytes come. Returns how many seconds passed, or 0 if the read has not timed out.
   int PassSeconds(int seconds, size_t bytes) {
     for (int second = 1; second <= seconds; ++second) {
       now_ += absl::Seconds(1);

@@ -1,5 +1,5 @@
-// Tests the thread of an HTTP client: it takes no signals of the process, and other threads that
-// wait for it are woken by its answer, by an interrupt and by the end of the client.
+// Tests the thread of an HTTP client. The thread takes no signals of the process. An answer, an
+// interrupt, and the end of the client wake the other threads that wait for this thread.
 #include "core/http/client_loop.h"
 
 #include <signal.h>
@@ -86,7 +86,7 @@ TEST(ClientLoopTest, ItsThreadGetsNoSignalButItsOwnFaultsAndItsMakersThreadGetsT
   }
 }
 
-// A thread that calls a client, and what the kernel counts of this thread.
+// A thread that makes one call. Counts how often the thread goes to sleep in this call.
 class Caller {
  public:
   explicit Caller(std::function<absl::Status()> call)
@@ -150,7 +150,7 @@ TEST(ClientLoopTest, AThreadThatWaitsForAnAnswerAPlaceOrATimeDoesNotRunMeanwhile
   EXPECT_TRUE(WaitUntil([&] { return server.requests().size() == 1; }));
   Caller listed(GetOf(*client, server));  // `answered` has the only connection to `server`.
   Caller asleep([&] { return client->SleepFor(kLong); });
-  // In each round the loop's thread looks at all flags.
+  // In each round the loop's thread looks at the interrupt flags of all callers.
   constexpr int kRounds = 25;
   for (size_t round = 1; round <= kRounds; ++round) {
     Caller caller(GetOf(*client, other));
@@ -223,7 +223,7 @@ TEST(ClientLoopTest, TheDestructorEndsThoseWhoSleep) {
   auto loop = MakeLoop();
   std::atomic<bool> began = false;
   std::thread sleeper([&began, loop = loop.get()] {
-    const ClientLoop::Call call(*loop);  // The destructor waits for its end.
+    const ClientLoop::Call call(*loop);  // The loop's destructor waits for the end of `call`.
     began = true;
     EXPECT_THAT(loop->SleepWhile([] { return true; }, kLong),
                 StatusIs(absl::StatusCode::kCancelled, testing::HasSubstr("has ended")));

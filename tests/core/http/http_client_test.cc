@@ -255,8 +255,8 @@ TEST(HttpClientTest, TheDestructorEndsCallsThatRunAndCallsThatWait) {
                   StatusIs(absl::StatusCode::kCancelled, HasSubstr("has ended")));
     });
   }
-  // When a request has come, one call has the connection. When a third call finds no place to wait,
-  // the second call has the only place.
+  // Once the server has a request, one of the two calls has the connection. Once a third call finds
+  // no place to wait, the other of the two calls has the only place.
   EXPECT_TRUE(WaitUntil([&] { return server.requests().size() == 1; }));
   HttpRequest third = Get(server.Url("/"));
   third.timeout = absl::Milliseconds(50);

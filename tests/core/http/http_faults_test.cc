@@ -92,7 +92,7 @@ TEST(HttpFaultsTest, AConnectionThatIsNotMadeInTimeIsNoServer) {
   EXPECT_FALSE(is_no_server({.code = CURLE_RECV_ERROR}));
 }
 
-// libcurl 7.88 signs such names. Later releases refuse to.
+// libcurl 7.88 signs a request whose name has a part "." or "..". Later releases refuse to sign it.
 TEST(HttpFaultsTest, ANameThatLibcurlDoesNotSignIsInvalidAndTheRemedyIsTold) {
   EXPECT_THAT(TransferError({.code = CURLE_BAD_FUNCTION_ARGUMENT, .object = "\"s3://b/x/./y\""}),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -323,7 +323,7 @@ TEST(HttpFaultsTest, ARedirectFromHttpsToHttpIsRefusedAndNothingIsSentThere) {
   EXPECT_EQ(plain.connections(), 0);
 }
 
-// Timeouts that are meant to run out.
+// Timeouts that run out in the test.
 
 TEST(HttpFaultsTest, TheTimeoutOfACallHoldsWhateverTheServerDoes) {
   const StubHttpServer server([](const StubRequest& request) -> StubAnswer {

@@ -1,5 +1,5 @@
 // Tests the names in messages. If an object has a name of its own, messages have only this name.
-// Otherwise they have the object's address, and the address that it leads to.
+// Otherwise they have the object's address, and the address to which a server redirects.
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,7 +42,7 @@ std::string ErrorOf(HttpClient& client, const std::string& url, bool own_name,
   return std::string(response.status().message());
 }
 
-// Answers badly in one way for each target.
+// Answers each target with another fault.
 StubAnswer Bad(const StubRequest& request) {
   if (request.target == "/dir/hang") return {.bytes = "", .hangs = true};
   if (request.target == "/dir/close") return {.bytes = "", .closes = true};

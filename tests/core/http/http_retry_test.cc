@@ -33,7 +33,7 @@ class Scene {
                            .sleep = [this](absl::Duration time) { return Sleep(time); },
                            .draw = [draw] { return draw; }}) {}
 
-  // After the last outcome of the list, each attempt has this last outcome again.
+  // Attempt i has outcome i of the list. All attempts after these have the list's last outcome.
   Outcome Fetch(std::vector<Outcome> outcomes, absl::Duration timeout = absl::Hours(1)) {
     size_t next = 0;
     return retrier_.Fetch({.url = "http://a", .timeout = timeout},
@@ -136,7 +136,8 @@ TEST(HttpRetryTest, NoAttemptBeginsAfterTheTimeoutAndEachHasWhatIsLeft) {
   scene.attempt_takes = absl::Seconds(3);
   EXPECT_THAT(scene.Fetch({absl::UnavailableError("reset")}, absl::Seconds(12)),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("there is no time for more")));
-  // Attempts of 3 s and waits of 1 s and 2 s end at 12 s. So there is no time for the wait of 4 s.
+  // Three attempts of 3 s, with waits of 1 s and 2 s between them, end at 12 s. So there is no time
+  // for the wait of 4 s.
   EXPECT_THAT(scene.timeouts, ElementsAre(absl::Seconds(12), absl::Seconds(8), absl::Seconds(3)));
 }
 

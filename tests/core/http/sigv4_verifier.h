@@ -1,5 +1,5 @@
-// Checks signatures by AWS Signature Version 4, and Cloud Storage's, as a server does: from the
-// received request alone. It shares no code with the code that signs.
+// Checks signatures of AWS Signature Version 4, and those of Cloud Storage, as a server does: from
+// the received request alone. This code shares nothing with the code that signs.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_HTTP_SIGV4_VERIFIER_H_

@@ -1,4 +1,4 @@
-// The verifier itself, against signatures that AWS publishes.
+// Tests the verifier itself with signatures that AWS publishes.
 #include "tests/core/http/sigv4_verifier.h"
 
 #include <string>

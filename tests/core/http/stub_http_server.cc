@@ -233,7 +233,8 @@ void StubHttpServer::Serve(OwnedFd socket, int number) {
   MutexLock lock(mu_);
   open_.remove(socket.get());
   closed_.SignalAll();
-  // Closed under the lock, so that each descriptor in the list is still that of its connection.
+  // The socket is closed under the lock, too. So each descriptor in `open_` is that of an open
+  // connection.
   const OwnedFd closed = std::move(socket);
 }
 

@@ -1,4 +1,5 @@
-// An HTTP server on this machine for tests. A function gives its answers, which may be good or bad.
+// An HTTP server on this machine for tests. A function of the test gives the answers, which need
+// not be correct HTTP.
 #ifndef SYSTOLE_TESTS_CORE_HTTP_STUB_HTTP_SERVER_H_
 #define SYSTOLE_TESTS_CORE_HTTP_STUB_HTTP_SERVER_H_
 
@@ -19,8 +20,8 @@ struct ssl_ctx_st;
 
 namespace systole {
 
-// A name that no host can have, because a part of a name has at most 63 characters. So the resolver
-// refuses it and asks no name server.
+// A name that no host can have, because a part of a host's name has at most 63 characters. The
+// resolver refuses this name itself, and sends nothing to a name server.
 inline const std::string kImpossibleHost(64, 'x');
 
 struct StubRequest {
@@ -28,19 +29,20 @@ struct StubRequest {
   std::string target;  // Path and query.
   HttpHeaders headers;
   std::string body = {};
-  int connection = 0;  // The number of the connection, from 0.
+  int connection = 0;  // The server numbers its connections from 0.
 };
 
 // `text` of a URL with each %XX replaced by its byte, as a server reads it. Does not call
-// PercentDecoded(), which the stores use: a stub that used it would not notice its mistakes.
+// PercentDecoded(), because the stores use that function and the stub must notice its mistakes.
 std::string WithoutEscapes(absl::string_view text);
 
-// An answer. Its bytes are sent without any change. Then the connection serves the next request.
+// An answer. Its bytes are sent without any change. Then the connection serves the next request, if
+// no other field forbids this.
 struct StubAnswer {
   std::string bytes;
   bool closes = false;  // The connection is closed after `bytes`.
   bool hangs = false;   // Nothing more is sent after `bytes`.
-  // Sent after `bytes` again and again, until the client goes away.
+  // If not empty: sent after `bytes` again and again, until the client closes the connection.
   std::string endless = {};
   absl::Duration endless_pause = absl::ZeroDuration();
 };
@@ -65,7 +67,7 @@ class StubHttpServer {
   using Handler = std::function<StubAnswer(const StubRequest&)>;
 
   // Listens on a free port of 127.0.0.1, and excludes this address from the environment's proxies.
-  // With a certificate it speaks TLS.
+  // With a certificate, the server speaks TLS.
   explicit StubHttpServer(Handler handler, const StubCertificate* certificate = nullptr);
   // Closes all connections.
   ~StubHttpServer();
@@ -79,7 +81,7 @@ class StubHttpServer {
   std::vector<StubRequest> requests() const ABSL_LOCKS_EXCLUDED(mu_);
   int connections() const ABSL_LOCKS_EXCLUDED(mu_);  // Accepted so far.
   int open_now() const ABSL_LOCKS_EXCLUDED(mu_);
-  int most_open() const ABSL_LOCKS_EXCLUDED(mu_);  // At the same time, so far.
+  int most_open() const ABSL_LOCKS_EXCLUDED(mu_);  // The most at one time so far.
 
  private:
   class Connection;
@@ -95,7 +97,7 @@ class StubHttpServer {
 
   mutable Mutex mu_;
   std::vector<StubRequest> requests_ ABSL_GUARDED_BY(mu_);
-  std::list<int> open_ ABSL_GUARDED_BY(mu_);  // Each has a thread that serves it.
+  std::list<int> open_ ABSL_GUARDED_BY(mu_);  // Sockets, each with its own thread.
   CondVar closed_;                            // Signalled when a connection leaves `open_`.
   int accepted_ ABSL_GUARDED_BY(mu_) = 0;
   int most_open_ ABSL_GUARDED_BY(mu_) = 0;

@@ -24,8 +24,8 @@ inline StubAnswer Bodiless(const StubRequest& request, StubAnswer answer) {
   return answer;
 }
 
-// The answer of a good server that has the object `bytes`, with these headers: all of it, or the
-// range that is asked for.
+// The answer of a good server that has the object `bytes`: the whole object, or the range that is
+// asked for. The answer has these headers, too.
 inline StubAnswer ServeBytes(const StubRequest& request, absl::string_view bytes,
                              const HttpHeaders& headers) {
   const absl::string_view range = FindHeader(request.headers, "range");

@@ -129,9 +129,9 @@ TEST(ScratchBudgetTest, AnElderKeepsNothingThatDoesNotFit) {
   EXPECT_FALSE(budget.IsElder(elder));
 }
 
-// Simulates threads. Each does everything that a thread may do, in random order: it takes several
-// times, waits, gives up, gives back, hangs and keeps. At the end each thread must get what it
-// waits for.
+// Simulates threads. Each thread does everything that a thread may do, in random order: it takes
+// memory several times, waits, gives up, gives memory back, hangs, and keeps memory. At the end
+// each thread must get what it waits for.
 class RandomScratch {
  public:
   explicit RandomScratch(unsigned seed) : draw_(seed), threads_(2 + Draw(7)) {}

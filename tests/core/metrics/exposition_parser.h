@@ -26,8 +26,9 @@ struct Exposition {
 //   * A name matches [a-z_][a-z0-9_]*. The names of counters end in _total, and no other names do.
 //     Units are seconds and bytes.
 //   * Each series comes once. Values of labels have no control characters.
-//   * Values of counters and of histograms are finite and not negative. Buckets ascend, in their
-//     bounds and in their numbers; the last bucket has the bound +Inf, and its number is _count.
+//   * Values of counters and of histograms are finite and not negative. From bucket to bucket the
+//     bound rises, and the count does not fall. The last bucket has the bound +Inf and the count
+//     of the series _count.
 //   * The text ends with a line end.
 absl::StatusOr<Exposition> ParseExposition(absl::string_view text);
 

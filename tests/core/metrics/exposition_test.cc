@@ -77,7 +77,7 @@ TEST(ExpositionTest, TextsAreEscapedAndNumbersAreThoseOfPrometheus) {
             "a{x=\"6\"} -1e+300\n");
 }
 
-// Only tests use this parser, so a test must show that it finds errors.
+// Only tests use this parser. So only this test can show that the parser finds errors.
 TEST(ExpositionParserTest, WhatIsNotTheFormatIsRefused) {
   const std::string head = "# HELP a_total A.\n# TYPE a_total counter\n";
   EXPECT_THAT(ParseExposition(head + "a_total 1\n"), IsOk());

@@ -17,7 +17,8 @@
 namespace systole {
 namespace {
 
-// `count` values, among them special ones, NaNs of either sign and values between two uint8.
+// Returns `count` values. They include zeros, NaNs and infinities of either sign, subnormals, and
+// values between two integers.
 std::vector<float> Values(size_t count) {
   const float special[] = {0.0f,
                            -0.0f,
@@ -46,7 +47,7 @@ std::vector<float> Values(size_t count) {
   return values;
 }
 
-// Computes the definition, one value at a time.
+// Casts as the definition says, one value at a time.
 std::vector<uint8_t> CastOneByOne(const std::vector<float>& in, PixelType type) {
   std::vector<uint8_t> out(in.size() * PixelTypeBytes(type));
   for (size_t i = 0; i < in.size(); ++i) {
@@ -69,7 +70,7 @@ TEST(CastTest, EveryTargetTypeAndLengthEqualsTheDefinition) {
          {PixelType::kUint8, PixelType::kFloat32, PixelType::kBfloat16, PixelType::kFloat16}) {
       for (size_t count = 0; count < 70; ++count) {
         const std::vector<float> in = Values(count);
-        // One byte more, so that the output is not aligned.
+        // The output begins at the second byte of `out`, so it is not aligned.
         std::vector<uint8_t> out(count * PixelTypeBytes(type) + 1);
         CastFloats(in, type, absl::MakeSpan(out).subspan(1));
         out.erase(out.begin());

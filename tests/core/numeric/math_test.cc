@@ -188,7 +188,7 @@ TEST(MathTest, SinHandlesTheEdges) {
   EXPECT_TRUE(std::isnan(Sin(kNan)));
 }
 
-// Pins the bits: they show any compiler or flag that fuses or reorders operations.
+// Pins the bits. They change if a compiler or a flag fuses or reorders operations.
 TEST(MathTest, BitsArePinned) {
   uint64_t hash = 1469598103934665603u;
   const auto add = [&hash](float value) {

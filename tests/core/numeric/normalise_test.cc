@@ -26,7 +26,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr PixelType kTypes[] = {PixelType::kUint8, PixelType::kFloat32, PixelType::kBfloat16,
                                 PixelType::kFloat16};
 
-// Computes the definition, one value at a time.
+// Normalises as the definition says, one value at a time.
 std::vector<uint8_t> Reference(const std::vector<float>& in, int channels,
                                const std::vector<float>& scale, const std::vector<float>& bias,
                                PixelType type) {
@@ -84,7 +84,7 @@ TEST(NormaliseTest, UnitScaleIsTensorFlowsMultiplication) {
     EXPECT_EQ(value, static_cast<float>(i) * (1.0f / 255.0f));
     differs_from_division += value != static_cast<float>(i) / 255.0f;
   }
-  EXPECT_GT(differs_from_division, 0);  // Otherwise a division would pass, too.
+  EXPECT_GT(differs_from_division, 0);  // So this test would notice a division.
 }
 
 TEST(NormaliseTest, EveryTargetTypeChannelCountAndLengthEqualsTheDefinition) {
@@ -145,8 +145,8 @@ TEST(TensorNormaliserTest, PiecesOfEveryLayoutEqualTheDefinitionOnEveryTarget) {
     SCOPED_TRACE(target);
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
     for (const int channels : {1, 3}) {
-      // `inner` is the length of a run of one channel: 1 (interleaved channels), short runs, runs
-      // just within and beyond the longest pattern, and long runs.
+      // `inner` is the length of a run of one channel: 1 (interleaved channels), short runs, the
+      // runs just within and just beyond kMaxPatternValues for 3 channels, and a long run.
       for (const int64_t inner : {1, 2, 5, 16, 682, 683, 3000}) {
         std::vector<uint8_t> in;
         std::vector<float> as_floats;  // Interleaved, for the definition.
@@ -278,7 +278,7 @@ TEST(NormaliseTest, BadShapesAreNamed) {
   EXPECT_THAT(NormaliseUint8(in, 17, {}, PixelType::kUint8, span),
               StatusIs(kInvalid, HasSubstr("channels is 17")));
   EXPECT_THAT(NormaliseUint8(in, 3, {.scale = two}, PixelType::kUint8, span),
-              StatusIs(kInvalid, HasSubstr("scale has 2 entries, want 1 or one per channel (3)")));
+              StatusIs(kInvalid, HasSubstr("scale has 2 entries, want 1, or 3, one per channel")));
   EXPECT_THAT(NormaliseUint8(in, 3, {.bias = two}, PixelType::kUint8, span),
               StatusIs(kInvalid, HasSubstr("bias has 2 entries")));
   EXPECT_THAT(NormaliseUint8(in, 3, {}, PixelType::kBfloat16, span),

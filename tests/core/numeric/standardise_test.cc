@@ -36,7 +36,7 @@ double SumOneByOne(const std::vector<double>& terms) {
   return sum;
 }
 
-// Expects that the functions follow their definitions, to the last bit.
+// Expects that SumOf(), SumOfSquares() and Standardise() follow their definitions to the last bit.
 template <typename T>
 void ExpectDefinition(const std::vector<T>& values) {
   const float mean = 12.3f;
@@ -74,7 +74,7 @@ TEST(StandardiseTest, EveryTargetAndLengthEqualsTheDefinition) {
 }
 
 TEST(StandardiseTest, TheOrderOfTheAdditionsChangesTheSum) {
-  // If both sums were equal, the tests above would prove nothing.
+  // If both orders gave the same sum, the tests above would not notice a wrong order.
   double sum = 0;
   for (const float x : Floats(5003)) sum += x;
   EXPECT_NE(SumOf(absl::Span<const float>(Floats(5003))), sum);

@@ -1,5 +1,5 @@
-// Tests of operations on colours, values and labels that need no data of TensorFlow: types,
-// refusals, draws.
+// Tests operations on colours, values and labels without results of TensorFlow: types, refusals,
+// draws.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -76,7 +76,7 @@ absl::StatusOr<Value> MakeOfInt64s(const std::string& transforms, std::vector<in
   return program->Interpret(std::move(input), Record(0));
 }
 
-// The bytes of a feed that gets these int64 values.
+// Returns the bytes that a feed makes from these int64 values.
 absl::StatusOr<std::vector<uint8_t>> FeedInt64s(const std::string& transforms, DType dtype,
                                                 const std::vector<int64_t>& values) {
   absl::StatusOr<Program> program = Compile(
@@ -122,7 +122,7 @@ TEST(ColourOperationsTest, TypesStayOrAreNamed) {
   EXPECT_EQ(type_of("cast { dtype: UINT8 }", labels), (ValueType{ElementType::kUint8, {2}}));
   EXPECT_EQ(type_of("one_hot { depth: 7 }", labels), (ValueType{ElementType::kFloat32, {2, 7}}));
   EXPECT_EQ(type_of("label_map { keys: 1 values: 2 }", labels), labels);
-  // An image of any size stays an image of any size.
+  // If the size of the images is unknown, the size of the result is unknown, too.
   const absl::StatusOr<Program> any = Compile(
       "transforms { decode_jpeg {} } transforms { grayscale {} } transforms { contrast { "
       "factor_max: 2 } } transforms { per_image_standardization {} }",
@@ -198,7 +198,7 @@ TEST(ColourOperationsTest, WrongParametersAreNamedWithTheirTransform) {
 TEST(ColourOperationsTest, AFactorIsDrawnWithinItsBoundsAndOncePerExample) {
   std::vector<float> factors;
   for (int64_t record = 0; record < 60; ++record) {
-    // The mean is 0, so the factor multiplies the values.
+    // The mean of the values is 0, so contrast only multiplies each value by the factor.
     const Value value = MakeOfFloats("transforms { contrast { factor_min: -2 factor_max: 3 } }",
                                      {2, 2, 1}, {1, -1, 1, -1}, record);
     EXPECT_EQ(value.floats[0], -value.floats[1]);
@@ -223,8 +223,8 @@ TEST(ColourOperationsTest, OperationsOfDifferentKindsDrawApart) {
 }
 
 TEST(ColourOperationsTest, SaturationAndHueTakeNumbersThatAreNoColours) {
-  // If the range of the colours is subnormal, the hue would be infinite. TensorFlow treats such a
-  // range as 0.
+  // To compute the hue, a number is divided by the range of the pixel's colours. A subnormal range
+  // would make the hue infinite, so TensorFlow treats it as 0.
   const float tiny = std::numeric_limits<float>::denorm_min();
   for (const char* operation :
        {"saturation { factor_min: 2 factor_max: 2 }", "hue { delta_min: 0.5 delta_max: 0.5 }"}) {
@@ -286,7 +286,7 @@ TEST(ColourOperationsTest, ErasingFillsOneRectangleWithinItsBounds) {
     places.emplace(top, left);
     const int rows = bottom - top + 1, columns = right - left + 1;
     EXPECT_EQ(count, rows * columns);
-    // Edges are rounded to whole pixels, so each bound allows half a pixel more.
+    // Sides are rounded to whole pixels. So the drawn side may differ by half a pixel.
     EXPECT_GT((rows + 0.5) * (columns + 0.5), 0.1 * height * width);
     EXPECT_LT((rows - 0.5) * (columns - 0.5), 0.3 * height * width);
     EXPECT_GT((rows + 0.5) / (columns - 0.5), 0.5);
@@ -416,7 +416,7 @@ TEST(ColourOperationsTest, DefaultsAreTheirValuesInTheCanonicalForm) {
       "grayscale {}", "grayscale { channels: 3 }", "label_map { keys: 1 values: 2 }",
       // A default of 0 differs from no default.
       "label_map { keys: 1 values: 2 default_value: 0 }",
-      // A map that no feed accepts has a canonical form, too.
+      // A feed refuses this map of 2 keys and 1 value, but the map has a canonical form.
       "label_map { keys: [1, 2] values: 2 }", "random_flip {}", "random_flip {} tf_seed: [0, 0]"};
   for (const char* one : others) {
     for (const char* other : others) {

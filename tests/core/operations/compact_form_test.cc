@@ -25,8 +25,9 @@ namespace {
 using testing::ElementsAre;
 using testing::Optional;
 
-// The compact form of a program whose feature has bytes. `shape` is the stored shape, and is
-// ignored if the first transform is decode_jpeg.
+// Returns the compact form of a program whose feature has bytes: which last steps the client does,
+// and by which numbers. `shape` is the stored shape. If the first transform is decode_jpeg, `shape`
+// is ignored.
 std::optional<CompactForm> FormOf(const std::string& transforms, DType dtype = DType::kFloat32,
                                   std::vector<int64_t> shape = {2, 2, 3}, size_t kept_steps = 0) {
   v1::Output output;
@@ -105,8 +106,8 @@ TEST(CompactFormTest, TheClientDoesAsMuchOfTheEndAsItCan) {
       Transforms({kRaw, kRound, "normalize { scale: 0.5 }", kRound, "normalize { mean: 2 }"}));
   ASSERT_TRUE(form.has_value());
   EXPECT_EQ(form->first, 1u);
-  // A client begins from uint8 values. After a resize to floats, it can begin only after the
-  // rounding.
+  // A client must begin from uint8 values. The resize and the gamma give floats, so the client
+  // begins after the rounding.
   const auto resized =
       FormOf(Transforms({"decode_jpeg {}", "resize { height: 2 width: 2 }",
                          "gamma { gamma_min: 2 gamma_max: 2 }", kRound, "normalize { mean: 2 }"}));
@@ -121,12 +122,11 @@ TEST(CompactFormTest, WhatDrawsOrLooksAtOtherValuesIsTheServers) {
         "saturation { factor_min: 2 factor_max: 2 }", "hue { delta_min: 0.1 delta_max: 0.1 }",
         "trivial_augment {}", "random_erasing {}"}) {
     SCOPED_TRACE(operation);
-    // The operation gives uint8, so the client can begin after it.
+    // From uint8 values the operation makes uint8 values, so the client can begin after it.
     const auto behind = FormOf(Transforms({kRaw, operation, "normalize { mean: 2 }"}));
     ASSERT_TRUE(behind.has_value());
     EXPECT_EQ(behind->first, 2u);
-    // If the operation gets floats, it gives floats. No uint8 values then remain that the client
-    // could begin from.
+    // From floats the operation makes floats, so the client cannot begin after it.
     EXPECT_FALSE(
         FormOf(Transforms(
                    {kRaw, "cast { dtype: FLOAT32 }",
@@ -151,7 +151,8 @@ TEST(CompactFormTest, PixelsThatWereOnlyMovedOrRepeatedAreWhole) {
 TEST(CompactFormTest, OthersTravelAsTheyAre) {
   EXPECT_FALSE(FormOf(Transforms({"decode_jpeg {}", kCrop, kRound}), DType::kUint8).has_value());
   EXPECT_FALSE(FormOf(Transforms({"decode_jpeg {}", kCrop, kNormalize})).has_value());
-  EXPECT_FALSE(FormOf(Transforms({"decode_jpeg {}"})).has_value());  // The size varies.
+  // Without a crop or a resize, the size of the images varies.
+  EXPECT_FALSE(FormOf(Transforms({"decode_jpeg {}"})).has_value());
 }
 
 TEST(CompactFormTest, ATableOfMoreChannelsWouldBeTooLarge) {
@@ -206,10 +207,10 @@ std::vector<uint8_t> Finished(const CompactForm& form, const Value& sent, DType 
   return out;
 }
 
-// Draws programs as the fuzzer does. If a client can finish a program's values, the result must
-// equal what the references make (Program::Interpret).
+// Draws programs as the fuzzer does. If a client can do a program's last steps, the client's values
+// must equal those of the reference operations (Program::Interpret).
 TEST(CompactFormTest, WhatAClientFinishesIsWhatTheReferencesMake) {
-  std::mt19937 random(7);  // Chooses the programs, always the same.
+  std::mt19937 random(7);  // With this seed every run of the test draws the same programs.
   int finished = 0;
   int by_table = 0;
   for (int i = 0; i < 20000; ++i) {

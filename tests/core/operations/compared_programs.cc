@@ -11,7 +11,8 @@
 namespace systole {
 namespace {
 
-// Makes an example from `kept`, its value after the first `steps` steps, as a feed does.
+// Makes an example from `kept`, as a feed does. `kept` is the value of the example after the first
+// `steps` steps.
 absl::Status RunRest(const RandomProgram& drawn, const std::shared_ptr<const Program>& program,
                      size_t steps, const Value& kept, absl::Span<uint8_t> out) {
   const auto dtype = static_cast<DType>(drawn.output.dtype());

@@ -47,7 +47,7 @@ TEST(FastOperationsTest, KernelsGiveTheReferencesBitsOnEverySimdTarget) {
     // In the first half the channels are often equal.
     uint8s.uint8s[i] = static_cast<uint8_t>(rng.NextU32() & (i < 9000 ? 0xc0 : 0xff));
   }
-  Value usual = floats;  // Has no special numbers, because their sums are NaN or infinite.
+  Value usual = floats;  // Without special numbers, so that sums are finite.
   for (float& x : usual.floats) x = rng.UniformFloat() * 300 - 20;
   for (const char* operation : {"brightness { delta_max: 0.3 }",
                                 "contrast { factor_max: 2 }",

@@ -174,7 +174,7 @@ TEST(GeometryTest, ImagesThatDoNotFitAreTheRecordsFault) {
 }
 
 // If a side of the result would have no pixel, TensorFlow fails. We give the side one pixel, so
-// that a very long image does not cost a record.
+// that a feed does not lose the record of a very long image.
 TEST(GeometryTest, ASideThatWouldVanishKeepsOnePixel) {
   const auto padded = MakeOfDecoded("resize_with_pad { height: 10 width: 10 }", 1, 300);
   ASSERT_THAT(padded, IsOk());
@@ -188,19 +188,20 @@ TEST(GeometryTest, ASideThatWouldVanishKeepsOnePixel) {
   EXPECT_THAT(cropped->type.shape, ElementsAre(2, 1, 3));
 }
 
-// An image's size may be known only from its record. Then the size of the result is checked when
-// the record is made into an example, before memory is taken.
+// If an image's size is known only from its record, the size of the result is checked when the
+// example is made, before memory is allocated.
 TEST(GeometryTest, ValuesOfVaryingSizeAreBoundedByTheirOwnSize) {
   const std::string larger = "resize { height: 16384 width: 16384 preserve_aspect_ratio: true }";
   EXPECT_THAT(MakeOfDecoded(larger, 2, 2),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("16384 x 16384")));
-  // This image has uint8 values. With float32 values it would be too large.
+  // The image of 2000 x 2000 pixels is allowed because its values are uint8: as float32 they would
+  // take more than kMaxValueBytes.
   const std::string smaller = "resize { height: 8 width: 8 preserve_aspect_ratio: true }";
   EXPECT_THAT(MakeOfDecoded(smaller, 2000, 2000), IsOk());
 }
 
-// The input and the output are small (at most 2 MB). But for each row of the result, the resize
-// adds up rows of the input, each of them 60,000 pixels wide.
+// The input and the output are small (at most 2 MB each). But for each row of the result, the
+// resize adds up rows of the input, and each of these rows is 60,000 pixels wide.
 TEST(GeometryTest, TheTimeOfAResizeIsBounded) {
   EXPECT_THAT(MakeOfDecoded("resize { height: 300 width: 1 method: LANCZOS5 }", 11, 60000), IsOk());
   const std::string narrower = "resize { height: 16384 width: 1 method: LANCZOS5 }";
@@ -229,7 +230,7 @@ TEST(GeometryTest, HalfOfTheImagesAreTurnedUpsideDown) {
   EXPECT_LT(as_left_right, 130);
 }
 
-// Each pixel of the image has its own value, which shows where a pixel of the crop comes from.
+// Each pixel of the image has a value of its own, so crops of different boxes differ.
 TEST(GeometryTest, RulesOfTheRandomResizedCropAreThoseOfTheirBoxes) {
   const auto crop_of = [](const std::string& rule) {
     return "random_resized_crop { height: 4 width: 4 method: NEAREST rule: " + rule + " }";
@@ -241,7 +242,8 @@ TEST(GeometryTest, RulesOfTheRandomResizedCropAreThoseOfTheirBoxes) {
     tensorflow.insert(MakeOf({crop_of("TF_DISTORTED_BOX")}, record).uint8s);
   }
   EXPECT_NE(torchvision, tensorflow);
-  // With these ranges no box is ever found, so each rule uses its fallback.
+  // With these ranges no box fits into the image. Then TF_DISTORTED_BOX takes the whole image, and
+  // TPU_RESNET takes the centre.
   const std::string none = " aspect_min: 900 aspect_max: 900 area_min: 0.9";
   const std::vector<uint8_t> whole =
       MakeOf({"resize { height: 4 width: 4 method: NEAREST }"}).uint8s;
@@ -252,8 +254,8 @@ TEST(GeometryTest, RulesOfTheRandomResizedCropAreThoseOfTheirBoxes) {
   EXPECT_NE(centre, whole);
 }
 
-// A box as large as the image counts as no box, so the centre is taken. The reference TPU ResNet
-// does the same.
+// If the box is as large as the image, TPU_RESNET takes the centre, as if no box was found. The
+// reference code of TPU ResNet does the same.
 TEST(GeometryTest, TheTpuResNetTakesTheCentreWhereTheBoxIsTheImage) {
   const Value square = MakeOf({"crop { height: 4 width: 4 }",
                                "random_resized_crop { height: 8 width: 8 method: NEAREST rule: "

@@ -58,7 +58,7 @@ TEST(LoweredProgramTest, SaysHowEachTransformRuns) {
       runs(absl::StrCat(kJpeg, "transforms { resize { height: 4 width: 5 method: LANCZOS3 } }",
                         kNormalize, "transforms { rot90 { k: 1 } }")),
       ElementsAre(fused, fused, fused, v1::ALONE));
-  // The decoder decodes only the window. The resize after it runs alone.
+  // The decoder decodes only kWindow's rectangle. The resize by AREA then runs alone.
   EXPECT_THAT(runs(absl::StrCat(kJpeg, kWindow,
                                 "transforms { resize { height: 4 width: 5 method: "
                                 "AREA } }")),
@@ -98,17 +98,18 @@ TEST(LoweredProgramTest, WhatCannotBeFusedIsLeftToTheReferences) {
   };
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kBrightness), 1);
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kBrightness + kFlip + kNormalize), 3);
-  // The resizer in kCrop makes whole images, and no windows of them.
+  // The resizer of kCrop makes whole images. So kWindow is not fused.
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kWindow), 1);
-  // The resizer takes only stored pixels, and not those that kCrop has resized.
+  // A resizer takes only decoded or stored pixels, and not the pixels that kCrop has resized.
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kResize), 1);
-  // A resize before a mirror rounds differently from a resize after it.
+  // Resizing and then mirroring rounds differently from mirroring and then resizing.
   EXPECT_EQ(rest(std::string(kRaw) + kFlip + kResize), 1);
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kRound), 1);
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kNormalize), 1);
 }
 
-// Expects that only a window of the image is decoded, and that the last `rest` steps are not fused.
+// Expects Way::kWindow: the fused pass decodes only a window of the image. `moves` is the size of
+// LoweredProgram::moves. The last `rest` steps must be left to the references.
 void ExpectWindow(const std::string& text, size_t moves, bool resamples, size_t rest) {
   const LoweredProgram lowered = LowerText(text);
   EXPECT_EQ(lowered.way, Way::kWindow) << text;
@@ -123,7 +124,7 @@ TEST(LoweredProgramTest, OfAnImageOfAnySizeOnlyTheWindowIsDecoded) {
   ExpectWindow(std::string(kJpeg) + kFlip + kResize, 1, false, 1);
   ExpectWindow(std::string(kJpeg) + kBrightness + kResize, 0, false, 2);
   ExpectWindow(kJpeg + central + kFlip + kRound + kBrightness + kResize, 2, false, 2);
-  // Normalised pixels are no longer uint8.
+  // A window has uint8 pixels, so the normalize and the steps after it are not fused.
   ExpectWindow(kJpeg + central + kNormalize + kFlip + kResize, 1, false, 3);
 }
 
@@ -139,7 +140,7 @@ TEST(LoweredProgramTest, EveryMethodResamplesTheWindowAlone) {
     ExpectWindow(kJpeg + central + kFlip + ("transforms { random_resized_crop { " + size), 3, true,
                  0);
   }
-  // A crop of fixed size may be larger than kMaxValueBytes.
+  // A crop of fixed size may be larger than kMaxValueBytes, so it is not made by Way::kWindow.
   EXPECT_EQ(LowerText(std::string(kJpeg) + kWindow +
                       "transforms { resize { height: 4 width: 4 method: AREA } }")
                 .way,
@@ -154,7 +155,7 @@ TEST(LoweredProgramTest, AJpegIsDecodedScaledIfAResizeFollowsBehindCropsAlone) {
   for (const std::string resize : {kCrop, kResize, center.c_str()}) {
     EXPECT_TRUE(is_scaled(auto_scale + resize)) << resize;
     EXPECT_TRUE(is_scaled(auto_scale + kWindow + central + kWindow + resize + kFlip + kNormalize));
-    EXPECT_TRUE(is_scaled(auto_scale + resize + kResize));  // The second resize gets pixels.
+    EXPECT_TRUE(is_scaled(auto_scale + resize + kResize));
     EXPECT_FALSE(is_scaled(kJpeg + resize));
     EXPECT_FALSE(is_scaled(auto_scale + kRound + resize));
     EXPECT_FALSE(is_scaled(auto_scale + kWindow + kFlip + resize));
@@ -182,7 +183,7 @@ TEST(LoweredProgramTest, CountsTheElementsThatReferencesMake) {
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness + kFlip).interpreted_elements,
             2 * 4 * 5 * 3);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kFlip + kResize).interpreted_elements, 4 * 5 * 3);
-  // The brightened image may have any size, so it counts as kMaxValueBytes elements.
+  // The size of the brightened image is unknown, so it counts as kMaxValueBytes elements of uint8.
   EXPECT_EQ(LowerText(std::string(kJpeg) + kBrightness + kResize).interpreted_elements,
             kMaxValueBytes + 4 * 5 * 3);
 }
@@ -192,7 +193,7 @@ TEST(LoweredProgramTest, ANormalizeAtTheEndIsDoneWithTheCast) {
       LowerText(absl::StrCat("dtype: FLOAT32 transforms { decode_png {} }", kWindow, kNormalize));
   EXPECT_EQ(pixels.rest, 0);
   EXPECT_EQ(pixels.rest_end(), 2);
-  // The brightness, the normalize and the cast of a float image are done together, row by row.
+  // After kCrop the brightness, the normalize and the cast are done together, row by row.
   const LoweredProgram floats = LowerText(std::string(kJpeg) + kCrop + kBrightness + kNormalize);
   EXPECT_EQ(floats.rest, 2);
   EXPECT_EQ(floats.rest_end(), 4);

@@ -32,7 +32,8 @@ using Way = LoweredProgram::Way;
 
 constexpr ExampleKey kExample = {.seed = 3, .epoch = 1, .record = 5};
 
-// Maps the number of each operation that took time to its number of laps.
+// Maps an operation's number in the spec to its number of laps. Operations without a lap are left
+// out.
 using Laps = std::map<int, int64_t>;
 
 Laps LapsOf(const LapTimes::Times& times) {
@@ -56,7 +57,8 @@ Program ProgramOf(const std::string& transforms, const ValueType& input) {
   return *std::move(program);
 }
 
-// Makes an example by `program` three times, and measures only the second time. Returns its laps.
+// Makes the same example three times by `program`. Returns the laps of the second time. The first
+// and the third time are not measured.
 Laps MeasuredLaps(Program program, DType dtype, Way way, const ProgramRunner::Input& input) {
   const LoweredProgram lowered =
       Lower(std::make_shared<const Program>(std::move(program)), dtype, /*read_soon=*/false);
@@ -95,7 +97,8 @@ Laps JpegLaps(const std::string& transforms, Way way) {
                       {.bytes = jpeg});
 }
 
-// The laps for a float image. All its operations run by row or alone (v1::TransformRun).
+// Returns the laps of an example from a feature of floats. Each of its operations runs row by row
+// or alone (v1::TransformRun).
 Laps FloatLaps(const std::string& transforms, const std::vector<int64_t>& shape) {
   const ValueType type = {.element = ElementType::kFloat32, .shape = shape};
   const std::vector<float> floats(static_cast<size_t>(type.num_elements()), 0.25f);
@@ -109,7 +112,7 @@ TEST(OperationTimesTest, AFusedPassIsSplitIntoDecodingAndTheResizeThatTakesMostO
                        "transforms { random_flip {} } transforms { normalize { scale: 2 } }",
                        Way::kJpeg),
               ElementsAre(Pair(0, Gt(3)), Pair(2, Gt(3))));
-  // A crop and a resize in one operation.
+  // random_resized_crop crops and resizes in one operation.
   EXPECT_THAT(JpegLaps("transforms { decode_jpeg {} } "
                        "transforms { random_resized_crop { height: 16 width: 16 } } "
                        "transforms { round_to_uint8 {} } transforms { normalize { scale: 2 } }",
@@ -155,7 +158,7 @@ TEST(OperationTimesTest, EachOperationThatRunsByRowIsMeasuredInEachPartOfTheImag
                 "transforms { hue { delta_max: 0.5 } } transforms { gamma { gamma_max: 2 } }",
                 shape),
       ElementsAre(Pair(0, Gt(12)), Pair(1, Gt(12)), Pair(2, Gt(12))));
-  // An operation that runs alone, between operations that run by row, has one lap.
+  // rot90 runs alone, between operations that run by row, and has one lap.
   EXPECT_THAT(
       FloatLaps("transforms { brightness { delta_max: 0.5 } } transforms { rot90 { k: 1 } } "
                 "transforms { gamma { gamma_max: 2 } }",

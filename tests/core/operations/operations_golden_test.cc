@@ -76,10 +76,11 @@ std::vector<Golden> ReadGoldens(absl::string_view name, absl::string_view file =
 }
 
 // The largest allowed difference from TensorFlow in a case, relative to the case's largest value.
-// The bound is 0 (equal to the bit), except if TensorFlow calls libm for sines or exponentials: the
-// last bits of libm's results depend on the CPU. If each sine is off by one unit in its last place,
-// a weight changes by 2^-22 of its value. The values of these images then change by less than 1e-6;
-// 2.4e-7 was measured. parity_test has the bound for all images.
+// 0 means that all bits must be equal. Where TensorFlow calls libm for sines or exponentials, the
+// bound is larger, because the last bits of libm's results depend on the CPU. If each sine is off
+// by one unit in its last place, a weight changes by 2^-22 of its value. The values of the golden
+// cases then change by less than 1e-6; 2.4e-7 was measured. parity_test checks the bound that holds
+// for all images.
 double BoundOf(const std::string& output) {
   for (const char* const method : {"LANCZOS3", "LANCZOS5", "GAUSSIAN"}) {
     if (absl::StrContains(output, method)) return 1e-6;
@@ -87,7 +88,8 @@ double BoundOf(const std::string& output) {
   return 0;
 }
 
-// The distance of `got` from `want`, relative to the largest value of `want`.
+// The largest distance of a value in `got` from its value in `want`, divided by the largest
+// absolute value in `want`.
 double DistanceOf(const std::vector<float>& got, const std::vector<float>& want) {
   double most = 0;
   double largest = 1e-30;
@@ -174,7 +176,8 @@ TEST(OperationsGoldenTest, DecodeAndCropDiffersInOutermostColumnsAndNarrowCropsA
     for (size_t i = 0; i < want.size(); ++i) {
       if (value->uint8s[i] == static_cast<uint8_t>(want[i])) continue;
       const size_t column = i / 3 % width;
-      // With so few columns libjpeg's crop does not interpolate the colours at all.
+      // TensorFlow crops with libjpeg. In a crop of at most 4 columns libjpeg does not interpolate
+      // the colours, so any column may differ.
       EXPECT_TRUE(column == 0 || column + 1 == width || width <= 4)
           << text << " in column " << column;
       ++different;

@@ -2,8 +2,8 @@
 //
 // For a claim "within ..", TensorFlow's formula is written plainly, in float32 and in TensorFlow's
 // order. Its results are compared with ours over the whole range of inputs. The number in the table
-// is the bound. A claim "exact" is checked here as well, or with TensorFlow's own results:
-// operations_golden_test and tensorflow_colour_test compare every case of tests/golden/tensorflow.
+// is the bound. A claim "exact" is checked here, or by operations_golden_test and
+// tensorflow_colour_test, which compare with TensorFlow's own results in tests/golden/tensorflow.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -75,7 +75,7 @@ float Magnitude(CounterRng& rng, int low, int high) {
   return std::ldexp(1 + rng.UniformFloat(), exponent);
 }
 
-// Floats of every kind: the floats whose bits, as a number, are a multiple of `stride`.
+// Returns floats of every kind: those whose bits, read as a uint32, are a multiple of `stride`.
 std::vector<float> AllFloats(uint32_t stride) {
   std::vector<float> floats;
   for (uint64_t bits = 0; bits <= 0xffffffffu; bits += stride) {
@@ -91,7 +91,7 @@ uint8_t FromUnit(float x) {
   return static_cast<uint8_t>(std::min(std::max(scaled, 0.0f), 255.0f));
 }
 
-// The largest of many distances. It is infinite if one of them is NaN.
+// The largest of the distances that were added, or infinity if one of them is NaN.
 class Worst {
  public:
   void Add(double distance) {
@@ -104,8 +104,9 @@ class Worst {
   double worst_ = 0;
 };
 
-// What a check returns: for each "within" of the claim, in the claim's order, the largest distance
-// from the formula. Where the claim says "exact", the check itself expects equal values.
+// A check returns one number for each "within" in the claim, in the claim's order: the largest
+// distance of our values from the formula's. For an "exact" in the claim, the check itself expects
+// equal values.
 using Distances = std::vector<double>;
 
 // Computes (x * scale - mean) / stddev, with constants of float32.
@@ -151,8 +152,8 @@ Distances CheckNormalize() {
 }
 
 // Sums float32 values as TensorFlow's CPU kernel does: splits the values in halves until a part has
-// at most 256 times four vectors, and then adds four vectors at a time. `vector` is the number of
-// floats in a vector, which depends on the CPU.
+// at most 256 * 4 vectors, and then adds four vectors at a time. A vector has `vector` floats; the
+// number depends on the CPU.
 float SumOf(absl::Span<const float> x, size_t vector) {
   if (x.size() > 256 * 4 * vector) {
     const size_t half = (x.size() / 2 + vector - 1) / vector * vector;
@@ -184,7 +185,8 @@ Distances CheckPerImageStandardization() {
   CounterRng rng(5, 6, 7, 8);
   Worst worst;
   const auto compare = [&](std::vector<int64_t> shape, const std::vector<float>& x) {
-    double sum = 0, squares = 0, largest = kLeastNormal;  // Not 0, even if the image is black.
+    // `largest` is a divisor below, so it is not 0, even if the image is black.
+    double sum = 0, squares = 0, largest = kLeastNormal;
     for (const float value : x) sum += value;
     const auto count = static_cast<double>(x.size());
     for (const float value : x) {
@@ -206,7 +208,8 @@ Distances CheckPerImageStandardization() {
   if (kSanitized) shapes.resize(4);
   for (const std::vector<int64_t>& shape : shapes) {
     const auto count = static_cast<size_t>(shape[0] * shape[1] * shape[2]);
-    // Images of one colour, of two colours (one may be rare), of little contrast, ramps, and noise.
+    // Compares images of one colour, images of two colours (one may be rare), noise and ramps. The
+    // contrast of noise and ramps is low or high.
     for (const float value : {1.0f, 77.0f, 255.0f, 0.1f, 0.3f, 0.9f, 1e-3f, 123.456f, 1e14f}) {
       compare(shape, std::vector<float>(count, value));
     }
@@ -285,7 +288,7 @@ Distances CheckBrightness() {
   return {};
 }
 
-// tf.round rounds half to even.
+// tf.round rounds halves to the nearest even number.
 Distances CheckRoundToUint8() {
   std::vector<float> xs = AllFloats(4099);
   for (int i = 0; i < 255; ++i) xs.push_back(static_cast<float>(i) + 0.5f);
@@ -303,8 +306,8 @@ struct Kernel {
   float (*at)(float radius, float x);
 };
 
-// Moves x by one unit in its last place, up or down. The results of libm's sine and exponential may
-// be off by one such unit.
+// Moves x up or down by one unit in its last place. libm's sine and exponential may be wrong by as
+// much.
 float Nudged(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const float infinity = std::numeric_limits<float>::infinity();
@@ -372,7 +375,7 @@ Distances CheckKernels(const std::string& operation, absl::Span<const Sizes> siz
     double largest = 0;
     for (const float x : image) largest = std::max(largest, std::fabs(double{x}));
     for (size_t row = 0; row < rows.size(); ++row) {
-      std::vector<float> line(width);  // Rows are resized first.
+      std::vector<float> line(width);  // The height is resized before the width.
       for (size_t i = 0; i < image.size(); ++i) line[i % width] += rows[row][i / width] * image[i];
       for (size_t column = 0; column < columns.size(); ++column) {
         float want = 0;
@@ -386,8 +389,8 @@ Distances CheckKernels(const std::string& operation, absl::Span<const Sizes> siz
     for (const Sizes& size : sizes) {
       const auto width = static_cast<size_t>(size.width);
       const size_t count = static_cast<size_t>(size.height) * width;
-      // Noise of two magnitudes, one colour, stripes and squares. Kernels average stripes and
-      // squares to almost nothing.
+      // Images of noise of two magnitudes, of one colour, of stripes and of squares. Averaged by a
+      // kernel, stripes and squares give values near 0.
       std::vector<std::vector<float>> images(5, std::vector<float>(count));
       for (size_t i = 0; i < count; ++i) {
         images[0][i] = Between(rng, 0, 255);
@@ -419,7 +422,7 @@ Distances CheckResize() {
                                  {3, 16384, 2}});
 }
 
-// A square is not padded. The golden cases test padding.
+// These images are square, so they are not padded. The golden cases test padding.
 Distances CheckResizeWithPad() {
   return CheckKernels("resize_with_pad",
                       {{1, 1, 5}, {2, 2, 1}, {9, 9, 31}, {17, 17, 3}, {97, 97, 11}, {64, 64, 128}});
@@ -486,9 +489,10 @@ const std::map<std::string, Check>& Checks() {
   return *checks;
 }
 
-// Maps the name of each operation to its claim. If a TensorFlow function does the work of two of
-// our operations, the function's name is mapped to the claim for these two. A text that has only
-// "different: .." claims nothing, and is left out.
+// Maps the name of each operation to what the operation table claims about its parity with
+// TensorFlow. If a TensorFlow function does the work of two of our operations, the function's name
+// is mapped to the claim for the two together. A text with nothing but "different: .." claims
+// nothing, and is left out.
 std::map<std::string, std::string> Claims() {
   std::map<std::string, std::string> claims;
   const auto add = [&claims](absl::string_view name, absl::string_view parity) {
@@ -551,7 +555,7 @@ std::vector<std::string> NamesOfFormulas() {
 INSTANTIATE_TEST_SUITE_P(Parity, BoundTest, testing::ValuesIn(NamesOfFormulas()),
                          [](const auto& info) { return info.param; });
 
-// The transforms in the cases of a file.
+// Returns the text of the transforms in all cases of a golden file.
 std::string TransformsOf(const std::string& golden) {
   const auto source =
       FileSource::Open(absl::StrCat("tests/golden/tensorflow/", golden, ".tfrecord"));

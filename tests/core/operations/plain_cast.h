@@ -1,5 +1,5 @@
-// The definition of an output's cast, one value after the other. LoweredProgram's casts are
-// compared with it.
+// A simple reference of an output's cast, which casts one value at a time. Tests compare
+// LoweredProgram's casts with it.
 #ifndef SYSTOLE_TESTS_CORE_OPERATIONS_PLAIN_CAST_H_
 #define SYSTOLE_TESTS_CORE_OPERATIONS_PLAIN_CAST_H_
 
@@ -18,9 +18,9 @@
 
 namespace systole {
 
-// Writes `value`, which is uint8 or float32, to `out`: as kUint8 (rounded half to even, saturated),
-// or as a floating-point type (with CanonicalNan()). REQUIRES: `out` has one element of `dtype` for
-// each element of `value`.
+// Writes `value`, which is uint8 or float32, to `out`. For kUint8, values are rounded half to even
+// and saturated. For a floating-point `dtype`, each NaN becomes CanonicalNan(). REQUIRES: `out` has
+// one element of `dtype` for each element of `value`.
 inline void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out) {
   const bool is_uint8 = value.type.element == ElementType::kUint8;
   const size_t count = is_uint8 ? value.uint8s.size() : value.floats.size();

@@ -107,7 +107,7 @@ TEST(ProgramTest, ARandomCropIsACutOfThePixels) {
   }
   std::sort(firsts.begin(), firsts.end());
   firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
-  // The places of the window that occur are exactly the possible ones.
+  // Every possible place of the window occurs, and no other place.
   EXPECT_THAT(firsts, ElementsAre(0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13));
 }
 
@@ -138,14 +138,15 @@ TEST(ProgramTest, TheSecondOfAKindAndOneWithAKeyDrawOtherwise) {
   }
   EXPECT_LT(same_twice, 30);
   EXPECT_LT(same_keyed, 30);
-  EXPECT_GT(flips_cancel, 30);  // Equal draws would cancel in all 100 records.
+  // Two flips with equal draws would cancel in all 100 records.
+  EXPECT_GT(flips_cancel, 30);
   EXPECT_LT(flips_cancel, 70);
 }
 
 TEST(ProgramTest, TwoOutputsOfARecordDrawAlike) {
   const std::string mask(20, 'm');
   for (int64_t record = 0; record < 20; ++record) {
-    // The mask has the image's transforms, so it is cut at the same place.
+    // The mask has the same transforms as the image, so both are cut at the same place.
     std::string marked = mask;
     const Value image = MakeOf(kWindow, Ramp(), Record(record));
     marked[image.uint8s[0] / 12] = '!';
@@ -230,7 +231,8 @@ TEST(ProgramTest, CastsRoundHalfToEven) {
   EXPECT_EQ(std::memcmp(floats.data(), value.floats.data(), 24), 0);
 }
 
-// The processor and the compiler's order of operands decide the sign of a NaN in arithmetic.
+// In arithmetic, the sign of a NaN depends on the processor and on the compiler's order of
+// operands. So the cast at the end of a program gives all NaNs the same bits.
 TEST(ProgramTest, EveryNanIsTheSameWhereAProgramEnds) {
   Value value = Value::Create(ElementType::kFloat32, {3});
   value.floats = {std::bit_cast<float>(0xffc00000u), std::bit_cast<float>(0x7fc12345u), 1};

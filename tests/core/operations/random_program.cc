@@ -265,7 +265,7 @@ void ReplaceDecode(Bytes& bytes, absl::string_view pixels, int height, int width
       drawn.stored += drawn.stored;
       return;
     }
-    // int64 is for labels. Most operations want uint8 or float32.
+    // decode_raw of uint16 gives int64. Most operations want uint8 or float32, so a cast follows.
     drawn.output.add_transforms()->mutable_cast()->set_dtype(v1::FLOAT32);
     for (int i = drawn.output.transforms_size() - 1; i > 1; --i) {
       drawn.output.mutable_transforms()->SwapElements(i, i - 1);

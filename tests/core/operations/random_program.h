@@ -26,7 +26,8 @@ struct RandomProgram {
 // Accepts any bytes. Many of the programs are invalid (CompileDrawn() returns null).
 RandomProgram DrawProgram(absl::Span<const uint8_t> bytes);
 
-// The program of `drawn`, or null if it is refused or no feed can be made of it.
+// Returns the program of `drawn`. Returns null if the program is refused, or if the size of its
+// output is not known before a record is read (no feed accepts this).
 std::shared_ptr<const Program> CompileDrawn(const RandomProgram& drawn);
 
 }  // namespace systole

@@ -22,8 +22,8 @@ namespace {
 
 using ::testing::Each;
 
-// Images with few long rows and images with many short rows. In each of the last two images, one
-// row is longer than the part of an image that is changed at once.
+// Images with few long rows and images with many short rows. RowChanges changes an image in parts.
+// In the last two images, a single row is longer than the usual part.
 const std::vector<std::vector<int64_t>> kShapes = {{97, 7, 3},   {30, 41, 1},  {1, 1, 3},
                                                    {12, 700, 3}, {2, 5000, 3}, {3, 9001, 1}};
 
@@ -54,7 +54,7 @@ TEST(RowChangesTest, EachValueIsChangedOnceInWholeRowsAndThenUsed) {
     });
     EXPECT_EQ(used, image.floats.size());
     EXPECT_THAT(image.floats, Each(3.0f));
-    changes.Make(image);  // The first call has removed the changes.
+    changes.Make(image);  // No change is left after the first call.
     EXPECT_THAT(image.floats, Each(3.0f));
   }
 }

@@ -1,6 +1,6 @@
 // Compares our operations on images and labels with TensorFlow's results
-// (tests/golden/tensorflow/README.md). Our results are made in two ways: by the references alone,
-// and as a feed makes them.
+// (tests/golden/tensorflow/README.md). Our results are made in two ways: by the reference
+// operations alone (Program::Interpret), and as a feed makes them (ProgramRunner).
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -77,7 +77,8 @@ const std::vector<Case>& Cases() {
       if (!record.ok() || !record->has_value()) break;
       const absl::StatusOr<ExampleView> example = ExampleView::Parse(**record);
       EXPECT_THAT(example, IsOk());
-      if (example->Find("case").kind() == FeatureKind::kMissing) continue;  // The version.
+      // One record has no case, but the version of TensorFlow.
+      if (example->Find("case").kind() == FeatureKind::kMissing) continue;
       made->push_back({.name = TextOf(*example, "case"),
                        .transforms = TextOf(*example, "transforms"),
                        .type = TextOf(*example, "type"),
@@ -93,8 +94,9 @@ const std::vector<Case>& Cases() {
   return *cases;
 }
 
-// The largest allowed difference from TensorFlow's values in the cases of an operation. Values of
-// operations without a bound must be equal to the bit. parity_test has the bounds for all inputs.
+// The largest allowed difference from TensorFlow's values in the cases of an operation. All bits
+// must be equal if the operation has no bound. parity_test checks the bounds that hold for all
+// inputs.
 struct Bound {
   double relative = 0;
   double absolute = 0;
@@ -103,22 +105,22 @@ struct Bound {
 
 Bound BoundOf(const Case& one) {
   static const std::map<std::string, Bound> bounds = {
-      // TensorFlow's power is off by a little more than an ulp, ours by half an ulp. The product
-      // with gain is rounded once more. The cast to uint8 rounds down, so a last bit may decide the
-      // level.
+      // TensorFlow's x ^ gamma is off by up to a little more than an ulp, ours by up to half an
+      // ulp. The multiplication by the gain rounds once more. The cast to uint8 rounds down, so an
+      // error in the last bit may change the level.
       {"gamma", {.relative = 3e-7, .levels = 1}},
       // TensorFlow adds in float32, in an order that depends on its number of threads. Our sums are
       // float64. So TensorFlow's mean and deviation differ from ours in their last bits. If a value
-      // is near the mean, the result is near 0, and its relative difference may be much larger than
-      // `relative`. So there is an absolute bound, too.
+      // is near the mean, its result is near 0. The relative difference may then be large, although
+      // the absolute difference is small.
       {"per_image_standardization", {.relative = 1e-6, .absolute = 1e-6}},
   };
   const auto found = bounds.find(one.operation());
   return found == bounds.end() ? Bound() : found->second;
 }
 
-// Describes a value of `got` that differs from `want` by more than the bound. Returns "" if there
-// is none.
+// Describes the first value of `got` that differs from the case's value by more than the bound.
+// Returns "" if no value does.
 std::string Compare(const Case& one, absl::Span<const uint8_t> got) {
   const Bound bound = BoundOf(one);
   const std::string bytes(got.begin(), got.end());

@@ -108,7 +108,7 @@ TEST(WindowDecodingTest, ImagesThatAreDecodedTogetherEqualTheReferences) {
     decoding.Advance();
     EXPECT_EQ(*a.Run(first), *a.Interpret(first));
     EXPECT_EQ(*b.Run(second), *b.Interpret(second));
-    EXPECT_EQ(*b.Make(first), *a.Interpret(first));  // A runner is used again.
+    EXPECT_EQ(*b.Make(first), *a.Interpret(first));  // `b` makes a second example.
   }
 }
 

@@ -1,8 +1,9 @@
-// Tests orders that are drawn at random: members, selections with lists, shuffles, weights that
-// change, batches, and numbers of cores. In each of these orders, each selected record must come
-// once in each pass of its member, each member must get its share, and a feed must go on where it
-// was left. The expected values come from plain code, which walks through the whole order and
-// counts.
+// Draws orders at random: members, selections with lists, shuffles, weights that change, batches,
+// and numbers of cores. In each order,
+//   * each selected record must come once in each pass over its member,
+//   * each member of a mixture must get the share that its weights give it,
+//   * a feed that was stopped must go on where it was left.
+// The expected values come from plain code, which walks through the whole order and counts.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -99,7 +100,7 @@ std::vector<SelectionStep> DrawSteps(Records& records, int64_t most, CounterRng&
 }
 
 // Draws a dataset, whose records are numbered from `begin` on, and a selection of it. One dataset
-// in five has a single record. Sets `records` to the records that are left.
+// in five has a single record. Sets `records` to the selected records.
 SelectedRecords DrawMember(int64_t begin, Records& records, CounterRng& rng) {
   const int64_t size = rng.UniformInt(0, 5) == 0 ? 1 : rng.UniformInt(2, 90);
   records.resize(static_cast<size_t>(size));
@@ -132,7 +133,7 @@ std::vector<Piece> DrawChanges(size_t members, CounterRng& rng) {
   return changes;
 }
 
-// One dataset, a concatenation, or (most often) a mixture.
+// Draws one dataset, a concatenation of datasets, or (in three of five cases) a mixture.
 Drawn Draw(uint64_t seed) {
   CounterRng rng(seed, 0, 0, 0);
   Drawn drawn = {.spec = {.seed = seed,
@@ -199,7 +200,7 @@ Order OrderOf(const Drawn& drawn, const Cut& cut) {
   return *order;
 }
 
-// The first `count` places of the feed, one after the other.
+// Returns the first `count` places of the feed, in the feed's order.
 std::vector<Place> FirstPlaces(const Drawn& drawn, int64_t count) {
   const Order order = OrderOf(drawn, {});
   std::vector<Place> places;
@@ -217,7 +218,7 @@ TEST(ExactlyOnceTest, EverySelectedRecordComesOnceInEachPassAndEachShareHolds) {
       for (const int64_t record : drawn.members[i]) member_of[record] = i;
     }
     ASSERT_EQ(static_cast<int64_t>(member_of.size()), drawn.spec.num_records);
-    std::vector<std::set<int64_t>> seen(size);  // The records of the member's pass.
+    std::vector<std::set<int64_t>> seen(size);  // The records of the member's current pass.
     std::vector<int64_t> passes(size, 0);
     std::vector<int64_t> had_in_piece(size, 0);
     size_t piece = 0;
@@ -250,9 +251,9 @@ TEST(ExactlyOnceTest, EverySelectedRecordComesOnceInEachPassAndEachShareHolds) {
   }
 }
 
-// For each step, how many places of the feed come before it. The result ends with the first step
-// that has at least `places` places before it. Places that the tail leaves out count, too; a
-// mixture leaves none out.
+// Returns for each step the number of places of the feed before this step. The last number of the
+// result is the first one that is at least `places`. Places that the tail leaves out at the end of
+// an epoch count, too. A mixture's tail leaves out no place.
 std::vector<int64_t> Begins(const Order& order, int64_t places) {
   std::vector<int64_t> begins = {0};
   int64_t epoch = 0;
@@ -342,11 +343,12 @@ TEST(ExactlyOnceTest, AfterEveryStepAFeedGoesOnWithTheRestUnderAnyBatch) {
                                     " to ", to.order.spec().global_batch));
           for (int64_t step = 0; step <= from.steps(); ++step) {
             const int64_t left_at = from.begins[static_cast<size_t>(step)];
-            if (left_at > places) break;  // `to` may have no steps from here on.
+            if (left_at > places) break;  // `to.begins` may end before `left_at`.
             // The first step that begins at or after the place where the feed was left.
             const auto wanted = std::lower_bound(to.begins.begin(), to.begins.end(), left_at);
             ASSERT_NE(wanted, to.begins.end());
-            // How many places of an epoch are in the steps of `to`. Its tail leaves the others out.
+            // The number of places of an epoch that are in steps of `to`. The tail of `to` leaves
+            // out the other places of the epoch.
             const int64_t used = to.order.steps_per_epoch() * to.order.spec().global_batch;
             int64_t skipped = 0;
             for (int64_t place = left_at; place < *wanted; ++place) {
@@ -364,7 +366,8 @@ TEST(ExactlyOnceTest, AfterEveryStepAFeedGoesOnWithTheRestUnderAnyBatch) {
   }
 }
 
-// With DROP, a mixture's total number of examples depends on the batch.
+// With DROP, a mixture's total number of examples depends on the batch. So the end of a feed with
+// one batch may lie before or beyond its end with another batch.
 TEST(ExactlyOnceTest, WhatIsFinishedUnderOneBatchCanBeResumedUnderAnyOther) {
   for (uint64_t seed = 0; seed < 150; ++seed) {
     Drawn drawn = Draw(seed);
@@ -381,7 +384,7 @@ TEST(ExactlyOnceTest, WhatIsFinishedUnderOneBatchCanBeResumedUnderAnyOther) {
           ASSERT_THAT(resumed, IsOk());
           ASSERT_LE(resumed->step, *to.total_steps());
         }
-        // At a position beyond the feed's end, whatever the batch, no step is left.
+        // This position is beyond the feed's end with every batch, so no step is left.
         const absl::StatusOr<ResumedStep> beyond =
             StepFrom(to, {.epoch = drawn.spec.epochs, .examples = drawn.spec.num_records - 1});
         ASSERT_THAT(beyond, IsOk());
@@ -391,15 +394,16 @@ TEST(ExactlyOnceTest, WhatIsFinishedUnderOneBatchCanBeResumedUnderAnyOther) {
   }
 }
 
-// Mixtures of the same two members, with all combinations of a few weights and turns at which
-// weights change. Two of these mixtures may have the same fingerprint before a turn only if all
-// their earlier turns are the same.
+// Makes mixtures of the same two members, with all combinations of a few weights and of a few turns
+// at which the weights change. If two of these mixtures have the same fingerprint before a turn,
+// all their earlier turns must be the same.
 TEST(ExactlyOnceTest, EqualFingerprintsOfThePastMeanEqualTurns) {
   const std::vector<Weights> weights = {{1, 1}, {2, 2}, {1, 2}, {0, 1}};
   std::vector<Mixture> mixtures;
   std::vector<std::vector<Piece>> schedules;
   for (size_t first = 0; first < 3; ++first) {
-    // `code` says which weights begin at each of the turns 0, 2 and 3, or that none begin there.
+    // In base 5, `code` has a digit for each of the turns 0, 2 and 3: the index of the weights that
+    // begin at this turn, or 4 if no weights begin there.
     for (size_t code = 0; code < 5 * 5 * 5; ++code) {
       std::vector<MixtureMember> members = {
           {.weight = weights[first][0], .records = {.num_records = 3}},
@@ -420,8 +424,8 @@ TEST(ExactlyOnceTest, EqualFingerprintsOfThePastMeanEqualTurns) {
       schedules.push_back(std::move(pieces));
     }
   }
-  // What a fingerprint covers, as text: the weights at the beginning, and each change before the
-  // turn. {2, 2} counts as {1, 1}.
+  // Returns as text what FingerprintBefore(turn) covers: the weights at the beginning, and each
+  // change before the turn. {2, 2} counts as {1, 1}.
   const auto past = [](const std::vector<Piece>& pieces, int64_t turn) {
     std::string text;
     for (const Piece& piece : pieces) {

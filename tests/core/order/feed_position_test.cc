@@ -45,7 +45,8 @@ std::vector<int64_t> Records(const Order& order, int64_t begin, int64_t end) {
   return records;
 }
 
-// Calls `check` with each pair of batches over `num_records` records that the tail allows.
+// Calls `check(from, to, tail)` for each tail and each pair of batch sizes. With kDrop a batch has
+// at most `num_records` records. With kPad it may be larger; here, by up to 2.
 template <typename Check>
 void ForEachPair(int64_t num_records, Check check) {
   for (const Tail tail : {Tail::kDrop, Tail::kPad}) {
@@ -60,7 +61,8 @@ void ForEachPair(int64_t num_records, Check check) {
   }
 }
 
-// Leaves a feed before each step in turn, and feeds the rest of the epoch with another batch.
+// Leaves a feed before each of its steps in turn, and feeds the rest of the epoch with another
+// batch size.
 TEST(FeedPositionTest, NoRecordComesTwiceAndNoneIsLostButThoseThatAreCounted) {
   for (int64_t num_records = 1; num_records <= 11; ++num_records) {
     ForEachPair(num_records, [&](int64_t from, int64_t to, Tail tail) {
@@ -118,7 +120,8 @@ OrderSpec Mixed(int64_t global_batch, Tail tail) {
   return spec;
 }
 
-// The turns of a mixture go on over the ends of epochs, whose length depends on the batch.
+// The length of an epoch depends on the batch size. A mixture's turns do not begin anew with an
+// epoch, so a feed with another batch size takes the next turn.
 TEST(FeedPositionTest, AMixtureGoesOnWithItsNextTurn) {
   const Order turns = Make(Mixed(1, Tail::kPad));
   ForEachPair(turns.spec().num_records, [&](int64_t from, int64_t to, Tail tail) {
@@ -158,8 +161,8 @@ TEST(FeedPositionTest, TheSameBatchGoesOnAtTheSameStepHoweverFar) {
   }
 }
 
-// With batches of 4, a mixture of 9 records leaves the ninth turn to the next epoch. So a position
-// in the mixture cannot be described as a place in an epoch.
+// With batches of 4 and kDrop, an epoch of a mixture of 9 records has only 8 turns. The ninth turn
+// belongs to the next epoch. So the text names a position in the mixture, not in an epoch.
 TEST(FeedPositionTest, WordsForAPositionAreTrueOfAMixtureToo) {
   const auto text = [](const Order& order, int64_t step) {
     return PositionText(order, PositionBefore(order, step));
@@ -172,7 +175,7 @@ TEST(FeedPositionTest, WordsForAPositionAreTrueOfAMixtureToo) {
   EXPECT_EQ(text(mixed, 5), "after 20 examples of the mixture");
 }
 
-// A token may come from anywhere.
+// Positions come from resume tokens, and a caller may pass any token.
 TEST(FeedPositionTest, PositionsThatNoFeedHasAreRefused) {
   const Order order = Make(SpecOf(10, 4, Tail::kDrop));
   const auto refused = [](const Order& of, const FeedPosition& position, const char* message) {

@@ -1,5 +1,6 @@
-// Orders of different epochs and of neighbouring seeds must look unrelated: they have no more fixed
-// points and no more rank correlation than chance gives. All seeds are fixed, so the result is too.
+// Orders of different epochs and of neighbouring seeds must look unrelated: they have the same
+// record at the same place no more often than by chance, and no more rank correlation. All seeds
+// are fixed, so the tests always have the same result.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -25,8 +26,8 @@ std::string Name(const Shuffle& s) {
                       s.block_records, " window ", s.window_records);
 }
 
-// Powers of two, where the width of the permutation's network changes, and their neighbours. Orders
-// of fewer than 32 records need not look unrelated.
+// Many of these numbers of records are powers of two, where the width of the permutation's network
+// changes, or neighbours of powers of two. Orders of fewer than 32 records need not look unrelated.
 const Shuffle kShuffles[] = {
     {ShuffleMode::kGlobal, 32, 0, 0},      {ShuffleMode::kGlobal, 33, 0, 0},
     {ShuffleMode::kGlobal, 63, 0, 0},      {ShuffleMode::kGlobal, 64, 0, 0},
@@ -66,12 +67,14 @@ double RankCorrelation(const std::vector<int64_t>& a, const std::vector<int64_t>
   return 1 - 6 * squares / (n * (n * n - 1));
 }
 
-// Compares the means over `pairs` pairs of orders with those of independent random orders. A match
-// is a place where both orders of a pair have the same record. For two random permutations of n
-// records, the number of matches has mean 1 and variance 1, and the rank correlation has mean 0 and
-// variance 1 / (n - 1). A window shuffle keeps the records of a block near each other, so a
-// record's rank is nearly that of its block: with k blocks the correlation's variance is about 1 /
-// (k - 1). The matches of a window shuffle come in runs, so their variance is up to block_records.
+// Compares two means over `pairs` pairs of orders with those of independent random orders of n
+// records. The differences may be up to 4 sigma.
+//   * Number of matches: places where both orders of a pair have the same record. The mean is 1 and
+//     the variance 1. In a window shuffle, matches come in runs, so the variance is up to
+//     block_records.
+//   * Rank correlation. The mean is 0 and the variance 1 / (n - 1). A window shuffle keeps the
+//     records of a block near each other, so a record's rank is nearly that of its block. With k
+//     blocks the variance is then about 1 / (k - 1).
 template <typename MakePair>
 void ExpectUnrelated(const Shuffle& shuffle, int pairs, MakePair make_pair) {
   SCOPED_TRACE(Name(shuffle));

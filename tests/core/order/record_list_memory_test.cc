@@ -33,8 +33,8 @@ namespace systole {
 namespace {
 
 TEST(RecordListMemoryTest, TheLookUpTakesThreeEighthsOfTheBitsAtMost) {
-  // The first list has one block more than a power of two. With this size, a vector that doubles
-  // its capacity has the most unused bytes.
+  // A block is 8 words. The first list has one block more than a power of two. With this size, a
+  // vector that doubles its capacity has the most unused bytes.
   for (const size_t num_words : {8 * 65'536 + 8, 8 * 70'000, 8 * 65'536}) {
     for (const uint64_t word : {uint64_t{0}, uint64_t{0x0101010101010101}, ~uint64_t{0}}) {
       std::vector<uint64_t> words(num_words, word);

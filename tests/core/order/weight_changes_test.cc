@@ -1,4 +1,4 @@
-// Mixtures whose weights change.
+// Tests mixtures whose weights change.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -27,13 +27,13 @@ using ::testing::HasSubstr;
 
 using Weights = std::vector<int64_t>;
 
-// The weights that a mixture has from turn `from_turn` on. In these tests a turn is also a step.
+// The weights that a mixture has from turn `from_turn` on.
 struct Change {
   int64_t from_turn = 0;
   Weights weights;
 };
 
-// Member i has sizes[i] records, or 10 if `sizes` is empty.
+// Makes a mixture whose member i has sizes[i] records, or 10 if `sizes` is empty.
 Mixture Mixed(const Weights& weights, const std::vector<int64_t>& sizes = {}) {
   std::vector<MixtureMember> members;
   int64_t begin = 0;
@@ -47,7 +47,7 @@ Mixture Mixed(const Weights& weights, const std::vector<int64_t>& sizes = {}) {
   return *std::move(mixture);
 }
 
-// A change by step, in a mixture with a global batch of 1.
+// The place of a change by step. With a global batch of 1, step n begins at turn n.
 ChangePlace AtStep(int64_t step) {
   return {.number = step, .turn = static_cast<uint64_t>(std::max<int64_t>(step, 0))};
 }
@@ -110,7 +110,7 @@ TEST(WeightChangesTest, EveryBeginningOfEveryPieceHasEachShareToWithinOneExample
     Weights weights = DrawWeights(size, 1, rng);
     const std::vector<Change> changes = DrawChanges(size, 8, rng);
     const Mixture mixture = Changing(weights, changes);
-    // The plain way: counts all turns from the first one on.
+    // A plain model counts the turns of each member, from the first turn on.
     std::vector<int64_t> had(size, 0);
     std::vector<int64_t> had_in_piece(size, 0);
     size_t next = 0;
@@ -123,14 +123,15 @@ TEST(WeightChangesTest, EveryBeginningOfEveryPieceHasEachShareToWithinOneExample
       }
       const Mixture::Turn at = mixture.TurnAt(static_cast<uint64_t>(turn));
       const auto member = static_cast<size_t>(at.member);
-      ASSERT_EQ(at.count, had[member]++) << "turn " << turn;  // Nothing is lost or repeated.
+      // No example is left out or repeated.
+      ASSERT_EQ(at.count, had[member]++) << "turn " << turn;
       ++had_in_piece[member];
       const int64_t total = std::accumulate(weights.begin(), weights.end(), int64_t{0});
       const int64_t k =
           std::count_if(weights.begin(), weights.end(), [](int64_t weight) { return weight > 0; });
       const int64_t n = turn - begin + 1;
       for (size_t i = 0; i < size; ++i) {
-        // |had - n * weight / total| <= 1 - 1 / (2k - 2)
+        // The bound of turn_table.h: |had - n * weight / total| <= 1 - 1 / (2k - 2)
         const int64_t off = std::abs(had_in_piece[i] * total - n * weights[i]);
         if (weights[i] == 0 || k == 1) {
           ASSERT_EQ(off, 0) << "turn " << turn << " of member " << i;
@@ -162,7 +163,7 @@ TEST(WeightChangesTest, EachRecordComesOnceInEachPassUnderEverySchedule) {
                        .epochs = 0});
     ASSERT_THAT(order, IsOk());
     std::vector<int64_t> pass(3, 0);
-    std::vector<std::set<int64_t>> seen(3);  // The records of the member's pass.
+    std::vector<std::set<int64_t>> seen(3);  // The records of the member's current pass.
     for (int64_t step = 0; step < 200; ++step) {
       for (int64_t slot = 0; slot < 4; ++slot) {
         const Place place = order->PlaceOf(step, slot);
@@ -238,18 +239,22 @@ TEST(WeightChangesTest, ChangesByStepAndByExampleComeInTheOrderOfTheirTurns) {
     EXPECT_THAT(mixture.ChangeWeights(first, {1, 1}), IsOk());
     return std::string(mixture.ChangeWeights(second, {1, 2}).message());
   };
-  const ChangePlace step_eight = {.number = 8, .turn = 32};  // With a global batch of 4.
+  // With a global batch of 4, step 8 begins at turn 32.
+  const ChangePlace step_eight = {.number = 8, .turn = 32};
   EXPECT_EQ(refusal(AtExample(31), step_eight), "");
   EXPECT_EQ(refusal(step_eight, AtExample(33)), "");
   EXPECT_THAT(
       refusal(step_eight, AtExample(32)),
-      HasSubstr("weights[1].from_example is 32, so it begins at example 32; want a place after "
-                "example 32, where the change before it begins (from_step: 8)"));
-  EXPECT_THAT(refusal(AtExample(40), step_eight),
-              HasSubstr("weights[1].from_step is 8, so it begins at example 32; want a place after "
-                        "example 40, where the change before it begins (from_example: 40)"));
+      HasSubstr(
+          "weights[1].from_example is 32, so this change begins at example 32; want a place after "
+          "example 32, where the previous change begins (from_step: 8)"));
+  EXPECT_THAT(
+      refusal(AtExample(40), step_eight),
+      HasSubstr(
+          "weights[1].from_step is 8, so this change begins at example 32; want a place after "
+          "example 40, where the previous change begins (from_example: 40)"));
   EXPECT_EQ(refusal(AtExample(40), AtExample(40)),
-            "weights[1].from_example is 40, want more than 40, that of the change before it");
+            "weights[1].from_example is 40, want more than 40, where the previous change begins");
   Mixture mixture = Mixed({3, 1});
   EXPECT_THAT(mixture.ChangeWeights(AtExample(-1), {1, 1}),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -257,8 +262,8 @@ TEST(WeightChangesTest, ChangesByStepAndByExampleComeInTheOrderOfTheirTurns) {
 }
 
 TEST(WeightChangesTest, TheTablesOfAllPiecesAreBoundedTogether) {
-  // The weights of each change add up to 2039, a prime number, so no common divisor makes them
-  // smaller.
+  // The weights of each change add up to the prime number 2039. So they have no common divisor, and
+  // each change needs a table of 2039 turns.
   Mixture mixture = Mixed({1, 1});
   int64_t turns = 2;
   int64_t step = 0;

@@ -67,7 +67,8 @@ TEST_F(CompactFeedTest, TensorsWithAFormEndAsUint8AndTheRestStays) {
   const v1::Output& output = feed.compact->plan->spec().outputs(0);
   EXPECT_EQ(output.transforms_size(), 1);
   EXPECT_EQ(feed.compact->plan->order_fingerprint(), feed.plan->order_fingerprint());
-  // The compact form has its own plan, so that the two forms never share slices.
+  // The compact form of the feed has a plan of its own, so that it shares no slices with the plain
+  // form.
   EXPECT_NE(feed.compact->plan, feed.plan);
 }
 
@@ -118,7 +119,7 @@ TEST_F(CompactFeedTest, WhatIsMixedOrInTilesOrPaddedTravelsAsItIs) {
 }
 
 TEST_F(CompactFeedTest, ACacheKeepsTheSameForBothForms) {
-  // The client could clip, but the cache keeps clipped pixels.
+  // The client could clip. But the cache keeps clipped pixels, so the server clips.
   const Feed feed =
       FeedOf(absl::StrCat("outputs { name: 'x' cache: MEMORY ", kPixels,
                           "transforms { clip_by_value { min: 3 max: 9 } } ", kThree, "}"));

@@ -61,7 +61,7 @@ std::shared_ptr<Dataset> FarDataset(const std::vector<int>& records, int bytes,
   return OpenFarDataset(ShardsOf(records, bytes), std::make_shared<Gate>(), name);
 }
 
-// The feed has only the output `label`, because all datasets of these tests have the feature
+// Returns the plan of a feed with one output, `label`. All datasets of these tests have the feature
 // `label`.
 std::shared_ptr<const FeedPlan> PlanOf(std::shared_ptr<const Dataset> dataset,
                                        const std::string& order) {
@@ -88,8 +88,9 @@ BlockKey KeyOf(const ReadBlock& block) {
   return {std::string(block.shard->path()), block.offset, block.size};
 }
 
-// The blocks that a feed has kept. The memory first keeps the blocks whose records are needed again
-// in this pass. If it has room left, it keeps the blocks that came first. So does the disk.
+// Models which blocks of a feed the memory and the disk keep. Each of the two keeps the blocks that
+// come first, while it has room. In memory, a block whose records are needed again in this pass
+// replaces blocks that are not needed again.
 class ModelCache {
  public:
   explicit ModelCache(int64_t memory, int64_t disk) : memory_(memory), disk_(disk) {}
@@ -110,7 +111,6 @@ class ModelCache {
       disk_used_ += file;
       on_disk_.insert(key);
     }
-    // A block that is needed again takes the room of blocks that are not needed again.
     for (auto it = in_memory_.begin(); more && used_ + size > memory_ && it != in_memory_.end();) {
       if (it->second.needed) {
         ++it;
@@ -156,7 +156,7 @@ std::vector<Fetched> GoThrough(const FeedPlan& plan, const ReadRoom& room, int64
   ModelCache cache(room.memory_bytes - std::min(room.memory_bytes / 2, under_way), room.disk_bytes);
   std::vector<Fetched> fetched(static_cast<size_t>(epochs));
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
-    // A block that neighbouring records of the order need is listed once.
+    // If consecutive records of the order need the same block, the block is listed once.
     std::vector<std::pair<int64_t, ReadBlock>> needed;  // Pass and block.
     std::map<std::pair<int64_t, BlockKey>, int64_t> uses;
     for (int64_t i = 0; i < order.steps_per_epoch() * order.spec().global_batch; ++i) {
@@ -197,8 +197,8 @@ class EpochBytesTest : public testing::Test {
     return dataset;
   }
 
-  // Expects that the first epoch fetches the bytes that the model fetches. The bytes of the third
-  // epoch may differ by `block` bytes from the model's.
+  // Expects that `first_bytes` is what the model fetches in its first epoch. `later_bytes` may
+  // differ by `block` bytes from what the model fetches in its third epoch.
   static EpochBytes ExpectExact(const std::string& order, const ReadRoom& room, int64_t block) {
     SCOPED_TRACE(order);
     const auto plan = PlanOf(Photos(), order);
@@ -233,7 +233,7 @@ TEST_F(EpochBytesTest, GlobalFetchesEachRecordByItselfAndLaterWhatIsNotKept) {
   EXPECT_EQ(cold.first_requests, Photos()->num_records());
   ExpectExact(kGlobal, {.memory_bytes = 90 * kMib}, 45'000);
   // A file on the disk takes a multiple of 4,096 bytes, so some bytes stay unused. The estimate
-  // counts their mean number, and so is exact only to some thousandths.
+  // takes the mean number of unused bytes for each file, so it is exact only to some thousandths.
   ExpectExact(kGlobal, {.memory_bytes = 16 * kMib, .disk_bytes = 60 * kMib}, 300'000);
 }
 
@@ -254,7 +254,7 @@ TEST_F(EpochBytesTest, WindowFetchesEachBlockOnceIfMemoryHoldsAWindow) {
   const EpochBytes cold = ExpectExact(Window(100, 400), {.memory_bytes = 48 * kMib}, 4 * kRun);
   EXPECT_TRUE(cold.holds);
   EXPECT_EQ(cold.first_bytes, cold.set_bytes);
-  // The memory holds four blocks, and the blocks at the border of the window.
+  // The memory holds the four blocks of a window, and the blocks at the window's borders.
   EXPECT_GT(cold.held_bytes, 4 * 100 * 30'000);
   EXPECT_LT(cold.held_bytes, 7 * 100 * 30'000);
   ExpectExact(Window(500, 500), {.memory_bytes = 64 * kMib, .disk_bytes = 50 * kMib}, kRun);
@@ -292,8 +292,8 @@ TEST_F(EpochBytesTest, SelectedRecordsAreEstimatedByASample) {
       const EpochBytes epoch = EpochBytesOf(*plan, room);
       EXPECT_FALSE(epoch.exact);
       const std::vector<Fetched> fetched = GoThrough(*plan, room, 1);
-      // The first and the last run have records that are not selected, so more bytes are fetched
-      // than are selected.
+      // The runs at the edges of the selection also have records that are not selected, and these
+      // are fetched, too.
       ExpectNear(epoch.first_bytes, fetched[0].bytes, 0.2);
     }
   }
@@ -355,7 +355,7 @@ TEST_F(EpochBytesTest, ImagesAreFetchedOneByOneInEachOrder) {
 
 TEST_F(EpochBytesTest, OfCompressedShardsWholePiecesCount) {
   const TempFolder folder;
-  // Records are shorter than the pieces of gzip, and as long as those of zstd.
+  // The records are shorter than the pieces of gzip, and as long as the pieces of zstd.
   for (const int record : {8'000, 130'000}) {
     const std::vector<std::string> shards = NoisyShards({8'000'000 / record, 1}, record);
     for (const Compression compression : {Compression::kGzip, Compression::kZstd}) {
@@ -380,7 +380,7 @@ TEST_F(EpochBytesTest, OfCompressedShardsWholePiecesCount) {
   }
 }
 
-// The members have the same shards, so each member needs as many runs as a single dataset.
+// Both members have the same shards, so each of them needs as many runs as member `a` alone.
 TEST_F(EpochBytesTest, AZipTakesTheRequestsOfAllItsMembers) {
   const auto a = FarDataset({800, 400}, 30'000, "test");
   const auto b = FarDataset({800, 400}, 30'000, "b");
@@ -470,7 +470,7 @@ TEST_F(EpochBytesTest, TheWordsSayBytesRequestsAndWhy) {
                     HasSubstr(" MB, all of the set, in about 3500 requests, and each later one "),
                     HasSubstr("GLOBAL fetches record by record"), Not(HasSubstr("fetches about"))));
   EXPECT_THAT(EpochText(*plan, EpochBytesOf(*plan, {.disk_bytes = 150 * kMib})),
-              HasSubstr("each later one 0 bytes: all of the set is kept"));
+              HasSubstr("each later one 0 bytes: the whole set is kept"));
 }
 
 }  // namespace

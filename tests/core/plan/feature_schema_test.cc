@@ -1,4 +1,4 @@
-// Features that some records lack, and lists of any length.
+// Tests features that some records lack, and lists of any length.
 #include "core/plan/feature_schema.h"
 
 #include <cmath>
@@ -66,7 +66,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> Plan(const std::string& outputs,
       FourRecords());
 }
 
-// The only step of a feed of all four records.
+// Returns the only step of a feed of all four records.
 StepStream::Result OnlyStep(const std::string& outputs, const std::string& more = "") {
   const absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = Plan(outputs, more);
   if (!plan.ok()) return plan.status();
@@ -295,10 +295,10 @@ TEST(DefaultValueTest, AnotherKindOrNumberOfValuesIsRefused) {
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          AllOf(HasSubstr("output 'x'"), HasSubstr(what))));
   };
-  refused("feature: 'label' dtype: INT32 default_value { floats: 1 }",
-          "that of the feature: int64");
-  refused("feature: 'label' dtype: INT32 default_value { int64s: 1 floats: 1 }", "of one kind");
-  refused("feature: 'label' dtype: INT32 default_value {}", "of one kind");
+  refused("feature: 'label' dtype: INT32 default_value { floats: 1 }", "the feature has: int64");
+  refused("feature: 'label' dtype: INT32 default_value { int64s: 1 floats: 1 }",
+          "of the kind that the feature has");
+  refused("feature: 'label' dtype: INT32 default_value {}", "of the kind that the feature has");
   refused("feature: 'label' shape: 3 dtype: INT32 default_value { int64s: [1, 2] }",
           "has 2 values, want 1, or 3");
   refused("feature: 'record_id' dtype: INT32 default_value { int64s: 1 }", "every record has");
@@ -329,7 +329,8 @@ TEST(DefaultValueTest, ADefaultThatNoRecordCouldHaveIsRefusedWithTheSpec) {
 }
 
 TEST(DefaultValueTest, ToCheckASpecFewPixelsAreDecoded) {
-  // The second half of the last file is missing, which shows only when the image is decoded.
+  // The last output's default image lacks its last 100 bytes. This shows only when the image is
+  // decoded. The check of a spec decodes at most kMaxDefaultPixels = 512 x 512 pixels.
   const auto status_of = [](int height, int outputs) {
     const std::vector<uint8_t> grey(static_cast<size_t>(height) * 512, 7);
     const std::string whole = *EncodeJpeg(grey, 512, height, 1);
@@ -348,7 +349,7 @@ TEST(DefaultValueTest, ToCheckASpecFewPixelsAreDecoded) {
   };
   EXPECT_THAT(status_of(512, 1), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("JPEG")));
   EXPECT_THAT(status_of(513, 1), IsOk());
-  // The decode work of all outputs counts.
+  // The pixels of all outputs count together.
   EXPECT_THAT(status_of(256, 2), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("JPEG")));
   EXPECT_THAT(status_of(256, 3), IsOk());
 }

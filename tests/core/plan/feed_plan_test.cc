@@ -88,7 +88,8 @@ TEST_F(FeedPlanTest, AChangeOfWeightsIsTheSameByStepAndByExample) {
     EXPECT_THAT(plan, IsOk());
     return *plan;
   };
-  // An epoch of 14 examples has four steps, if its tail is padded.
+  // With PAD an epoch of 14 examples has four steps, so step 6 begins at example 14 + 2 * 4. With
+  // DROP step 6 begins at example 6 * 4.
   for (const auto& [tail, example] : {std::pair("tail: PAD ", 22), std::pair("tail: DROP ", 24)}) {
     const auto by_step = plan(absl::StrCat(tail, "weights { from_step: 6 weights: [1, 1] }"));
     const auto by_example =
@@ -112,7 +113,7 @@ TEST_F(FeedPlanTest, ATypeThatIsLeftOutIsThatOfWhatIsMadeAndTheSameFeed) {
       {"feature: 'raw' shape: 12 transforms { decode_raw {} }", "UINT8"},
       {"feature: 'image' transforms { decode_jpeg {} } "
        "transforms { center_crop { height: 8 width: 8 fraction: 0.5 } }",
-       "FLOAT32"},  // Resized.
+       "FLOAT32"},  // center_crop resizes, which gives floats.
       {"feature: 'image' " + crop + "transforms { normalize { mean: 1 } }", "FLOAT32"},
       {"feature: 'image' " + crop + "transforms { round_to_uint8 {} }", "UINT8"},
       {"feature: 'raw' padded { length: 20 }", "UINT8"},
@@ -177,7 +178,8 @@ TEST_F(FeedPlanTest, BadNumbersAreNamed) {
   Refuses("dataset: 'test' global_batch: 4 num_cores: 2 " + label + many,
           "the spec has 65 outputs, want 1 to 64");
   Refuses("dataset: 'test' global_batch: 4 num_cores: 2 " + label + label, "two outputs are named");
-  Refuses("dataset: 'test' global_batch: 8 num_cores: 2 " + label, "global_batch");  // 7 records.
+  // The dataset has only 7 records.
+  Refuses("dataset: 'test' global_batch: 8 num_cores: 2 " + label, "global_batch");
   Refuses("dataset: 'test' global_batch: 4 num_cores: 2 shuffle { mode: WINDOW } " + label,
           "block_records");
 }
@@ -228,7 +230,7 @@ TEST_F(FeedPlanTest, AnImageWithoutASizeIsToldToGetOne) {
   RefusesOutput(
       "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
       "transforms { random_flip {} }",
-      "add random_resized_crop, center_crop, random_crop or resize");
+      "add a transform that sets the size: random_resized_crop");
   RefusesOutput(
       "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
       "transforms { resize { width: 5 } }",
@@ -251,7 +253,7 @@ TEST_F(FeedPlanTest, ACacheWithNothingToKeepIsRefusedWithItsOutputAndTheRemedy) 
                     "feature: 'image' transforms { decode_jpeg { scale: AUTO } } "
                     "transforms { random_resized_crop { height: 8 width: 8 } }",
                 "use scale: FULL, or leave cache out");
-  // A binary message can hold any number.
+  // In a binary message, an enum can have any number.
   v1::FeedSpec spec = SpecFromText(
       "dataset: 'test' global_batch: 4 outputs { name: 'a' feature: 'image' transforms { "
       "decode_jpeg {} } transforms { random_crop { height: 8 width: 8 } } }");
@@ -268,7 +270,7 @@ TEST_F(FeedPlanTest, ShapesThatNoRecordHasAreRefused) {
   RefusesOutput(raw + "shape: [3, 5]", "shape has 15 elements");
   RefusesOutput(raw + "shape: 1000000", "the largest record has ");
   RefusesOutput("name: 'a' feature: 'pair' dtype: INT64",
-                "shape has 1 element (it is left out), but the feature 'pair' has 2 values");
+                "shape has 1 element (no shape is given), but the feature 'pair' has 2 values");
   RefusesOutput("name: 'a' feature: 'label' dtype: INT64 shape: 2", "has 1 values");
   RefusesOutput("name: 'a' feature: 'path' dtype: FLOAT32 shape: 2000", "the largest record has ");
   RefusesOutput("name: 'a' feature: 'record' dtype: UINT8 transforms { decode_raw {} } shape: 7",
@@ -288,7 +290,7 @@ TEST(FeedPlanShapeTest, AShapeThatOneRecordOfTheSampleHasIsAccepted) {
                                   shape, " }")),
         dataset);
   };
-  // The first record has no value, so the kind of the feature is unknown.
+  // The first record's list is empty, and does not show the kind of its values.
   EXPECT_THAT(plan(3).status(), IsOk());
   EXPECT_THAT(plan(5), StatusIs(absl::StatusCode::kInvalidArgument,
                                 HasSubstr("has 0 or 1 or 2 or 3 values")));
@@ -337,14 +339,14 @@ TEST_F(FeedPlanTest, OutputsThatTakeTooMuchOfAThreadAreRefused) {
   };
   EXPECT_THAT(FeedPlan::Create(SpecFromText(outputs(16, "height: 224 width: 224")), dataset_),
               IsOk());
-  // Each output needs two coefficient buffers on every thread.
+  // On every thread each output needs memory for the coefficients of two JPEGs.
   Refuses(outputs(64, "height: 1 width: 1"), "for decode_jpeg");
-  // Each output needs its tables of 2.4 MB twice.
+  // On every thread each output needs two resizers, and each resizer has tables of 2.4 MB.
   Refuses(outputs(30, "height: 1 width: 16384"), "to resize");
   // The change from NHWC to NCHW takes 192 MiB on every thread.
   RefusesOutput(
       "name: 'a' " + jpeg + "transforms { resize { height: 8192 width: 8192 } } " + "layout: NCHW",
-      "on its way to its place");
+      "before it is copied to its place");
 }
 
 TEST_F(FeedPlanTest, TransformsThatKeepAThreadBusyAreRefused) {
@@ -354,7 +356,8 @@ TEST_F(FeedPlanTest, TransformsThatKeepAThreadBusyAreRefused) {
 }
 
 TEST_F(FeedPlanTest, AnExampleThatCostsTooMuchIsRefusedWithWhatMakesItSo) {
-  // For each row of its result, each resize reads ten rows as wide as its input.
+  // LANCZOS5 adds up 10 rows of the input for each row of the result, and then 10 columns for each
+  // column: 2 * 10 * 2100 * 2100 * 3 values.
   RefusesOutput(
       "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
       "transforms { resize { height: 2100 width: 2100 } } "
@@ -400,7 +403,7 @@ TEST_F(FeedPlanTest, FactorsThatTheResizerCannotTakeAreRefused) {
 TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
   const std::string jpeg = "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} }";
   const std::string crop = "transforms { center_crop { height: 8 width: 8 } }";
-  RefusesOutput(jpeg, "add random_resized_crop, center_crop, random_crop or resize");
+  RefusesOutput(jpeg, "add a transform that sets the size: random_resized_crop");
   RefusesOutput(jpeg + jpeg.substr(jpeg.find("transforms")),
                 "transforms[1] decode_jpeg needs a bytes feature as it is stored, but gets uint8");
   RefusesOutput("name: 'a' feature: 'weight' dtype: FLOAT32 transforms { random_flip {} }",

@@ -1,4 +1,4 @@
-// The outputs that a feed's `mix` accepts, and the refusals.
+// Tests which values of a feed's `mix` are accepted, and the errors for all others.
 #include "core/plan/mix_plan.h"
 
 #include <memory>
@@ -21,7 +21,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Outputs of many kinds. `image` and `planes` can be mixed as images, `one` as labels.
+// Outputs of many kinds. A `mix` can list `image`, `planes` and `small` as images, and `one` and
+// `weight` as labels.
 constexpr char kOutputs[] = R"pb(
   outputs {
     name: "image"
@@ -97,7 +98,8 @@ TEST(MixPlanTest, BadOnesAreNamedByField) {
       {"group: -2 images: 'image' mixup {}", "mix.group is -2, want 2 to 256"},
       {"group: 257 images: 'image' mixup {}", "mix.group is 257, want 2 to 256"},
       {"group: 4 images: 'image' mixup {}",
-       "mix.group is 4 and a core gets 6 examples of a step; want a group that divides them"},
+       "mix.group is 4 and a core gets 6 examples of a step; want a group that divides this "
+       "number"},
       {"group: 12 images: 'image' mixup {}", "mix.group is 12 and a core gets 6"},
       {"group: 2 mixup {}", "mix.images is empty"},
       {"group: 2 labels: 'one' mixup {}", "mix.images is empty"},
@@ -131,7 +133,8 @@ TEST(MixPlanTest, BadOnesAreNamedByField) {
 TEST(MixPlanTest, TheGroupDividesThePlacesOfACoreWhateverTheSplit) {
   const std::string mix = "group: 4 images: 'image' mixup {}";
   for (const char* const split : {"split: BALANCED", "split: FILL"}) {
-    // A global batch of 11 gives each core 4 places. A global batch of 7 gives each core 3.
+    // The global batch is divided by the 3 cores, rounded up. 11 examples give each core 4 places,
+    // and 7 examples give each core 3 places.
     EXPECT_THAT(Plan(mix, absl::StrCat("global_batch: 11 num_cores: 3 ", split)), IsOk());
     EXPECT_THAT(Plan(mix, absl::StrCat("global_batch: 7 num_cores: 3 ", split)),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a core gets 3 examples")));

@@ -25,8 +25,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Two shards. Each record has a label. The records of the second shard also have `late`. If
-// `has_rare`, the last record has `rare`.
+// Two shards. All records have `label` and `other`. The records of the second shard also have
+// `late`. If `has_rare` is true, the last record of the second shard also has `rare`.
 std::shared_ptr<Dataset> Open(const TempFolder& folder, const std::string& name, bool has_rare) {
   for (int shard = 0; shard < 2; ++shard) {
     ShardBuilder builder;
@@ -108,7 +108,8 @@ TEST(NoteColumnsTest, AFeatureThatAllMembersTestMayBeInOneOfThemOnly) {
                                   of_b, " } ", of_all)),
         *both);
   };
-  // The dataset's sample has `late`, although the first record lacks it.
+  // The error suggests a feature of the dataset's sample. The sample has `late`, although the first
+  // record of the dataset lacks `late`.
   EXPECT_THAT(note("", "select { where { feature: 'laet' present: true } }"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("feature 'laet'"), HasSubstr("did you mean 'late'?"))));
@@ -120,8 +121,9 @@ TEST(NoteColumnsTest, AFeatureThatAllMembersTestMayBeInOneOfThemOnly) {
   EXPECT_EQ(ColumnFiles(folder), 4);
 }
 
-// A feed over the datasets 'a' and 'b' has noted a column for each of their shards. So a feed over
-// only one of them finds its columns, and notes none.
+// A spec over 'a' and 'b' tests 'rare', so a column of 'rare' is noted for each shard of both
+// datasets. A later feed over 'b' alone finds columns of 'rare'. The feed is refused all the same,
+// because no record of 'b' has 'rare'.
 TEST(NoteColumnsTest, AFeedRefusesAFeatureThatOnlyAnotherMemberHasThoughAColumnSaysSo) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> a = Open(folder, "a", true);
@@ -140,13 +142,13 @@ TEST(NoteColumnsTest, AFeedRefusesAFeatureThatOnlyAnotherMemberHasThoughAColumnS
                                 HasSubstr("dataset 'b': no record has the feature 'rare'"));
   EXPECT_THAT(FeedPlan::Create(SpecFromText(absl::StrCat("dataset: 'b' ", where, rest)), b),
               refused);
-  // A condition of the member 'b' alone is refused with the same error.
+  // If only the member 'b' has the condition, the error is the same.
   EXPECT_THAT(
       FeedPlan::Create(SpecFromText(absl::StrCat("concatenation { dataset: 'a' } concatenation { ",
                                                  "dataset: 'b' ", where, "}", rest)),
                        both),
       refused);
-  // A zip is refused, too.
+  // A condition on the member 'b' of a zip is refused, too.
   const std::shared_ptr<Dataset> zipped =
       *Dataset::Zip({{.dataset = a, .prefix = ""}, {.dataset = b, .prefix = "b/"}});
   EXPECT_THAT(FeedPlan::Create(SpecFromText(absl::StrCat(
@@ -158,7 +160,7 @@ TEST(NoteColumnsTest, AFeedRefusesAFeatureThatOnlyAnotherMemberHasThoughAColumnS
                        HasSubstr("dataset 'a & b': no record has the feature 'b/rare'")));
 }
 
-// After an error, the next call must not use a column that the failed call has noted.
+// A failed NoteColumnsFor() must not leave a column that a later call uses.
 TEST(NoteColumnsTest, NoPlanIsMadeWithAFeatureThatWasRefused) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> a = Open(folder, "a", true);

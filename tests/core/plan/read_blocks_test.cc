@@ -178,7 +178,7 @@ TEST(ReadBlocksTest, BlocksOfCompressedShardsHaveWholePiecesAndInOrderEachPieceO
       uint64_t bytes = 0;
       const auto blocks = CompressedBlocks(*dataset, ReadBlocks(order, keeps_all));
       for (const auto& [key, block] : blocks) bytes += block.size;
-      // Neighbouring pieces of deflate share a byte, which then counts twice.
+      // Neighbouring pieces of gzip and zlib may share a byte, which then counts twice.
       EXPECT_GE(bytes, dataset->far_bytes());
       EXPECT_LE(bytes, dataset->far_bytes() + blocks.size());
       EXPECT_GT(std::ssize(blocks), keeps_all ? 15 : 3);
@@ -186,7 +186,8 @@ TEST(ReadBlocksTest, BlocksOfCompressedShardsHaveWholePiecesAndInOrderEachPieceO
   }
 }
 
-// The border of a block of WINDOW may lie within a piece. Then both blocks have the piece.
+// In mode WINDOW, a block of the shuffle may end within a piece. Then the read blocks on both sides
+// of the border have the piece.
 TEST(ReadBlocksTest, OfACompressedShardEachRecordHasWhatItNeedsInEveryOrder) {
   const TempFolder folder;
   const std::vector<std::string> shards = NoisyShards({200}, 40'000);
@@ -216,8 +217,8 @@ TEST(ReadBlocksTest, OfACompressedShardEachRecordHasWhatItNeedsInEveryOrder) {
   }
 }
 
-// If images were read in runs, an error of one image would fail its whole run. And runs would save
-// nothing, because each image takes a request of its own.
+// Image files are not read in runs: an error of one image would fail the whole run, and each image
+// takes a request of its own in any case.
 TEST(ReadBlocksTest, RecordsThatAreFilesAreReadAlone) {
   StubObjects objects;
   std::vector<std::string> names;

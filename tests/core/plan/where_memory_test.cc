@@ -1,5 +1,5 @@
-// Tests that all look-ups of records together take no more than the memory that plans share for
-// them, also while the storage hangs.
+// Tests the memory that all plans share for look-ups of records. A plan holds its share until its
+// look-up has ended, even while the storage hangs.
 #include <atomic>
 #include <cstdint>
 #include <memory>

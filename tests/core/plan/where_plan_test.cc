@@ -68,8 +68,8 @@ TEST(ConditionOfTest, WhatIsWrongNamesTheField) {
   refused("feature: 'a'", "does not test feature 'a'");
   refused("less: 1", "select[0].where.feature names no feature");
   refused("feature: 'a' less: 1 all { feature: 'a' less: 1 }",
-          "has more than one of: tests of a feature");
-  refused("all { feature: 'a' less: 1 } any { feature: 'a' less: 1 }", "has more than one of");
+          "has several of: tests of a feature");
+  refused("all { feature: 'a' less: 1 } any { feature: 'a' less: 1 }", "has several of");
   refused("any { feature: 'a' less: nan }", "select[0].where.any[0].less is not a number");
   refused("feature: 'a' in: [1, nan]", "select[0].where.in[1] is not a number");
   refused("feature: 'a' min_length: -1", ".min_length is -1");
@@ -81,15 +81,16 @@ TEST(ConditionOfTest, WhatIsWrongNamesTheField) {
   std::string parts;
   for (int i = 1; i < kMaxWhereConditions; ++i) parts += " any { feature: 'a' less: 1 }";
   EXPECT_THAT(Translated(parts), IsOk());
-  refused(parts + " any { feature: 'a' less: 1 }", "more than 64 conditions");
+  refused(parts + " any { feature: 'a' less: 1 }", "one condition too many; want at most 64");
   std::string deep = "feature: 'a' less: 1";
   for (int level = 1; level < kMaxWhereLevels; ++level) deep = absl::StrCat("all { ", deep, " }");
   EXPECT_THAT(Translated(deep), IsOk());
   refused(absl::StrCat("any { ", deep, " }"), "more than 8 levels deep");
 }
 
-// A dataset of shards in a folder. Record i, counted over all shards, has the label i % 10 and i %
-// 4 boxes. It has a `width` if i % 7 is not 0. Record `damaged` is damaged.
+// A dataset of shards in a folder. The records are counted over all shards. Record i has a label
+// (i % 10), a list of i % 4 boxes and, if i % 7 is not 0, a width (i / 2). The record `damaged` is
+// damaged; -1 means none.
 std::shared_ptr<Dataset> Open(const TempFolder& folder, const std::string& name,
                               const std::vector<int>& records_per_shard, int damaged = -1) {
   int record = 0;
@@ -116,7 +117,7 @@ v1::FeedSpec Spec(const std::string& text) {
   return SpecFromText(text + " outputs { name: 'id' feature: 'record_id' }");
 }
 
-// The records of the first epochs, in the order of the feed.
+// The records of each of the first `count` epochs, in the order of the feed.
 std::vector<std::vector<int64_t>> Epochs(const FeedPlan& plan, int64_t count) {
   std::vector<std::vector<int64_t>> epochs(static_cast<size_t>(count));
   const Order& order = plan.order();
@@ -237,9 +238,9 @@ TEST(WherePlanTest, MembersChooseByTheirOwnConditions) {
     EXPECT_THAT(Epochs(**joined, 1)[0], UnorderedElementsAreArray(wanted));
     EXPECT_THAT((*joined)->where_lists(), ElementsAre(Field(&WhereList::records, of_a.size()),
                                                       Field(&WhereList::records, of_b.size())));
-    // Members of equal weight have passes of different lengths. In 2 * |a| * |b| turns each member
-    // has |a| * |b| turns. So each record of `a` comes |b| times, and each record of `b` comes |a|
-    // times.
+    // Let |a| and |b| be the sizes of of_a and of_b. The members have equal weights, so each member
+    // has half of the 2 * |a| * |b| turns below. With |a| * |b| turns, each record of `a` comes |b|
+    // times, and each record of `b` comes |a| times.
     const auto mixed = FeedPlan::Create(
         Spec(absl::StrCat("global_batch: 2 ", shuffle, members("mixture", "weight: 1"))), both);
     ASSERT_THAT(mixed, IsOk());
@@ -279,7 +280,7 @@ TEST(WherePlanTest, ARecordsPlaceAmongInterleavedMembersStaysWhatItWas) {
   std::vector<int64_t> wanted;
   const std::vector<std::vector<int64_t>> epochs = Epochs(**all, 1);
   for (const int64_t record : epochs[0]) {
-    // Both members begin with label 0.
+    // Record 68 is the first record of 'b', and has label 0 like the first record of 'a'.
     if ((record < 68 ? record : record - 68) % 10 != 3) wanted.push_back(record);
   }
   EXPECT_EQ(Epochs(**some, 1)[0], wanted);
@@ -344,7 +345,7 @@ TEST(WherePlanTest, TheOrderOfAFeedKnowsItsRecords) {
     EXPECT_THAT(plan, IsOk());
     return (*plan)->order_fingerprint();
   };
-  // The fingerprint depends on the records that are chosen, not on the words of the condition.
+  // The fingerprint depends on the records that the condition selects, not on its text.
   EXPECT_EQ(fingerprint("feature: 'label' less: 2"), fingerprint("feature: 'label' in: [0, 1]"));
   EXPECT_NE(fingerprint("feature: 'label' less: 2"), fingerprint("feature: 'label' in: [0, 2]"));
 }

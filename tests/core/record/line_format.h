@@ -1,6 +1,5 @@
-// A format for tests. A file is text, and its records are its lines. A line is an example with the
-// features `text` (bytes) and `length` (int64). The first line of a file is "lines", which is no
-// record.
+// A format for tests. A file is text. Its first line is "lines". Each further line is a record: an
+// example with the features `text` (bytes) and `length` (int64).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_RECORD_LINE_FORMAT_H_

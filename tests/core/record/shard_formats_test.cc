@@ -67,7 +67,7 @@ TEST(ShardFormatsTest, OfAnAddressTheQueryIsNoPartOfTheName) {
   EXPECT_EQ(MustOpenOne(host + "/a?name=.lines")->examples().name(), "tf.train.Example");
 }
 
-// For a missing object a bucket answers 403 if its caller may not list the bucket.
+// If a caller may not list a bucket, the bucket answers 403 for a missing object.
 TEST(ShardFormatsTest, AnIndexBesideAShardOfTheWebThatMayNotBeReadIsNone) {
   StubObjects objects;
   const std::string name = objects.Put("/a.tfrecord", ShardBuilder().Add("abc").Build());

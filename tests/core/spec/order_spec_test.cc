@@ -32,7 +32,7 @@ v1::FeedSpec Parsed(const std::string& text) {
   return spec;
 }
 
-// The first `count` records of the order of the spec `text`, with its shuffle.
+// The first `count` records of the order that the spec `text` describes, with the spec's shuffle.
 std::vector<int64_t> FirstRecords(const std::string& text,
                                   const std::vector<DatasetRecords>& datasets, int64_t count) {
   const absl::StatusOr<OrderSpec> spec = OrderSpecOf(Parsed(text), datasets);
@@ -124,8 +124,8 @@ TEST(OrderSpecOfTest, EachWhereIsAskedForInOrderWithWhatIsLeftBeforeIt) {
   ASSERT_THAT(order, IsOk());
   EXPECT_THAT(asked, ElementsAre("concatenation[0].select[1].where of 0, step 1, 7",
                                  "select[1].where of -1, step 1, 4"));
-  // `a` has 4, 6, 8 left, and `b` has 10, 11, 12, 13. `take` leaves the first 4 of these: 4, 6, 8,
-  // 10. The last `where` keeps all 4, because they are even.
+  // The `where` of `a` leaves the records 4, 6, 8. `b` has the records 10 to 13. `take` leaves the
+  // first 4 of these 7 records: 4, 6, 8, 10. The last `where` keeps them, because they are even.
   ASSERT_EQ(order->num_records, 4);
   for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(order->selection->RecordAt(i), 4 + 2 * i);
   EXPECT_THAT(OrderSpecOf(spec, datasets),
@@ -215,9 +215,9 @@ TEST(OrderSpecOfTest, WeightsChangeAtStepsOfAnyEpoch) {
   };
   const std::string weights =
       "weights { from_step: 2 weights: [0, 5] } weights { from_step: 4 weights: [2, 1] }";
-  // An epoch has 7 records. With DROP it has 3 steps of 2 records. With PAD it has 4 steps: step 3
-  // has one record, and step 4 begins the second epoch. After a change, each member goes on with
-  // its next record.
+  // An epoch has 7 records. With DROP it has 3 steps of 2 records each. With PAD it has 4 steps:
+  // steps 0 to 2 have 2 records, and step 3 has one. After a change of weights, each member goes on
+  // with its next record.
   EXPECT_THAT(records(weights, 0, 7),
               ElementsAre(0, 4, 1, 5, /**/ 6, 4, 5, 6, /**/ 2, 4, 3, 0, 5, 1));
   EXPECT_THAT(records("tail: PAD " + weights, 0, 6),
@@ -228,7 +228,8 @@ TEST(OrderSpecOfTest, WeightsChangeAtStepsOfAnyEpoch) {
             records("", 0, 5));
 }
 
-// The first half of the records of a dataset is fed at first, and then the second half.
+// Up to step 2 the feed has only the first half of a dataset's 4 records, and from step 3 only the
+// second half. The order counts the second member's records from 4, so its second half is 6 and 7.
 TEST(OrderSpecOfTest, ADatasetThatIsNamedTwiceHasAWeightForEachOfItsSelections) {
   EXPECT_THAT(FirstRecords("mixture { dataset: 'a' weight: 1 select { take: 2 } } "
                            "mixture { dataset: 'a' weight: 1 select { skip: 2 } } epochs: 0 "
@@ -264,15 +265,16 @@ TEST(OrderSpecOfTest, WeightsThatCannotBeAppliedAreRefused) {
   EXPECT_THAT(mixed("weights { from_step: -1 from_example: 9 weights: [1, 1] }"),
               HasSubstr("weights[0] has from_step -1 and from_example 9, want one of them"));
   EXPECT_THAT(mixed("weights { from_example: 100 weights: [1, 1] } " + weights),
-              AllOf(HasSubstr("weights[1].from_step is 1, so it begins at example "),
+              AllOf(HasSubstr("weights[1].from_step is 1, so this change begins at example "),
                     HasSubstr("(from_example: 100)")));
-  EXPECT_THAT(mixed(weights + "weights { from_example: 1 weights: [1, 1] }"),
-              HasSubstr("weights[1].from_example is 1, so it begins at example 1; want a place"));
+  EXPECT_THAT(
+      mixed(weights + "weights { from_example: 1 weights: [1, 1] }"),
+      HasSubstr("weights[1].from_example is 1, so this change begins at example 1; want a place"));
   EXPECT_THAT(mixed("weights { from_step: 1 }"), HasSubstr("has 0 weights, want 2"));
   EXPECT_THAT(mixed("weights { from_step: 1 weights: [0, 0] }"), HasSubstr("are all 0"));
   EXPECT_THAT(mixed("weights { from_step: 1 weights: [65536, 1] }"), HasSubstr("at most 65536"));
-  // global_batch and the number of records decide which turn begins a step, so they are checked
-  // first.
+  // global_batch and the number of records decide which turn begins a step. So both are checked
+  // before the steps of `weights`.
   EXPECT_THAT(refusal(kMixedHalf + weights), HasSubstr("global_batch is 0"));
   EXPECT_THAT(refusal(absl::StrCat(kMixedHalf, "global_batch: 9 ", weights)),
               HasSubstr("the members have only 7 records"));
@@ -341,7 +343,7 @@ TEST(OrderSpecOfTest, WhatDoesNotGoWithAZipIsRefused) {
   EXPECT_THAT(zipped("zip {}"), HasSubstr("zip[2].dataset names no dataset"));
   EXPECT_THAT(zipped("zip { dataset: 'c' weight: 2 }"), HasSubstr("zip[2].weight is 2, want none"));
   EXPECT_THAT(zipped("zip { dataset: 'c' select { skip: 1 } }"),
-              HasSubstr("zip[2].select is set, but record i of every member belongs together; set "
+              HasSubstr("zip[2].select is set, but a zip joins record i of all its members; set "
                         "select of the spec"));
   EXPECT_THAT(zipped(absl::StrCat("zip { dataset: 'c' prefix: '", std::string(65, 'x'), "' }")),
               HasSubstr("zip[2].prefix has 65 bytes, want at most 64"));

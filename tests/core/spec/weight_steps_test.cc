@@ -1,5 +1,6 @@
-// Tests the steps and examples at which a spec's `weights` change: every step of small feeds, with
-// a dropped and a padded tail, from the first step to steps after the second epoch.
+// Tests at which step or example a change of a spec's `weights` takes effect. The changes are tried
+// in small feeds with a dropped and a padded tail, at every step from the first step of the feed to
+// the second step of the third epoch.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -30,7 +31,8 @@ struct SmallFeed {
   int num_cores = 1;
 };
 
-// Members of equal weight, in the order of their records.
+// The order of an endless mixture without a shuffle. The members have equal weights, except where
+// `weights` changes them.
 Order OrderOf(const SmallFeed& feed, const std::string& weights) {
   std::string text = absl::StrCat("epochs: 0 global_batch: ", feed.global_batch,
                                   " tail: ", feed.tail, " num_cores: ", feed.num_cores, weights);
@@ -48,7 +50,7 @@ Order OrderOf(const SmallFeed& feed, const std::string& weights) {
   return *order;
 }
 
-// From `step` on, only `member` has turns.
+// A change of weights: from `step` on, only `member` has turns.
 std::string Only(size_t member, size_t members, int64_t step) {
   std::vector<int> weights(members, 0);
   weights[member] = 5;
@@ -90,7 +92,7 @@ TEST(WeightStepsTest, AChangeBeginsWithItsStepAndEachMemberGoesOn) {
     for (int64_t step = 0; step <= 2 * per_epoch + 1; ++step) {
       SCOPED_TRACE(absl::StrCat(feed.tail, ", members of ", absl::StrJoin(feed.sizes, ", "),
                                 ", batch ", feed.global_batch, ", step ", step));
-      // At `step` only the last member has turns, and after `step` only the first one.
+      // At `step` only the last member has turns, and after `step` only the first member.
       const Order order =
           OrderOf(feed, Only(members - 1, members, step) + Only(0, members, step + 1));
       ASSERT_EQ(order.steps_per_epoch(), per_epoch);
@@ -118,8 +120,8 @@ TEST(WeightStepsTest, AChangeBeginsWithItsStepAndEachMemberGoesOn) {
   }
 }
 
-// Before every step up to the change's own step, a feed with a change has the same fingerprint as
-// the feed without the change. Before every later step the fingerprints differ.
+// Compares the fingerprints of a feed with a change at `step`, and of the feed without the change.
+// The fingerprints before each step up to `step` are equal. Those before each later step differ.
 TEST(WeightStepsTest, ThePastBeforeAStepKnowsNothingOfAChangeAtIt) {
   for (const SmallFeed& feed : SmallFeeds()) {
     const size_t members = feed.sizes.size();
@@ -156,9 +158,9 @@ v1::FeedSpec WeightsOf(const std::string& text) {
   return spec;
 }
 
-// The steps of a schedule's changes are drawn. The schedule is then written in three ways: each
-// change by its step; each change by its first example; and a mix, in which a draw decides for each
-// change whether it is written by its step or by its first example.
+// Draws the steps at which weights change. The spec is then written in three ways: with the step of
+// each change; with the first example of each change; and with one of the two, drawn for each
+// change. All three must give the same order.
 TEST(WeightStepsTest, AScheduleByExamplesIsTheOrderOfTheSameScheduleBySteps) {
   CounterRng rng(/*seed=*/21, 0, 0, 0);
   for (const SmallFeed& feed : SmallFeeds()) {
@@ -195,8 +197,8 @@ TEST(WeightStepsTest, AScheduleByExamplesIsTheOrderOfTheSameScheduleBySteps) {
   }
 }
 
-// Whatever the batch and the tail are, a change comes at the example that `from_example` says.
-// WriteChangesBySteps() keeps `from_example` if this example is not the first one of a step.
+// With every batch and tail, a change takes effect at the example that `from_example` says. If this
+// example is not the first one of a step, WriteChangesBySteps() keeps `from_example`.
 TEST(WeightStepsTest, AChangeInTheMiddleOfAStepComesAtTheSameExampleUnderEveryBatch) {
   CounterRng rng(/*seed=*/22, 0, 0, 0);
   for (int round = 0; round < 40; ++round) {
@@ -226,7 +228,7 @@ TEST(WeightStepsTest, AChangeInTheMiddleOfAStepComesAtTheSameExampleUnderEveryBa
         v1::FeedSpec spec = WeightsOf(weights);
         WriteChangesBySteps(order, spec);
         for (size_t i = 0; i < begins.size(); ++i) {
-          // With PAD, a step also begins with each epoch.
+          // With PAD, each epoch begins with a new step.
           const int64_t in_epoch = tail == "PAD" ? begins[i] % records : begins[i];
           const v1::Weights& change = spec.weights(static_cast<int>(i));
           ASSERT_EQ(change.from_example(), in_epoch % batch == 0 ? 0 : begins[i]);
@@ -240,7 +242,7 @@ TEST(WeightStepsTest, AChangeInTheMiddleOfAStepComesAtTheSameExampleUnderEveryBa
 TEST(WeightStepsTest, AChangeBeyondTheEndStaysThere) {
   const Order endless = OrderOf({{5, 2}, 2, "DROP"}, "");
   OrderSpec spec = endless.spec();
-  spec.epochs = 1;  // Three steps with six examples.
+  spec.epochs = 1;  // Three steps of 2 examples.
   const absl::StatusOr<Order> order = Order::Create(spec);
   ASSERT_THAT(order, IsOk());
   for (const int64_t example : {7, 9, 1000001}) {

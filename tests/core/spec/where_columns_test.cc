@@ -50,7 +50,7 @@ TEST(WhereColumnsTest, TheCommandsOfAZipNameTheFeaturesAsTheDatasetsHaveThem) {
             "`systole index --columns label,width --rebuild` over the shards of dataset 'photos'");
 }
 
-// A spec does not say which dataset has a feature.
+// The spec of a zip does not say which of the datasets has a feature.
 TEST(WhereColumnsTest, WhereSeveralDatasetsOfAZipMayHaveTheFeatureTheCommandNamesThemAll) {
   const auto command = [](const std::string& zip, const std::string& feature) {
     return NoteAnewCommand(SpecOf(zip + " select { where { feature: '" + feature + "' } }"));
@@ -63,7 +63,7 @@ TEST(WhereColumnsTest, WhereSeveralDatasetsOfAZipMayHaveTheFeatureTheCommandName
                     "x/label"),
             "`systole index --columns label --rebuild` over the shards of dataset 'a', 'b' or 'c', "
             "whichever has it");
-  // The same dataset twice is one dataset.
+  // A dataset that is in the zip twice is named once.
   EXPECT_EQ(command("zip { dataset: 'a' prefix: 'x/' } zip { dataset: 'a' prefix: 'x/' }", "x/y"),
             "`systole index --columns y --rebuild` over the shards of dataset 'a'");
   // 'photos' has no prefix, but it may have a feature whose own name is "d/label".

@@ -1,7 +1,7 @@
 // A MemorySource that fails where the test says, and that counts its reads. After MoveAway() it is
 // a source that is not local.
 //
-// Thread-compatible, unlike real sources, because tests change it while it is in use.
+// Not thread-safe, unlike real sources: reads change the counts without a lock.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_ERROR_SOURCE_H_
 #define SYSTOLE_TESTS_CORE_STORAGE_ERROR_SOURCE_H_
 

@@ -26,7 +26,7 @@ namespace systole {
 // A gate that sources and the test share. It is open at first.
 class Gate {
  public:
-  // Makes reads wait until Open(), or until `crowd` of them wait at a time.
+  // Makes reads wait until Open(), or until `crowd` reads wait at the same time.
   void Shut(int crowd = std::numeric_limits<int>::max()) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     crowd_ = crowd;

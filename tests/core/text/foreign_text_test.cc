@@ -17,7 +17,7 @@ TEST(ForeignTextTest, OrdinaryTextStaysAsItIs) {
 TEST(ForeignTextTest, ControlCharactersAreWrittenOut) {
   EXPECT_EQ(ForeignText("a\n[error] b\r\tc"), "a\\n[error] b\\r\\tc");
   EXPECT_EQ(ForeignText(absl::string_view("\0\x1b[2J\x7f", 6)), "\\x00\\x1b[2J\\x7f");
-  EXPECT_EQ(ForeignText("\u009b31m"), "\\xc2\\x9b31m");  // C1: an escape sequence in one byte.
+  EXPECT_EQ(ForeignText("\u009b31m"), "\\xc2\\x9b31m");  // C1: begins an escape sequence.
 }
 
 TEST(ForeignTextTest, MarksThatTurnALineAreWrittenOut) {

@@ -17,16 +17,14 @@ TEST(UnknownArgumentTest, NothingIsOfferedIfNothingIsNear) {
 }
 
 TEST(UnknownArgumentTest, ArgumentThatIsNoOptionIsOneTooMany) {
-  EXPECT_EQ(
-      UnknownArgumentText("systole feed", "a\nb", {"--server"}),
-      "systole feed: 'a\\nb' is one argument too many; `systole feed --help` shows what there "
-      "is");
+  EXPECT_EQ(UnknownArgumentText("systole feed", "a\nb", {"--server"}),
+            "systole feed: unexpected argument 'a\\nb'; `systole feed --help` lists the arguments");
 }
 
 TEST(UnknownArgumentTest, AnAddressIsShownWithoutItsSecrets) {
   EXPECT_EQ(UnknownArgumentText("systole feed", "https://user:secret@host/a?secret", {"--server"}),
-            "systole feed: 'https://...@host/a' is one argument too many; `systole feed --help` "
-            "shows what there is");
+            "systole feed: unexpected argument 'https://...@host/a'; `systole feed --help` lists "
+            "the arguments");
 }
 
 }  // namespace

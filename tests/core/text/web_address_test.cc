@@ -50,7 +50,7 @@ TEST(WebAddressTest, UserPasswordQueryAndFragmentAreNotShown) {
   EXPECT_EQ(ShownAddress("https://user:secret@host:81/a?sig=secret#x"), "https://...@host:81/a");
 }
 
-// A '/', '?' or '#' in a password must be written percent-encoded.
+// In a password, '/', '?' and '#' must be percent-encoded. In these addresses they are not.
 TEST(WebAddressTest, APasswordIsNotShownThoughItEndsTheHost) {
   for (const char* address : {"https://user:secret/x@host/a", "https://user:x/secret@host/a",
                               "https://user:secret?x@host/a", "https://user:secret#x@host/a",
@@ -62,7 +62,8 @@ TEST(WebAddressTest, APasswordIsNotShownThoughItEndsTheHost) {
   }
   EXPECT_EQ(ShownAddress("https://user:sec/ret@host/a"), "https://...@host/a");
   EXPECT_EQ(ShownAddress("https://user:sec?ret@host/a"), "https://...");
-  // This address has no password, but the same form as the addresses above.
+  // This address has no password. But it has the same form as the addresses above, so its host is
+  // hidden, too.
   EXPECT_EQ(ShownAddress("https://host/a@b.tfrecord"), "https://...@b.tfrecord");
 }
 

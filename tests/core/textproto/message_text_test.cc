@@ -146,7 +146,7 @@ TEST(TextprotoTest, AFieldInTheWrongPlaceIsToldWhereItBelongs) {
   EXPECT_THAT(error(R"({"select": [{"block_length": 2}]})"),
               HasSubstr("'block_length' belongs inside 'interleave'"));
   EXPECT_THAT(error(R"({"mean": 3})"), HasSubstr("'mean' belongs inside 'normalize'"));
-  // There are two fields `select`, a feed's and a member's. The hint still names the field.
+  // Two messages have a field `select`: FeedSpec and Member. The hint names the field all the same.
   EXPECT_THAT(error(R"({"skip": 3})"), EndsWith("'skip' belongs inside 'select'"));
   EXPECT_THAT(error(R"({"shuffle": {"seed": 3}})"),
               HasSubstr("'seed' belongs inside the outermost message"));

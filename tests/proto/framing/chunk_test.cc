@@ -120,7 +120,7 @@ TEST(ChunkTest, StageTimesOutOfBoundsAreCutDown) {
       ReceivedChunk::Parse(SlicedMessage(chunk.SerializeAsString(), 3));
   ASSERT_THAT(received, IsOk());
   EXPECT_EQ(received->header().stages, (StageTimes{.make = absl::Hours(1)}));
-  // Not only Parse(), but also EncodeChunk() cuts stage times down.
+  // EncodeChunk() cuts stage times down, too.
   v1::Chunk written;
   ASSERT_TRUE(written.ParseFromString(BytesOf(EncodeChunk(
       {.stages = StageTimes{.read = absl::Hours(5), .make = -absl::Hours(5)}}, {}, nullptr))));
@@ -145,7 +145,7 @@ TEST(ChunkTest, StageTimesThatComeTwiceAreJoinedAndCutOnesAreRefused) {
               theirs.ParseFromString(bytes.substr(0, cut)))
         << cut;
   }
-  // A length that ends within a field.
+  // The message `stages` has a length of two bytes, which ends within its field.
   EXPECT_FALSE(ReceivedChunk::Parse(SlicedMessage(std::string("\x62\x02\x08\xff\x01", 5), 1)).ok());
 }
 
@@ -261,7 +261,7 @@ TEST(ChunkTest, EveryFlippedBitOfTheDataIsSeen) {
   }
 }
 
-// The message with one bit flipped.
+// `bytes` with one bit flipped.
 std::string WithFlippedBit(std::string bytes, size_t bit) {
   bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
   return bytes;
@@ -316,11 +316,11 @@ TEST(ChunkTest, AHeaderIsIntactOnlyIfItsChecksumStandsRightBeforeTheData) {
       {"a notice without data", fields + crc, true},
       {"no checksum", fields + data, false},
       {"a field between checksum and data", fields + crc + field + data, false},
-      {"a field behind the data", fields + crc + data + field, false},
+      {"a field after the data", fields + crc + data + field, false},
       {"data twice", fields + crc + data + data, false},
-      {"the checksum behind the data", fields + data + crc, false},
+      {"the checksum after the data", fields + data + crc, false},
       {"the checksum twice", fields + crc + crc + data, false},
-      {"a field more before the checksum", fields + field + crc + data, false},
+      {"another field before the checksum", fields + field + crc + data, false},
   };
   for (const auto& test : kCases) {
     const absl::StatusOr<ReceivedChunk> chunk = ReceivedChunk::Parse(SlicedMessage(test.bytes, 2));
@@ -330,7 +330,7 @@ TEST(ChunkTest, AHeaderIsIntactOnlyIfItsChecksumStandsRightBeforeTheData) {
 }
 
 TEST(ChunkTest, AnotherSerialiserFindsTheHeadersChecksumByWritingTheHeaderAgain) {
-  // proto/README.md recommends this to clients that do not get the message's raw bytes.
+  // For clients that do not get the message's raw bytes, proto/README.md recommends this check.
   const std::vector<uint8_t> data = Data(100);
   v1::Chunk chunk;
   ASSERT_TRUE(chunk.ParseFromString(BytesOf(EncodeChunk(kHeader, data, nullptr))));
@@ -371,7 +371,7 @@ TEST(ChunkTest, FieldsMayComeInAnyOrderAndTheLastCounts) {
 }
 
 TEST(ChunkTest, UnknownFieldsOfEveryWireTypeAreSkipped) {
-  // Fields 100 to 103 are a varint, eight bytes, a text and four bytes. After them comes step 7.
+  // Fields 100 to 103 have the wire types varint, eight bytes, text and four bytes. Then step = 7.
   const std::string bytes(
       "\xa0\x06\xff\x01"
       "\xa9\x06"

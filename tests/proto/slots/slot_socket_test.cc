@@ -130,7 +130,7 @@ TEST(SlotSocketTest, APeerThatDoesNotReadIsResourceExhaustedNotAWait) {
   int sent = 0;
   for (; status.ok() && sent < 1'000'000; ++sent) status = ends.client.Send("x");
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("cannot send")));
-  EXPECT_GT(sent, 100);  // A peer that reads late has room for these.
+  EXPECT_GT(sent, 100);  // The socket keeps these messages for a peer that reads late.
 }
 
 // ---- What a hostile peer sends ----
@@ -215,17 +215,17 @@ TEST(SlotSocketTest, TheSocketFileIsForItsUserAlone) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-// These tests need two users: the user of this process, and another one. If this process is root,
-// it forks a child and makes it `nobody`. Otherwise the child keeps its user, and this process
-// pretends to be user kSomebodyElse. In both cases the kernel gives each end of a connection the
-// other end's true user.
+// These tests need two users: the user of this process, and the user of a child that this process
+// forks. If this process is root, the child becomes `nobody`. Otherwise the child keeps its user,
+// and this process pretends to be kSomebodyElse (by geteuid() at the end of this file). In both
+// cases the kernel tells each end of a connection the other end's true user.
 constexpr uid_t kSomebodyElse = 4'000'000'000;
 std::optional<uid_t> pretended_user;
 
-// The user of the child after BecomeOtherUser().
+// The user that the child has after BecomeOtherUser().
 uid_t OtherUser() { return pretended_user.has_value() ? getuid() : kNobody; }
 
-// Makes the child the other user. Returns false if that fails.
+// Called in the child: changes its user to the other user. Returns false if that fails.
 bool BecomeOtherUser() {
   pretended_user.reset();
   return getuid() != 0 || setresuid(kNobody, kNobody, kNobody) == 0;
@@ -242,7 +242,7 @@ class OtherUserTest : public testing::Test {
   const TempFolder folder_;
 };
 
-// A child that runs `work` as the other user and exits with its result. 0 means success.
+// A child that runs `work` as the other user. Its exit code is the result of `work`: 0 is success.
 class OtherUserChild {
  public:
   explicit OtherUserChild(const std::function<int()>& work) : pid_(fork()) {
@@ -278,8 +278,8 @@ TEST_F(OtherUserTest, IsHungUpOnThoughTheFileLetsItIn) {
       return 2;
     return absl::IsUnavailable(socket->Receive().status()) ? 0 : 3;
   });
-  // The only client is another user's, with which memory is not shared. So the listener must not
-  // accept this client.
+  // The only client belongs to another user. Memory is not shared with other users, so the listener
+  // must not accept this client.
   EXPECT_TRUE(WaitUntil([&] {
     EXPECT_THAT(listener.Accept(), IsOkAndHolds(Eq(std::nullopt)));
     return client.HasEnded();
@@ -289,8 +289,8 @@ TEST_F(OtherUserTest, IsHungUpOnThoughTheFileLetsItIn) {
 
 TEST_F(OtherUserTest, IsToldWhoseSocketItCannotOpen) {
   const SlotListener listener = MustListen(folder_ / "s");
-  // If the child keeps its user, it owns the file, and the usual mode would let it in. So the mode
-  // is 0.
+  // If this process is not root, the child's user owns the file, and the usual mode would let the
+  // child in. So the mode is 0.
   ASSERT_EQ(chmod((folder_ / "s").c_str(), 0), 0);
   OtherUserChild client([this] {
     const absl::Status status = SlotSocket::Connect(folder_ / "s").status();
@@ -306,7 +306,7 @@ TEST_F(OtherUserTest, IsNoServerToTalkTo) {
   OtherUserChild server([this] {
     const absl::StatusOr<SlotListener> listener = SlotListener::Listen(folder_ / "s");
     if (!listener.ok()) return 1;
-    // From the new name, the test sees that the socket listens.
+    // The test waits for the new name, which shows that the socket listens.
     std::filesystem::rename(folder_ / "s", folder_ / "listening");
     pause();
     return 0;
@@ -406,7 +406,7 @@ TEST(SlotListenerTest, AFolderThatIsNotThereIsAnError) {
 }  // namespace
 }  // namespace systole
 
-// Replaces libc's function in all of this program.
+// Replaces libc's geteuid() in the whole program.
 extern "C" uid_t geteuid() noexcept {
   return systole::pretended_user.value_or(static_cast<uid_t>(syscall(SYS_geteuid)));
 }

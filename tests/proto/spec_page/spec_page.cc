@@ -27,12 +27,13 @@ constexpr char kHead[] = R"(# The feed spec
 
 Every field of a feed spec, and every operation. `systole` and `systole-server` read a spec as textproto or JSON; in
 Python each message is a class of the same name, and enum values are strings in lower case (`tail="pad"`). This page is
-made from [feed.proto](systole/v1/feed.proto) and the table of operations. A test says how to update the page.
+made from [feed.proto](systole/v1/feed.proto) and the table of operations. If it is out of date, a test
+fails and names the command that makes it anew.
 
 )";
 
-// Examples of fields, with arbitrary numbers and names. For bools and enums the page shows a value
-// that is not the default.
+// Examples of fields, with arbitrary numbers and names. A bool or an enum needs no example here:
+// ExampleOf() then takes a value that is not the default.
 const std::map<std::string, std::string>& Examples() {
   static const auto* const examples = new std::map<std::string, std::string>{
       {"FeedSpec.dataset", "dataset: 'flowers'"},
@@ -132,7 +133,7 @@ const std::map<std::string, std::string>& Examples() {
   return *examples;
 }
 
-// The transform whose parameters `message` holds; null if there is none.
+// The row of the operation whose parameters are a `message`, or null if there is none.
 const OperationRow* RowOf(const Descriptor& message) {
   for (const OperationRow& row : Operations()) {
     const auto number = static_cast<int>(row.kind);
@@ -143,8 +144,9 @@ const OperationRow* RowOf(const Descriptor& message) {
   return nullptr;
 }
 
-// The text of one field, such as "fraction: 0.875" of "center_crop { height: 224 width: 224
-// fraction: 0.875 }"; empty if the field is not there.
+// The text of the field `name` in `example`, or "" if `example` does not have the field. For the
+// field "fraction" of "center_crop { height: 224 width: 224 fraction: 0.875 }", returns
+// "fraction: 0.875".
 std::string FieldIn(absl::string_view example, const std::string& name) {
   const std::string key = absl::StrCat(" ", name, ": ");
   const size_t at = example.find(key);
@@ -155,7 +157,7 @@ std::string FieldIn(absl::string_view example, const std::string& name) {
   return std::string(example.substr(at + 1, end - at - 1));
 }
 
-// The comment as Markdown. Indented lines become code.
+// The comment as Markdown, with `indent` before each line. Indented lines become code.
 std::string Markdown(absl::string_view comment, absl::string_view indent) {
   std::string text;
   bool code = false;
@@ -225,7 +227,7 @@ void AddOperation(const OperationRow& row, std::string& page) {
   }
 }
 
-// Adds the message and its enums, without Transform's list of operations.
+// Adds the message and its enums. Fields that have an operation's parameters are left out.
 void AddMessage(const Descriptor& message, std::string& page) {
   const OperationRow* const row = RowOf(message);
   const std::string name = row == nullptr ? message.name() : OperationName(row->kind);

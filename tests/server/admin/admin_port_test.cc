@@ -401,14 +401,15 @@ TEST_F(AdminPortTest, ReplacedFilesOfTlsAreForNewConnections) {
   options.tls = ServerTls(/*verify_clients=*/false);
   Open(std::move(options));
   EXPECT_EQ(HttpGet(port_->port(), "/livez", "", ClientTls(false)).status, 200);
-  // A new authority signs the new certificates. Clients that trust only the old one refuse them.
+  // A new authority signs the new certificates. Clients that trust only the old authority refuse
+  // these certificates.
   const std::string old_ca =
       certificates_.Write("old-ca.pem", ReadWholeFile(certificates_ / "ca.pem"));
   ASSERT_EQ(std::system(absl::StrCat("rm ", certificates_ / "ca.key").c_str()), 0);
   MakeCertificates();
   EXPECT_EQ(HttpGet(port_->port(), "/livez", "", ClientTls(false)).status, 200);
   EXPECT_EQ(HttpGet(port_->port(), "/livez", "", {.ca = old_ca}).status, 0);
-  // Files with an error change nothing.
+  // TLS files with an error change nothing.
   certificates_.Write("server.pem", "no certificate");
   EXPECT_EQ(HttpGet(port_->port(), "/livez", "", ClientTls(false)).status, 200);
   port_ = nullptr;

@@ -17,7 +17,7 @@ namespace systole {
 // The names of PEM files. If `ca` is empty, the connection has no TLS.
 struct TestTls {
   std::string ca;
-  std::string certificate = {};  // The client's certificate. Empty: it has none.
+  std::string certificate = {};  // The client's certificate. Empty: the client has none.
   std::string key = {};
 };
 
@@ -31,7 +31,7 @@ class TestHttpConnection {
   bool ok() const { return ok_; }
   // False if the server has hung up.
   bool Send(absl::string_view bytes);
-  // The bytes that come until they contain `text`, or until the server closes the connection.
+  // Reads until the bytes contain `text` or the server closes the connection. Returns these bytes.
   std::string ReadUntil(absl::string_view text);
   // All bytes that come until the server closes the connection.
   std::string ReadAll();

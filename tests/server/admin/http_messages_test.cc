@@ -16,8 +16,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// The status with which the reader refuses `bytes`. 200 if it accepts them, 0 if the request is not
-// complete.
+// The status with which the reader refuses `bytes`. 200 means that the reader accepts `bytes`, and
+// 0 that `bytes` is only the beginning of a request.
 int StatusOf(const std::string& bytes, bool only_loopback_names = false) {
   HttpRequestReader reader(only_loopback_names);
   if (!reader.Take(bytes)) return 0;

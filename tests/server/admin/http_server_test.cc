@@ -143,7 +143,7 @@ TEST_F(HttpServerTest, GarbageIsAnsweredAndTheConnectionEnds) {
   EXPECT_EQ(AnswerOf(garbage.ReadAll()).status, 400);
 }
 
-// A handler of events: "e0 ", "e1 ", .. up to `events` of them.
+// A handler that answers "begin " and then sends `events` events: "e0 ", "e1 " and so on.
 HttpServer::Handler CountingEvents(int events) {
   return [events](const PageRequest& request) {
     if (!request.may_have_events) return PageAnswer{.status = 503, .body = "too many\n"};

@@ -74,7 +74,7 @@ TEST(ConfigFlagsTest, EveryFlagHasANameOfItsOwnAndAHelp) {
     EXPECT_FALSE(flag.about->help().empty());
     EXPECT_FALSE(absl::EndsWith(flag.about->help(), "."));
     EXPECT_EQ(flag.about->value().empty(), flag.is_switch());
-    // Without presence, a field that is left out would look like an empty field.
+    // Without field presence, a field that is left out would look like an empty field.
     EXPECT_TRUE(flag.is_list() || flag.value->has_presence());
   }
 }

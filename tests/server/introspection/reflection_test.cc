@@ -1,4 +1,4 @@
-// Tests reflection under both of its names over a real connection.
+// Tests the reflection service over a real connection, under both of its names: v1 and v1alpha.
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,7 +38,7 @@ using ::testing::UnorderedElementsAre;
 constexpr char kV1[] = "grpc.reflection.v1";
 constexpr char kAlpha[] = "grpc.reflection.v1alpha";
 
-// One call of reflection. Each Wait() waits for the server's answer.
+// One call of the reflection service.
 class Call {
  public:
   Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& package,
@@ -59,7 +59,7 @@ class Call {
     }
   }
 
-  // Returns nullopt if the call is over.
+  // Sends `request`. Returns the server's answer, or nullopt if the call is over.
   std::optional<ServerReflectionResponse> Ask(const ServerReflectionRequest& request) {
     call_->Write(request, nullptr);
     if (!Wait()) return std::nullopt;
@@ -68,7 +68,7 @@ class Call {
     if (!Wait()) return std::nullopt;
     return response;
   }
-  // REQUIRES: the call is over, or ends without another message.
+  // Returns the call's status. REQUIRES: the call is over, or ends without another message.
   grpc::Status End() {
     ServerReflectionResponse response;
     call_->Read(&response, nullptr);
@@ -80,6 +80,7 @@ class Call {
   }
 
  private:
+  // Waits until the operation that was begun last has ended. Returns whether it succeeded.
   bool Wait() {
     void* tag = nullptr;
     bool ok = false;
@@ -124,7 +125,7 @@ class ReflectionTest : public testing::TestWithParam<const char*> {
     channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
   }
 
-  // The answer to one request in a call of its own.
+  // Makes a call with one request, and returns the answer.
   ServerReflectionResponse Ask(const std::string& request) {
     const std::optional<ServerReflectionResponse> response =
         Call(channel_, GetParam()).Ask(Request(request));
@@ -147,7 +148,7 @@ class ReflectionTest : public testing::TestWithParam<const char*> {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-// Builds the files of an answer in a pool of their own, as a tool does.
+// Builds the answer's files in `pool`, as a tool does that uses reflection.
 void BuildPool(const ServerReflectionResponse& response, google::protobuf::DescriptorPool& pool) {
   const auto& files = response.file_descriptor_response().file_descriptor_proto();
   for (auto bytes = files.rbegin(); bytes != files.rend(); ++bytes) {
@@ -249,7 +250,7 @@ TEST_P(ReflectionTest, WhatIsNotThereIsAnErrorAndTheCallGoesOn) {
   Call call(channel_, GetParam());
   for (const char* request :
        {"file_by_filename: 'no/such\\n.proto'", "file_containing_symbol: 'no.Such'",
-        // The server knows this message, but no service needs it.
+        // The server's program contains this message, but no service uses it.
         "file_containing_symbol: 'systole.v1.ServerConfig'",
         "file_containing_extension { containing_type: 'systole.v1.FeedSpec' extension_number: 7 }",
         "file_containing_extension { containing_type: 'no.Such' extension_number: 7 }",
@@ -275,8 +276,8 @@ TEST_P(ReflectionTest, ACallHasSoManyRequestsAndNoMore) {
 }
 
 TEST_P(ReflectionTest, ThereAreSoManyCallsAtOnceAndNoMore) {
-  // The server also limits the calls of one connection. The test uses two connections, so that no
-  // call must wait.
+  // gRPC holds back calls beyond the limit of a connection. The test uses two connections, so that
+  // the last call reaches the server and is refused.
   const std::shared_ptr<grpc::Channel> second = [this] {
     grpc::ChannelArguments own_connection;
     own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -311,7 +312,7 @@ TEST_P(ReflectionTest, ItIsForThoseWhoMay) {
   EXPECT_THAT(Log(), AllOf(HasSubstr("ServerReflectionInfo for "),
                            HasSubstr("identity 'trainer' may not call ServerReflectionInfo")));
 
-  // The server ends a call when its token is removed from the file.
+  // When the token of a call is removed from the file, the server ends the call.
   server_->Tick();
   EXPECT_TRUE(permitted.Ask(list).has_value());
   folder_.Write("tokens", TokenLine({.name = "other", .hash = HashOfToken(other)}));

@@ -177,7 +177,8 @@ TEST(AllowancesTest, WhatTimeHasEarnedMeanwhileIsNoExcess) {
   EXPECT_EQ(all.FindExcess(After(100)), std::nullopt);
 }
 
-// The memory of a connection is freed only some time after the connection has ended.
+// The memory of a connection is freed only some time after the connection has ended. So the cost
+// becomes a debt of the peer, and the debt falls as time passes.
 TEST(AllowancesTest, WhoHasGoneLeavesADebtThatTimePays) {
   Allowances all;
   all.Add(1, "a", kPlainConnectionCost, kStart);
@@ -253,7 +254,7 @@ TEST(AllowancesTest, WhileAllTogetherCostTooMuchFewComeIn) {
   EXPECT_TRUE(all.MayComeIn("a third", kStart + absl::Milliseconds(100)));
 }
 
-// The sum counts running connections and the debts of ended ones, because the memory of a
+// cost() counts open connections and the debts of ended connections, because the memory of a
 // connection is freed some time after its end.
 TEST(AllowancesTest, TheSumOfWhatGoesOnHasABoundHoweverManyPeersFlood) {
   for (const int peers : {1, 2, 16, 100}) {

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr int kFd = -1;  // Not a socket, so nothing was sent to it.
+constexpr int kFd = -1;  // Not a socket, so the Meter counts 0 bytes as sent by the server.
 
 class MeterTest : public testing::Test {
  protected:
@@ -80,7 +80,7 @@ TEST_F(MeterTest, WhatServedCallsAccountForIsAdmittedForEver) {
   }
 }
 
-// Until a request is complete, gRPC keeps the part of it that has come.
+// gRPC keeps the bytes of an incomplete request until the request is complete.
 TEST_F(MeterTest, WhatHasComeOfARequestCountsWhateverIsEarnedMeanwhile) {
   const Connection connection = Connect(kFd, "a");
   ASSERT_TRUE(connection.Send(kHttp2Preface + Request(0)));

@@ -243,7 +243,7 @@ TEST(CatalogueTest, AnInterruptionEndsItAndRefusesNoDataset) {
   InterruptFlag unwanted;
   raised_while_opening = &unwanted;
   const InterruptScope scope(unwanted);
-  for (const int expected : {1, 0}) {  // The second time, the flag is raised from the beginning.
+  for (const int expected : {1, 0}) {  // The second Open() begins with a raised flag.
     opened = 0;
     EXPECT_THAT(Catalogue::Open(config, {.formats = kFormats}),
                 StatusIs(absl::StatusCode::kCancelled, HasSubstr("'a'")));

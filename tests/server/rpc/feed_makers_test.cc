@@ -114,7 +114,7 @@ TEST_F(FeedMakersTest, PeersTakeTurnsHoweverManyFeedsEachWants) {
   // "a3" is made in the turn of "c".
   asked.push_back(Ask("c", "a3"));
   for (const char* const key : {"a1", "a2", "a3", "b1", "b2"}) Finish(key);
-  Finish("x");  // This maker goes on. The other maker is still busy with "y".
+  Finish("x");  // One maker is free now. The other is still busy with "y".
   for (const auto& one : asked) EXPECT_THAT(EndOf(one), IsOk());
   EXPECT_THAT(begun(), ElementsAre("x", "y", "a1", "a3", "b1", "a2", "b2"));
   Finish("y");
@@ -135,8 +135,8 @@ TEST_F(FeedMakersTest, ADatasetThatHangsKeepsOnlyTheFeedsThatReadItWaiting) {
   EXPECT_FALSE(own->ended);
   makers_.Tick();
   EXPECT_THAT(EndOf(own), IsOk());
-  // The feed "b hung" waits for dataset 1 and takes no maker. It also reads dataset 2, but other
-  // feeds of dataset 2 are made.
+  // The feed "b hung" waits for dataset 1 and takes no maker. "b hung" also reads dataset 2, but
+  // does not delay other feeds that read dataset 2.
   for (const char* const key : {"b", "d"}) Finish(key);
   EXPECT_THAT(EndOf(Ask("b", "b", {2})), IsOk());
   EXPECT_THAT(EndOf(Ask("d", "d", {2})), IsOk());
@@ -203,7 +203,7 @@ TEST_F(FeedMakersTest, AFeedThatNobodyWantsIsGivenUpUnlessItsClientComesBackSoon
   const auto gone = Ask("a", "1");
   ASSERT_TRUE(Begins(1));
   const auto in_line = Ask("a", "2");
-  makers_.Withdraw(in_line.get());  // Never begins.
+  makers_.Withdraw(in_line.get());  // This feed never begins.
   makers_.Withdraw(gone.get());
   for (int i = 1; i < FeedMakers::kUnwantedTicks; ++i) makers_.Tick();
   const auto back = Ask("a", "1");

@@ -104,7 +104,7 @@ TEST_F(ServedFeedsTest, WithRoomForAllOfTheSetNothingIsProposed) {
   const Catalogue catalogue = Open();
   ServedFeeds feeds(catalogue, {.memory_bytes = 1 << 20}, events_);
   ASSERT_THAT(Find(feeds, Spec("far")), IsOk());
-  EXPECT_THAT(lines_, ElementsAre(AllOf(HasSubstr("each later one 0 bytes: all of the set is kept"),
+  EXPECT_THAT(lines_, ElementsAre(AllOf(HasSubstr("each later one 0 bytes: the whole set is kept"),
                                         Not(HasSubstr("WINDOW")))));
 }
 
@@ -181,7 +181,7 @@ TEST_F(ServedFeedsTest, ARefusedPeerDoesNotTakeTheListsOfAFreshFeedOfAnother) {
   }
   EXPECT_EQ(read.size(), 32);
   EXPECT_THAT(Find(feeds, WhereSpec(1000)), IsOk());
-  // When nobody has asked for a list for kFreshTicks, the list may be dropped for another one.
+  // A list that nobody has asked for in kFreshTicks ticks may be dropped for another list.
   for (int64_t i = 0; i < ServedFeeds::kFreshTicks; ++i) feeds.Tick();
   read.pop_back();
   EXPECT_THAT(Resolve(feeds, WhereSpec(100), "b"), IsOk());

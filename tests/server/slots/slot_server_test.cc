@@ -86,7 +86,7 @@ class SlotServerTest : public testing::Test {
     EXPECT_THAT(offer, IsOk());
     return *std::move(offer);
   }
-  // Waits until the poller's thread has read the client's message, and so has dropped `owner`.
+  // Waits until the poller's thread has handled what the client did, and has dropped `owner`.
   static void WaitUntilDropped(const std::weak_ptr<const void>& owner) {
     EXPECT_TRUE(WaitUntil([&] { return owner.expired(); }));
   }
@@ -141,7 +141,7 @@ TEST_F(SlotServerTest, WhoBreaksTheProtocolBeforeAStreamIsHungUpOn) {
   const SlotSocket with_descriptor = Connect();
   EXPECT_THAT(with_descriptor.Send(EncodeSlotHello(Id('c')), STDERR_FILENO), IsOk());
   Claim(Id('x'));
-  EXPECT_EQ(Claim(Id('a')), nullptr);  // Reads the client's second message.
+  EXPECT_EQ(Claim(Id('a')), nullptr);  // Reads the second message of `twice`.
   EXPECT_EQ(Claim(Id('b')), nullptr);
   EXPECT_EQ(Claim(Id('c')), nullptr);
   for (const SlotSocket* client : {&garbage, &with_descriptor}) {
@@ -162,8 +162,8 @@ TEST_F(SlotServerTest, MoreSessionsThanAllowedGetNothing) {
 TEST_F(SlotServerTest, AServerWithoutDescriptorsSaysSoAndFindsTheClientLater) {
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  // The limit leaves one free descriptor. The client's socket takes this descriptor, so the server
-  // has none.
+  // The limit leaves one free descriptor. The socket of the client takes it, and the server finds
+  // none.
   const int left = dup(STDIN_FILENO);
   ASSERT_GE(left, 0);
   close(left);
@@ -187,8 +187,8 @@ TEST_F(SlotServerTest, AFloodOfConnectionsDoesNotKeepOthersOut) {
 }
 
 TEST_F(SlotServerTest, ConnectionsThatAskForNothingKeepNobodyOut) {
-  // These are more connections than the socket's queue holds, and none of these clients asks for a
-  // stream. `Connect` fails while the queue is full.
+  // The socket's queue holds fewer than 1,000 connections, and Connect() fails while the queue is
+  // full. None of these clients asks for a stream.
   for (int i = 0; i < 1000; ++i) {
     ASSERT_TRUE(WaitUntil([&] { return SlotSocket::Connect(path()).ok(); })) << i;
   }
@@ -211,7 +211,7 @@ TEST_F(SlotServerTest, MemoryIsOfferedOnceAndLentAgainAfterItsReturn) {
   WaitUntilDropped(held);
   EXPECT_EQ(server_->lent_bytes(), 0);
   ASSERT_EQ(session->Lend(memory, nullptr), v1::NO_REASON);
-  // The client has this memory mapped already, so no new offer comes.
+  // The server has already offered this memory to the client, so no new offer comes.
   EXPECT_THAT(client.Receive(), IsOkAndHolds(testing::Eq(std::nullopt)));
 }
 
@@ -231,7 +231,7 @@ TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredWithTheNextOffer) {
   ASSERT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
   EXPECT_THAT(OfferTo(client).retired, ElementsAre(gone_id));
   ASSERT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
-  // This offer retires the memory of the previous offer. It does not retire `gone` again.
+  // This offer retires only the memory of the previous offer, and not `gone` again.
   EXPECT_THAT(OfferTo(client).retired, testing::SizeIs(1));
 }
 
@@ -274,7 +274,7 @@ TEST_F(SlotServerTest, AllComesBackWhenTheClientGoes) {
   client.reset();
   for (const auto& each : held) WaitUntilDropped(each);
   EXPECT_TRUE(WaitUntil([&] { return server_->lent_bytes() == 0; }));
-  EXPECT_EQ(session->Lend(Memory(), nullptr), v1::SESSION_OVER);  // The stream goes on as bytes.
+  EXPECT_EQ(session->Lend(Memory(), nullptr), v1::SESSION_OVER);
 }
 
 TEST_F(SlotServerTest, AClientIsStalledSinceItLastGaveSomethingBack) {
@@ -308,7 +308,7 @@ TEST_F(SlotServerTest, AClientIsStalledSinceItLastGaveSomethingBack) {
   EXPECT_EQ(session->stalled(), absl::InfiniteDuration());
   EXPECT_EQ(session->Lend(Memory(), nullptr), v1::SESSION_OVER);
   WaitForHangUp(client);
-  server_ = nullptr;  // The server uses the clock, so it must end first.
+  server_ = nullptr;  // Ends the server before the clock that it uses.
 }
 
 TEST_F(SlotServerTest, AClientThatKeepsSlotsAfterItsStreamsEndLosesThem) {
@@ -325,7 +325,7 @@ TEST_F(SlotServerTest, AClientThatKeepsSlotsAfterItsStreamsEndLosesThem) {
   WaitForHangUp(client);
   EXPECT_TRUE(WaitUntil([&] { return server_->sessions() == 0; }));
   EXPECT_EQ(server_->lent_bytes(), 0);
-  server_ = nullptr;  // The server uses the clock, so it must end first.
+  server_ = nullptr;  // Ends the server before the clock that it uses.
 }
 
 TEST_F(SlotServerTest, ClientsTogetherHoldNoMoreThanTheLimit) {
@@ -356,11 +356,11 @@ TEST_F(SlotServerTest, AClientThatNeverReadsItsOffersGetsBytesNotAWait) {
     not_shared = session->Lend(memory.back(), nullptr);
   }
   EXPECT_EQ(not_shared, v1::CONNECTION_FULL);
-  EXPECT_GT(memory.size(), 50u);  // More than a window.
+  EXPECT_GT(memory.size(), 50u);  // Many offers fit into the connection.
   EXPECT_EQ(server_->lent_bytes(), static_cast<int64_t>(memory.size() - 1) * kBytes);
 }
 
-// An owner that calls `drop` when it is dropped.
+// Returns an owner that calls `drop` when its last reference is gone.
 std::shared_ptr<const void> Owner(std::function<void()> drop) {
   static const int kSomething = 0;
   return std::shared_ptr<const void>(&kSomething,
@@ -379,8 +379,8 @@ TEST_F(SlotServerTest, AFloodWhileAnotherIsServed) {
   std::vector<std::shared_ptr<const SealedMemory>> memory;
   for (int i = 0; i <= kFlood; ++i) {
     memory.push_back(Memory());
-    // The server's thread reads the first return and drops the owner of this memory. The owner's
-    // function makes the thread wait until the clients have sent all their returns.
+    // When the server's thread reads the first return, it drops the owner of `memory[0]`. This
+    // owner's function makes the thread wait until the clients have sent all other returns.
     ASSERT_EQ(a->Lend(memory.back(), Owner([&heard, &go_on, i] {
                         EXPECT_THAT(heard.Push(i == 0 ? "first" : "flood"), IsOk());
                         if (i == 0) go_on.Pop().status().IgnoreError();
@@ -411,8 +411,8 @@ TEST_F(SlotServerTest, AFloodWhileAnotherIsServed) {
 
 // ---- Clients that give back wrong slots ----
 //
-// The server hangs up on such a client. Only then does the server take back the memory that it
-// lent.
+// The server hangs up on a client that gives back a wrong slot, and takes back the memory that it
+// lent to the client.
 
 class BadReturnTest : public SlotServerTest {
  protected:

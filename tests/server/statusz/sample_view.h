@@ -1,4 +1,4 @@
-// A server's view for tests of its page, with every kind of content.
+// A ServerView for tests of a server's page, with every kind of content.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_SERVER_STATUSZ_SAMPLE_VIEW_H_

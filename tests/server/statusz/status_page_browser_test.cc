@@ -1,5 +1,5 @@
-// The server's page in a real browser: its numbers are those of /metrics, it follows the server by
-// itself, and it fits a phone.
+// Tests the server's page in a real browser. The page has the numbers of /metrics, shows changes
+// without a reload, and fits a phone.
 #include <atomic>
 #include <functional>
 #include <map>
@@ -61,7 +61,7 @@ std::map<std::string, double> NumbersOf(const std::string& dom) {
 }
 
 // A real server. The browser opens the server's page through a second HTTP server, `front_`, which
-// adds an image to the page. This image loads until some events have come. Without the image the
+// adds an image to the page. The image is complete only after some events. Without this image, the
 // browser, which has no screen, would end as soon as it has loaded the page.
 class StatusPageBrowserTest : public testing::Test {
  protected:

@@ -88,7 +88,7 @@ TEST(StatusPageTest, WhatOthersNameIsText) {
   const ServerView view = SampleView(hostile);
   const std::string page = StatusPage(view);
   EXPECT_THAT(page, AllOf(Not(HasSubstr("<img")), HasSubstr("&lt;img src=x&gt;&quot;")));
-  // The event is one line. So no text in it can end the event or begin another one.
+  // The event is one line. So no text in it can end the event or begin a new event.
   const std::string event = StatusEvent(view, 0, false);
   EXPECT_EQ(event.find('\n'), event.size() - 2);
 }
@@ -148,7 +148,7 @@ TEST(PageModelTest, StreamsThatMayNotBeListedAreNotDenied) {
   ServerView view = SampleView();
   view.streams = {};
   EXPECT_EQ(PageModelOf(view).tables[0].rest,
-            "None of the streams is of a dataset that you may list.");
+            "Streams run, but each reads a dataset that you may not list.");
 }
 
 TEST(PageModelTest, ListsAreBounded) {

@@ -106,8 +106,8 @@ TEST_F(TrainerWaitsTest, AnyNumberOfPeersTakesABoundedNumberOfReports) {
   // The oldest reports were dropped.
   EXPECT_EQ(waits_.Of("peer 0", 7), TrainerReport());
   EXPECT_THAT(waits_.Of(absl::StrCat("peer ", most), 7).waits, Optional(0.5));
-  // The peer with the most reports loses its oldest report when there are too many. So a peer with
-  // many clients soon loses one of its own reports for each report of a newcomer.
+  // When there are too many reports, the peer with the most reports loses its oldest report. So
+  // a peer with many clients soon loses one report for each report of a newcomer.
   for (uint64_t client = 1; client <= 100; ++client) say("loud", client);
   for (int i = 0; i < 10; ++i) say(absl::StrCat("newcomer ", i), 7);
   for (int i = 0; i < 10; ++i) {

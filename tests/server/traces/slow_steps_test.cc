@@ -105,7 +105,7 @@ TEST(SlowStepsTest, StepsOfDatasetsThatMayNotBeListedAreLeftOut) {
   for (size_t i = 0; i < SlowSteps::kDatasets; ++i) {
     steps.Add(absl::StrCat("c", i), {absl::StrCat("c", i)}, Step(3, 1, 1));
   }
-  steps.Add("b", {"b"}, Step(4, 1, 1));  // Shown as "other".
+  steps.Add("b", {"b"}, Step(4, 1, 1));  // Goes to "other": the lists are taken.
   const SlowStepLists lists = steps.Read([](const std::string& name) { return name == "a"; });
   EXPECT_THAT(NumbersOf(lists.made), ElementsAre(1));
   EXPECT_THAT(NumbersOf(lists.sent), ElementsAre(1));

@@ -47,7 +47,7 @@ class FeedCommandTest : public testing::Test {
   const TempFolder folder_;
 };
 
-// Requests `interrupt` after a given number of lines.
+// Drops the text that is written to it. Requests `interrupt` after `lines` lines.
 class InterruptAfterLines final : public std::streambuf {
  public:
   InterruptAfterLines(int lines, Interrupt& interrupt) : lines_(lines), interrupt_(interrupt) {}
@@ -131,7 +131,6 @@ TEST_F(FeedCommandTest, JsonIsOneObject) {
                              HasSubstr("\"token\":\"systole2:"), EndsWith("}\n")));
 }
 
-// Checks every metric of a feed, whatever its name.
 TEST_F(FeedCommandTest, JsonHasEveryMetric) {
   const FakeServer server((FakeFeed()));
   const std::string json = Feed(server, {"--json", "--steps", "5"}).out;
@@ -165,7 +164,8 @@ TEST_F(FeedCommandTest, SaysWhatTravelled) {
               AllOf(HasSubstr("\"payload_bytes\":17000,"), HasSubstr("\"compact_steps\":0,")));
 }
 
-// Tiles of 2 pixels, with 3 of 8 channels and 4 of 128 places used.
+// A core gets 4 examples of 2 pixels with 3 channels in bfloat16, which are 48 bytes. In tiles of 8
+// channels and 128 places they take 4096 bytes. `valid` takes 4 bytes.
 TEST_F(FeedCommandTest, SaysHowMuchOfTilesIsUseful) {
   const FakeFeed feed = {
       .tensors = {
@@ -226,8 +226,8 @@ TEST_F(FeedCommandTest, FinishIsOneOfThreeWords) {
   EXPECT_THAT(run.err, HasSubstr("--finish is 'both', want auto, server or client"));
 }
 
-// A FakeFeed in which `valid` is 0 in the third place of core 1 in every step. An epoch has 10
-// steps of 8 places for 77 records, so with PAD the last 3 places of the last step hold no record.
+// A feed in which `valid` is 0 in the third place of core 1 in every step. An epoch has 10 steps of
+// 8 places, but only 77 records. So with `tail: PAD` the last step ends with 3 places of padding.
 FakeFeed OneMasked() {
   return {.byte =
               [](int64_t step, int core, int tensor, int64_t place) {
@@ -261,7 +261,7 @@ TEST_F(FeedCommandTest, TellsWhatIsMaskedAndWhatIsPadding) {
   EXPECT_THAT(RunCommand(MakeFeedCommand(), with_json).out,
               AllOf(HasSubstr("\"masked_examples\":9,\"padded_examples\":3,"),
                     HasSubstr("\"masked_records\":[6,14,")));
-  // Only digests may go to stdout.
+  // With --digest, only digests may go to stdout.
   std::vector<std::string> with_digest = args;
   with_digest.push_back("--digest");
   const CommandRun digests = RunCommand(MakeFeedCommand(), with_digest);
@@ -287,8 +287,9 @@ TEST_F(FeedCommandTest, InterruptedItSaysHowToGoOn) {
   const int exit_code = RunCommandLine(args, commands, "test",
                                        {.out = lines_out, .err = err, .interrupt = &interrupt});
   EXPECT_EQ(exit_code, 130);
-  EXPECT_THAT(err.str(), MatchesRegex("after [0-9]+ steps; --resume systole2:[^\n]* goes on there\n"
-                                      "systole feed: interrupted\n"));
+  EXPECT_THAT(err.str(),
+              MatchesRegex("after [0-9]+ steps; to go on there, give --resume systole2:[^\n]*\n"
+                           "systole feed: interrupted\n"));
 }
 
 TEST_F(FeedCommandTest, WrongUsageIsCode2) {
@@ -340,7 +341,7 @@ TEST_F(FeedCommandTest, ExitCodesTellWhatWentWrong) {
     EXPECT_EQ(run.exit_code, test.exit_code) << run.err;
     // stdout has the steps before the error. stderr says how to go on.
     EXPECT_EQ(Lines(run.out).size(), 4u);
-    EXPECT_THAT(run.err, AllOf(HasSubstr("after 2 steps; --resume systole2:"),
+    EXPECT_THAT(run.err, AllOf(HasSubstr("after 2 steps; to go on there, give --resume systole2:"),
                                HasSubstr(std::string(test.status.message()))));
   }
 }

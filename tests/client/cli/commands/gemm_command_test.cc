@@ -56,7 +56,7 @@ TEST(GemmCommandTest, SeveralUnitsShareTheProduct) {
                              HasSubstr("split        rows\n"),
                              HasSubstr("cycles agree (50), values agree")));
   EXPECT_THAT(Gemm("4x4", "40,8,4", "scalesim-ws", {"--units", "2"}).err,
-              HasSubstr("scalesim-ws prices one array, not 2"));
+              HasSubstr("scalesim-ws counts the cycles of one array, not of 2"));
   EXPECT_EQ(Gemm("4x4", "40,8,4", "ws-db", {"--units", "0"}).exit_code, 2);
 }
 
@@ -76,7 +76,7 @@ TEST(GemmCommandTest, WhatIsTooLargeToStepIsWrongUsage) {
   const CommandRun run = Gemm("128x128", "8192,8192,8192", "ws-db", {"--step"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_EQ(run.out, "");
-  EXPECT_THAT(run.err, HasSubstr("too many to step"));
+  EXPECT_THAT(run.err, HasSubstr("too many to compute cycle by cycle"));
 }
 
 TEST(GemmCommandTest, BadSizesAreWrongUsageAndNamed) {

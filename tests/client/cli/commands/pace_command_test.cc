@@ -1,5 +1,5 @@
-// `systole pace`, `replay` and `load` against a server without data. The tests check what a paced
-// run says, not what it measures, so they do not depend on how long anything takes.
+// `systole pace`, `replay` and `load` against a server without data. The tests check no measured
+// times, so they do not depend on the speed of the machine.
 
 #include <atomic>
 #include <csignal>
@@ -67,7 +67,7 @@ TEST_F(PaceCommandTest, TakesStepsAtTheGivenPace) {
                     HasSubstr("note: a server runs on this machine")));
 }
 
-// The third place of core 1 is empty in every step.
+// Endless(), but in every step the example in the third place of core 1 is masked.
 FakeFeed EndlessWithMasked() {
   FakeFeed feed = Endless();
   feed.byte = [](int64_t step, int core, int tensor, int64_t place) {
@@ -154,7 +154,8 @@ TEST_F(PaceCommandTest, SavesArrivalsThatSayTheyWerePaced) {
   EXPECT_THAT(replay.out, HasSubstr("note: the arrivals were recorded in a paced run"));
 }
 
-// Checks the report of a paced run, and the report of a replay of the recording that the run made.
+// Checks two reports: that of a paced run, and that of a replay of the arrivals that the paced run
+// has saved.
 TEST_F(PaceCommandTest, ReportsNameTheFeedAndWhenItWasTaken) {
   const FakeServer server(Endless());
   const std::string path = folder_ / "paced.arrivals";
@@ -206,7 +207,7 @@ TEST_F(PaceCommandTest, WrongUsageIsCode2) {
            {"--step-time-us", "500", "--duration", "0"},
            {"--step-time-us", "500", "--duration", "20000h"},
            {"--step-time-us", "500", "--rate", "5"},
-           {"--model", "resnet50", "--slice", "v3-8"}}) {  // The feed has no output `image`.
+           {"--model", "resnet50", "--slice", "v3-8"}}) {  // The model needs an output `image`.
     EXPECT_EQ(Run(MakePaceCommand(), server.address(), args).exit_code, 2);
   }
   for (const std::vector<std::string>& args :
@@ -257,8 +258,9 @@ TEST_F(PaceCommandTest, TheReportInAFileIsTheOneOnTheConsole) {
       RunCommand(MakeReplayCommand(), {"--arrivals", arrivals, "--step-time-us", "1000", "--json",
                                        "--report", html, "--report-json", json});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  // The steps start at 0, 2 and 3 ms. Step 1 waits 1 ms for core 1's slice. The first step does not
-  // count. The other two steps compute for 1 ms each, and with the wait they take 3 ms in all.
+  // A step computes for 1 ms. Step 0 starts at 0 ms, and does not count. Step 1 could start at 1
+  // ms, but core 1's slice comes at 2 ms, so core 1 stalls for 1 ms, and core 0 waits for core 1.
+  // Step 2 starts at 3 ms.
   EXPECT_THAT(run.out, AllOf(HasSubstr("\"infeed_stall_seconds\":[0,0.001],"),
                              HasSubstr("\"barrier_seconds\":[0.001,0],"),
                              HasSubstr("\"history\":{\"first_step\":1,\"steps\":2,")));
@@ -306,7 +308,8 @@ TEST_F(PaceCommandTest, AFileThatCannotBeWrittenIsToldBeforeTheRun) {
             2);
 }
 
-// Nobody listens on the address. A command that connected first would wait and fail with code 4.
+// Nobody listens on DeadAddress(). If a command connected before these checks, it would wait, and
+// fail with code 4.
 TEST_F(PaceCommandTest, WhatNeedsNoServerIsCheckedBeforeDialling) {
   for (const char* slice : {"v3-9", "v9-8"}) {
     const std::vector<std::string> args = {"--model", "resnet50",          "--slice",
@@ -347,7 +350,8 @@ TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
   std::atomic<int> asked = 0;
   feed.status = [&asked](v1::ServerStatusResponse& answer) {
     AddMetric(answer, "cpus", 4, v1::Metric::GAUGE);
-    // After a level each server reports one more second of CPU time than before the level.
+    // `asked` counts the calls to both servers. Before the level, each server reports 10 s of CPU
+    // time, and after the level 11 s.
     AddMetric(answer, "cpu_seconds", 10 + asked++ / 2);
     return absl::OkStatus();
   };
@@ -369,8 +373,8 @@ TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
               AllOf(HasSubstr("<h1>Load test</h1>"), HasSubstr("id=\"plot-waits\"")));
 }
 
-// The servers' CPU time counts from the moment when every trainer has its first step. If no first
-// step comes, the servers are not asked for their CPU time.
+// `load` counts the servers' CPU time from the moment when every trainer has its first step. If no
+// first step comes, `load` does not ask the servers for their CPU time.
 TEST_F(PaceCommandTest, LoadAsksForTheServersTimeAfterTheFirstSteps) {
   FakeFeed feed = Endless();
   std::atomic<int> asked = 0;
@@ -413,7 +417,7 @@ TEST_F(PaceCommandTest, TheSpecsEpochsDoNotEndTheFeed) {
 }
 
 TEST_F(PaceCommandTest, LoadWithoutTheServersTimeHasNoHeadline) {
-  const FakeServer server(Endless());  // It reports no metrics.
+  const FakeServer server(Endless());  // This server reports no metrics.
   const CommandRun run = Run(MakeLoadCommand(), server.address(),
                              {"--step-time-us", "1000", "--trainers", "2", "--duration", "20ms"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
@@ -429,8 +433,8 @@ TEST(RunLoadLevelTest, TrainersHaveFeedsOfTheirOwnAndAllAreMeasured) {
                                    .slice_bytes = 500},
                          .duration = absl::Milliseconds(20)};
   options.spec.set_seed(40);
-  // On a busy machine, it may happen that no step comes in a short window. Then the test repeats
-  // with a longer window.
+  // On a busy machine, perhaps no step comes in a short window. In this case the test repeats the
+  // level with a longer window.
   for (int64_t steps = 0; steps == 0; options.duration *= 2) {
     absl::Duration last;
     const absl::StatusOr<LoadLevel> level =
@@ -452,7 +456,7 @@ TEST(RunLoadLevelTest, TrainersHaveFeedsOfTheirOwnAndAllAreMeasured) {
   EXPECT_THAT(seeds, ElementsAre(40, 41, 42));
 }
 
-// The server stops after step 0, which each trainer gets before the window opens.
+// The server sends nothing after step 0. Each trainer gets step 0 before the window opens.
 TEST(RunLoadLevelTest, WhatCameBeforeTheWindowDoesNotCount) {
   FakeFeed feed = Endless();
   feed.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step == 1; };

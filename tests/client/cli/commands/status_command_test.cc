@@ -30,7 +30,7 @@ CommandRun Status(const std::string& servers, std::vector<std::string> args) {
   return RunCommand(MakeStatusCommand(), args);
 }
 
-// Asks the server only once, so that the same server always gives the same text.
+// Asks each server only once. So the text has no rates, which would be different in each run.
 CommandRun StatusOnce(const std::string& servers, std::vector<std::string> args = {}) {
   args.insert(args.begin(), {"--interval", "0"});
   return Status(servers, args);
@@ -45,7 +45,7 @@ FakeFeed Answering(const v1::ServerStatusResponse& status) {
 
 constexpr v1::Metric::Kind kGauge = v1::Metric::GAUGE;
 
-// The command knows no metric by name: it shows whatever a server reports.
+// Some of these metrics do not exist, because the command must show whatever a server reports.
 v1::ServerStatusResponse Healthy(double steps_served = 100, double cpu_seconds = 7.5) {
   v1::ServerStatusResponse status;
   status.set_version("1.2.3");
@@ -184,7 +184,8 @@ TEST(StatusCommandTest, EveryCounterHasARateBetweenTwoAnswers) {
   const std::vector<std::string> parts = absl::StrSplit(json.out, "\"per_second\":");
   ASSERT_EQ(parts.size(), 2u) << json.out;
   EXPECT_EQ(NumberOf(parts[0], "steps_served"), 110);
-  // The time between the two answers depends on the machine, but it is the same for all rates.
+  // All rates are over the time between the two answers. This time depends on the machine, so the
+  // test compares only the rates with each other.
   const double steps = NumberOf(parts[1], "steps_served");
   EXPECT_GT(steps, 0);
   EXPECT_DOUBLE_EQ(NumberOf(parts[1], "payload_bytes"), steps * 125'000);
@@ -229,7 +230,7 @@ TEST(StatusCommandTest, NamesAndFilesOfServersAreLookedUp) {
   const FakeServer other(Answering(Healthy()));
   const TempFolder folder;
   const std::string file = folder.Write("servers", absl::StrCat(other.address(), "  # one\n"));
-  // Each server is asked once, in the order of the list.
+  // The list has `one` twice. Each server is asked once, in the order of the list.
   const CommandRun run =
       StatusOnce(absl::StrCat("dns:///", one.address(), ",file:", file, ",", one.address()));
   EXPECT_EQ(run.exit_code, 0) << run.err;

@@ -188,10 +188,11 @@ TEST(TimingFlagsTest, AFeedThatTheModelCannotTakeIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("int64[224,224,3]")));
   ArrivalTensor picture = kImage;
   picture.name = "picture";
-  EXPECT_THAT(refusal(picture), StatusIs(absl::StatusCode::kInvalidArgument,
-                                         HasSubstr("has no output 'image' (it has picture, label); "
-                                                   "name the one that model resnet50 takes with "
-                                                   "--image-output")));
+  EXPECT_THAT(refusal(picture),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("has no output 'image' (it has picture, label); "
+                                 "give --image-output the name of the output that "
+                                 "model resnet50 takes")));
 }
 
 TEST(TimingFlagsTest, TheModelsInputMayBeFlatAndItsBatchInnermost) {

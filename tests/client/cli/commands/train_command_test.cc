@@ -46,8 +46,8 @@ loss { softmax_cross_entropy {} }
 optimizer { learning_rate: 0.1 }
 )";
 
-// A feed of two cores with `slots` examples each, and epochs of 80 examples. Dark images are of
-// class 0, bright ones of class 1.
+// A feed of two cores. In each step a core gets `slots` examples. An epoch has 80 examples. Dark
+// images are of class 0, bright images of class 1.
 FakeFeed BrightOrDark(int64_t slots = 4) {
   const auto is_bright = [](int64_t step, int core, int64_t slot) {
     return (step * 5 + core * 3 + slot * 7) % 4 < 2;
@@ -72,7 +72,7 @@ FakeFeed BrightOrDark(int64_t slots = 4) {
 
 class TrainCommandTest : public testing::Test {
  protected:
-  // Writes a spec of the feed with `epochs` epochs.
+  // Writes a spec of BrightOrDark() with `epochs` epochs. Returns the path of the file.
   std::string Spec(const std::string& name, int64_t epochs, int64_t global_batch = 8) const {
     v1::FeedSpec spec = SpecOf(BrightOrDark());
     spec.set_epochs(epochs);
@@ -107,8 +107,8 @@ TEST_F(TrainCommandTest, LearnsAndEndsWithTheValidationAccuracy) {
   EXPECT_THAT(run.out, AllOf(HasSubstr("model bright-or-dark, 2 cores x 4 examples"),
                              EndsWith("\nvalidation accuracy 1.000\n")));
   EXPECT_EQ(run.err, "");  // Without a terminal there is no progress bar.
-  // 20 training steps, and twice the 10 steps of the validation epoch. A step has 52 bytes for each
-  // of two cores.
+  // Two epochs have 20 training steps. After each of them come the 10 steps of the validation
+  // epoch, which makes 40 steps. A step has 52 bytes for each of two cores.
   EXPECT_THAT(ReadWholeFile(report),
               AllOf(HasSubstr("\"validation_accuracy\":1"), HasSubstr("\"training_seconds\":"),
                     HasSubstr(absl::StrCat("\"bytes_received\":", 40 * 2 * 52))));
@@ -288,7 +288,7 @@ TEST_F(TrainCommandTest, ARunBrokenOffInMidEpochGoesOnFromItsLastSave) {
             ReadCheckpoint(whole).loop.epochs[1].training.loss);
 }
 
-// The feed breaks off at `step`.
+// BrightOrDark(), but with an error in place of `step`.
 FakeFeed BrokenAt(int64_t step, int64_t slots) {
   FakeFeed feed = BrightOrDark(slots);
   feed.spoil = [step](int, int, FakeChunk& piece) {
@@ -304,9 +304,9 @@ TEST_F(TrainCommandTest, ARunGoesOnWithAnotherBatchAtTheSameExample) {
     return Train(Spec("a.textproto", 0, 2 * slots), more, feed);
   };
   ASSERT_EQ(train(4, BrokenAt(15, 4), {"--checkpoint-every", "4"}).exit_code, 1);
-  EXPECT_EQ(ReadCheckpoint(file).trainer.steps, 12);  // 16 examples of epoch 1.
+  EXPECT_EQ(ReadCheckpoint(file).trainer.steps, 12);  // 80 examples of epoch 0, 16 of epoch 1.
 
-  // Batches of 4 examples: the feed goes on at step 24, which is the trainer's step 12.
+  // With batches of 4 examples, the trainer's step 12 is the feed's step 24. The run goes on there.
   ASSERT_EQ(train(2, BrokenAt(33, 2), {"--checkpoint-every", "5", "--resume", file}).exit_code, 1);
   const emulator::Checkpoint smaller = ReadCheckpoint(file);
   EXPECT_EQ(smaller.trainer.steps, 20);
@@ -315,7 +315,7 @@ TEST_F(TrainCommandTest, ARunGoesOnWithAnotherBatchAtTheSameExample) {
   EXPECT_EQ(ResumeToken::Decode(smaller.feed_token)->position,
             (FeedPosition{.epoch = 1, .examples = 48}));
 
-  // Batches of 16 examples: two steps are left of the epoch.
+  // 32 examples of the epoch are left. With batches of 16 examples they are two steps.
   const CommandRun larger = train(8, BrightOrDark(8), {"--resume", file});
   ASSERT_EQ(larger.exit_code, 0) << larger.err;
   EXPECT_THAT(larger.out,
@@ -332,7 +332,7 @@ TEST_F(TrainCommandTest, ARunGoesOnWithAnotherBatchAtTheSameExample) {
   }
   EXPECT_EQ(ResumeToken::Decode(end.feed_token)->position, FeedPosition{.epoch = 2});
 
-  // With the same batch as the checkpoint there is nothing to tell.
+  // If the batch is that of the checkpoint, there is no such note.
   const CommandRun same =
       Train(Spec("a.textproto", 0, 16), {"--epochs", "3", "--resume", file}, BrightOrDark(8));
   ASSERT_EQ(same.exit_code, 0) << same.err;
@@ -362,7 +362,8 @@ TEST_F(TrainCommandTest, AnEpochThatHasNoStepOfTheNewBatchLeftIsValidatedAndEnds
   }
 }
 
-// Another program needs this file to start with the same weights, so that its run can be compared.
+// With this file another program can start from the same weights, so that both runs can be
+// compared.
 TEST_F(TrainCommandTest, TheInitialCheckpointHoldsTheWeightsBeforeStep0AndResumesToTheSameRun) {
   const std::string spec = Spec("a.textproto", 0);
   const std::string initial = folder_ / "initial.ckpt", whole = folder_ / "whole.ckpt",
@@ -520,8 +521,8 @@ TEST_F(TrainCommandTest, AReportThatCannotBeWrittenIsToldBeforeTraining) {
   }
 }
 
-// A shipped model is found by its name. The model flowers-cnn takes larger images than the feed
-// has.
+// The first error shows that the shipped model flowers-cnn was found by its name: this model takes
+// larger images than the feed has.
 TEST_F(TrainCommandTest, AModelIsANameOrAFile) {
   const FakeServer server(BrightOrDark());
   const auto train = [&](const std::string& model) {

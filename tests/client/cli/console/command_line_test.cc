@@ -132,7 +132,7 @@ TEST(CommandLineTest, ATypingErrorIsToldWithWhatMayHaveBeenMeant) {
   EXPECT_EQ(RunEcho({"echo", "here", "a", "--count", "3", "--sed=4"}).err,
             "systole echo: there is no option '--sed'; `systole echo --help` lists them; did you "
             "mean '--seed'?\n");
-  // The mistyped option is the required one. The error names the mistyped option.
+  // Because of the typing error, a required option is missing. The error names the typing error.
   EXPECT_THAT(RunEcho({"echo", "here", "a", "--coutn", "3"}).err,
               HasSubstr("no option '--coutn'; `systole echo --help` lists them; did you mean "
                         "'--count'?\n"));
@@ -149,7 +149,7 @@ TEST(CommandLineTest, AnInterruptedCommandExitsAsShellsTellSignals) {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(std::make_unique<EchoCommand>(cancelled));
   const std::vector<std::string> args = {"echo", "here", "a", "--count", "3"};
-  // Cancelled, but not by the interrupt.
+  // If the command was cancelled without an interrupt, the exit code is another one.
   EXPECT_EQ(RunCommandLine(args, commands, "1", console), 5);
   interrupt.Request(SIGINT);
   EXPECT_EQ(RunCommandLine(args, commands, "1", console), 130);

@@ -23,7 +23,7 @@ struct Search {
   std::vector<int> asked;
 };
 
-// Searches on a machine that can feed up to `truth` trainers.
+// Runs LargestFed() as if the servers could feed up to `truth` trainers.
 Search Find(int most, int truth) {
   Search search;
   const absl::StatusOr<int> found = LargestFed(most, [&](int trainers) -> absl::StatusOr<bool> {
@@ -84,9 +84,10 @@ emulator::PacedResult Trainer(int wait_ms) {
   return result;
 }
 
-// A level with two cores. Each core takes 5 examples in 10 ms, so 500 examples/s. In 2 s 150 steps
-// came, which are 1500 examples, as many as 1.5 cores take. The server has 4 processors and used
-// 3 s of CPU time, so 1.5 processors were busy. Each busy processor fed 1.5 / 1.5 = 1 core.
+// What was measured with one trainer for each of `waits_ms`. A step has 10 examples, 5 for each of
+// two cores. A core takes 5 examples in 10 ms, which are 500 examples/s. In the window of 2 s 150
+// steps came, which are 750 examples/s, as many as 1.5 cores take. The server has 4 processors and
+// used 3 s of CPU time, so 1.5 processors were busy. Each busy processor fed 1.5 / 1.5 = 1 core.
 LoadLevel Level(const std::vector<int>& waits_ms) {
   LoadLevel level = {.cores = {.infeed = {.num_cores = 2, .step_time = absl::Milliseconds(10)},
                                .per_core_batch = 5},
@@ -115,7 +116,7 @@ TEST(LoadLevelTest, TheHeadlineIsExamplesPerProcessorSecondInCores) {
   EXPECT_FALSE(level.cores_fed_per_server_cpu().has_value());
 }
 
-// A trainer takes 100 steps a second.
+// The level's only trainer takes 100 steps a second.
 TEST(LoadReportTest, StepsThatFillTheWindowsAreTold) {
   LoadLevel level = Level({0});
   level.steps = 210;
@@ -124,14 +125,14 @@ TEST(LoadReportTest, StepsThatFillTheWindowsAreTold) {
   EXPECT_THAT(WindowsText(level), HasSubstr("150.0 steps/s arrived, and the trainers take 100.0"));
 }
 
-// AU (accelerator utilization) is compute time over total time. 10 of 11 ms are an AU of 0.909, and
-// 10 of 12 ms are 0.833.
+// AU (accelerator utilization) is compute time over total time. A trainer is fed if its AU is at
+// least 0.9. 10 of 11 ms are an AU of 0.909, and 10 of 12 ms are an AU of 0.833.
 TEST(LoadLevelTest, EveryTrainerMustBeFed) {
   EXPECT_TRUE(Level({0, 1, 1}).fed());
   EXPECT_FALSE(Level({0, 2, 0}).fed());
   EXPECT_THAT(Level({0, 2, 0}).lowest_au(), DoubleNear(10.0 / 12, 1e-12));
   LoadLevel level = Level({0});
-  level.trainers.emplace_back();  // It has no AU, because nothing came.
+  level.trainers.emplace_back();  // This trainer got no step, so it has no AU.
   EXPECT_EQ(level.lowest_au(), 0);
   EXPECT_EQ(level.waits().count(), 2);
 }
@@ -178,17 +179,19 @@ TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
   EXPECT_EQ(report.headline_level().trainers.size(), 2u);
   EXPECT_THAT(
       report.ToText(),
-      AllOf(HasSubstr("mode            load\n"), HasSubstr("demand          500.0 examples/s"),
-            HasSubstr("       4    83.33 %    83.33 %         6.7     75.0        750.0           "
-                      "  1.500        250        7     1.000  p50 2.000 ms"),
-            HasSubstr(
-                "stopped         3 trainers were at AU 83.33 %, below 90 %: the servers do "
-                "not feed them, and more trainers would need more data. With --ramp, 1, 2, 4 .. 4"),
-            HasSubstr("fed             2 trainers at AU >= 90 %, by the wall clock too\n"),
-            HasSubstr("AU per trainer  100.00 % 90.91 %\n"),
-            HasSubstr("cores fed per server CPU 0.500: 750.0 examples/s arrived, enough for 1.50 "
-                      "cores, with 3.000 server CPUs busy (2 trainers)\n"),
-            HasSubstr("note: shared\n")));
+      AllOf(
+          HasSubstr("mode            load\n"), HasSubstr("demand          500.0 examples/s"),
+          HasSubstr("       4    83.33 %    83.33 %         6.7     75.0        750.0           "
+                    "  1.500        250        7     1.000  p50 2.000 ms"),
+          HasSubstr(
+              "stopped         3 trainers were at AU 83.33 %, below 90 %: the servers do "
+              "not feed them, and more trainers would need more data. With --ramp, larger numbers "
+              "of trainers, up to 4, are tried all the same"),
+          HasSubstr("fed             2 trainers at AU >= 90 %, by the wall clock too\n"),
+          HasSubstr("AU per trainer  100.00 % 90.91 %\n"),
+          HasSubstr("cores fed per server CPU 0.500: 750.0 examples/s arrived, enough for 1.50 "
+                    "cores, with 3.000 server CPUs busy (2 trainers)\n"),
+          HasSubstr("note: shared\n")));
   report.facts = {{"dataset", "Dataset", std::string("flowers")}};
   EXPECT_THAT(
       emulator::ToJson(ReportOf(report)),

@@ -63,10 +63,11 @@ TEST(ImageTreeTest, ImagesWithoutAClassFolderAreToldWithTheRemedy) {
   folder.Write("a.jpg", "x");
   folder.Write("b.JPEG", "x");
   folder.Write("notes.txt", "x");
-  EXPECT_THAT(ListImageTree(folder.path()),
-              StatusIs(absl::StatusCode::kNotFound,
-                       HasSubstr("2 images lie directly in it; want ROOT/CLASS/IMAGE.jpg: give its "
-                                 "parent folder")));
+  EXPECT_THAT(
+      ListImageTree(folder.path()),
+      StatusIs(absl::StatusCode::kNotFound,
+               HasSubstr("2 images lie directly in this folder; want ROOT/CLASS/IMAGE.jpg: if "
+                         "this is a class folder, give the folder that holds it")));
 }
 
 TEST(ImageTreeTest, DeeperTreeIsRefused) {

@@ -61,9 +61,9 @@ std::map<std::string, std::string> FilesIn(const TempFolder& folder) {
   return files;
 }
 
-// The shards that were scanned while `work` ran, by the last two digits of their names. Of the
-// other shards, at most two parts were read: the first byte, whose answer gives size and version,
-// and the first 512 bytes.
+// Runs `work`, and returns the last two digits of the names of the shards that were scanned
+// meanwhile. A request for the first byte (whose answer gives size and version) or for the first
+// 512 bytes is no scan.
 template <typename Work>
 std::set<std::string> ScannedIn(const Work& work) {
   const size_t before = Bucket().server().requests().size();

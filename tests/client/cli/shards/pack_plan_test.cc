@@ -132,7 +132,7 @@ TEST(PackPlanTest, ImpossiblePlansAreRefused) {
       {{.shards = 9, .validation = 0.2}, "only 8 train images"},
       {{.shards = 1, .validation = 1.0}, "--validation is 1"},
       {{.shards = 1, .validation = -0.1}, "--validation is -0.1"},
-      {{.shards = 1, .validation = 0.01}, "takes no image"},
+      {{.shards = 1, .validation = 0.01}, "takes none of any class"},
   };
   for (const auto& c : cases) {
     EXPECT_THAT(PlanPack(Labels({5, 5}), c.options),

@@ -92,7 +92,7 @@ TEST(CycleModelTest, MoreUnitsThanRowsAndTilesDoNoHarm) {
 
 TEST(CycleModelTest, ScaleSimPricesOneArrayOnly) {
   EXPECT_THAT(CountCycles({4, 4, 4}, {4, 4}, Dataflow::kScaleSimWs, 2),
-              IsInvalid(HasSubstr("scalesim-ws prices one array, not 2")));
+              IsInvalid(HasSubstr("scalesim-ws counts the cycles of one array, not of 2")));
 }
 
 TEST(CycleModelTest, AProductThatPrintsNoCyclesHasAUtilisation) {

@@ -1,5 +1,5 @@
-// Numerics `fast` against `exact`: how far results may differ, what is repeatable, and how many
-// threads are used.
+// Compares the numerics `fast` with `exact`: how far their results may differ. Also tests that
+// `fast` gives the same bits each time, and how many threads it uses.
 #include <cmath>
 #include <filesystem>
 #include <iterator>
@@ -71,7 +71,8 @@ struct Pictures {
   }
 };
 
-// The matrix `p` without signs, for sums of absolute products.
+// The absolute values of the matrix `p`, from which sums of absolute products are computed. They
+// are stored in `storage`.
 Patches Absolute(const Patches& p, DeviceArray<uint16_t>& storage) {
   storage = DeviceArray<uint16_t>(p.rows() * p.columns());
   RowWalk<uint16_t> walk(p, 0);
@@ -166,7 +167,7 @@ TEST(FastMatrixUnitTest, ProductOverNothingIsZero) {
   }
 }
 
-// The last size takes more than one block.
+// A product of the last size is computed in more than one block.
 TEST(FastMatrixUnitTest, ProductsOfPatchesAreWithinTheTolerance) {
   std::mt19937 random(3);
   const Pictures sizes[] = {
@@ -176,8 +177,8 @@ TEST(FastMatrixUnitTest, ProductsOfPatchesAreWithinTheTolerance) {
     SCOPED_TRACE(testing::Message() << patches.rows() << " x " << patches.columns());
     const int64_t n = 20;
     CheckProduct(patches, RandomOperands(patches.columns() * n, random), n);
-    // The other operand comes from a different picture. With the same picture all products would be
-    // squares, and the sums would only grow.
+    // The two operands come from different pictures. If they came from the same picture, some sums
+    // would have only squares, so that nothing would cancel out.
     const Pictures other(pictures.images, pictures.height, pictures.width, 6, random);
     CheckTransposedProduct(other.centres(), patches);
     const auto dense = RandomOperands(patches.rows() * n, random);
@@ -186,7 +187,7 @@ TEST(FastMatrixUnitTest, ProductsOfPatchesAreWithinTheTolerance) {
   }
 }
 
-// Both operands and the result have gaps between their rows. The gaps must not change.
+// The first operand and the result have gaps between their rows. The result's gaps must not change.
 TEST(FastMatrixUnitTest, RowsMayLieApart) {
   std::mt19937 random(4);
   const int64_t m = 9, k = 40, n = 24, gap = 7;
@@ -220,7 +221,8 @@ TEST(FastMatrixUnitTest, LargeNumbersAreWithinTheToleranceAndTinyProductsAreFlus
 TEST(FastMatrixUnitTest, OverflowInfinityAndNanComeOutAsInExact) {
   const uint16_t one = RoundToBf16(1.0f), huge = RoundToBf16(0x1p100f),
                  infinity = RoundToBf16(std::numeric_limits<float>::infinity()), nan = 0x7fc0;
-  // The sums, row by row: 2^200, inf + 1, nan + 1, inf - inf, -inf * 2^100.
+  // The sums, row by row: 2^200 + 2^100 (more than a float can hold), inf + 2^100, nan + 2^100,
+  // inf - inf, -inf + 2^100.
   DeviceArray<uint16_t> a(10), b(2);
   const uint16_t values[] = {huge,
                              one,
@@ -257,8 +259,8 @@ TEST(FastMatrixUnitTest, TheSameProductGivesTheSameBitsAgain) {
   }
 }
 
-// Uses the units as the shards of a network do. Several units multiply at once. A unit may run in
-// another thread each time.
+// Uses the units as the shards of a network do: several units multiply at once, and each time a
+// unit may run in another thread.
 TEST(FastMatrixUnitTest, UnitsMayBeHandedFromThreadToThread) {
   std::mt19937 random(7);
   const Pictures pictures(2, 16, 16, 8, random);
@@ -282,7 +284,8 @@ TEST(FastMatrixUnitTest, UnitsMayBeHandedFromThreadToThread) {
   }
 }
 
-// The test runs with OMP_NUM_THREADS=4, with which oneDNN would start three threads.
+// CMakeLists.txt sets OMP_NUM_THREADS=4 for this test. If MatrixUnit set no limit, oneDNN would
+// start three threads.
 TEST(FastMatrixUnitTest, AProductStartsNoThread) {
   const auto threads = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
@@ -296,7 +299,7 @@ TEST(FastMatrixUnitTest, AProductStartsNoThread) {
   EXPECT_EQ(threads(), before);
 }
 
-// The caller may run OpenMP code of its own before and after.
+// The caller may also run OpenMP code of its own.
 TEST(FastMatrixUnitTest, TheCallersNumberOfThreadsIsRestored) {
   std::mt19937 random(9);
   const auto a = RandomOperands(64 * 64, random), b = RandomOperands(64 * 64, random);

@@ -73,7 +73,7 @@ TEST(GemmCheckTest, WhatTheCycleModelRefusesIsRefused) {
   EXPECT_THAT(CheckByStepping({0, 4, 4}, {4, 4}, Dataflow::kScaleSimWs),
               IsInvalid(HasSubstr("M is 0")));
   EXPECT_THAT(CheckByStepping({4, 4, 4}, {4, 4}, Dataflow::kScaleSimOs, 2),
-              IsInvalid(HasSubstr("scalesim-os prices one array, not 2")));
+              IsInvalid(HasSubstr("scalesim-os counts the cycles of one array, not of 2")));
 }
 
 // The sizes are refused before anything is allocated.
@@ -81,12 +81,12 @@ TEST(GemmCheckTest, SizesThatWouldTakeTooMuchAreRefused) {
   EXPECT_THAT(CheckByStepping({1 << 14, 1 << 14, 1}, {4, 4}, Dataflow::kScaleSimWs),
               IsInvalid(HasSubstr("more than 67108864 numbers")));
   EXPECT_THAT(CheckByStepping({1, 1, 1}, {kLargestGemmSize, 2}, Dataflow::kScaleSimWs),
-              IsInvalid(HasSubstr("numbers, too many to step")));
+              IsInvalid(HasSubstr("numbers, too many to compute cycle by cycle")));
   // The array has one column, but each row of registers is padded.
   EXPECT_THAT(CheckByStepping({1, 1, 1}, {1 << 25, 1}, Dataflow::kScaleSimWs),
-              IsInvalid(HasSubstr("numbers, too many to step")));
+              IsInvalid(HasSubstr("numbers, too many to compute cycle by cycle")));
   EXPECT_THAT(CheckByStepping({8192, 8192, 8192}, {128, 128}, Dataflow::kScaleSimWs),
-              IsInvalid(HasSubstr("are too many to step")));
+              IsInvalid(HasSubstr("are too many to compute cycle by cycle")));
   // One array or a few could be stepped, but not one array for every row.
   EXPECT_THAT(CheckByStepping({1 << 14, 128, 128}, {128, 128}, Dataflow::kWsDb, 1 << 14),
               IsInvalid(HasSubstr("383 cycles of 16384 128x128 arrays")));

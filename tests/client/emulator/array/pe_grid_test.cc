@@ -121,8 +121,9 @@ TEST(PeGridTest, StationarySumsGrowAndThenLeaveFromTheBottom) {
   });
 }
 
-// The product 2^-130 is below the normal numbers and 2^128 above all f32 numbers, but the sums with
-// them are normal. A product that is rounded before it is added would be lost.
+// The product 2^-130 is below the normal numbers, and the product 2^128 is above all f32 numbers.
+// The sums to which they are added are normal. A product that is rounded before it is added would
+// be lost.
 TEST(PeGridTest, MultiplyAddRoundsOnce) {
   const float tiny = std::ldexp(1.0f, -65), smallest_normal = std::ldexp(1.0f, -126);
   const float huge = std::ldexp(1.0f, 127);

@@ -88,8 +88,8 @@ TEST(SteppedArrayTest, TakesTheCyclesOfTheWorkedExamples) {
 }
 
 // On many shapes, with four dataflows and every instruction set, the array must give the bits of
-// the exact loop and the cycles of the formulas. M may be below, at or above R. A product may take
-// one tile or many. Some operands are flushed, some overflow.
+// the exact loop and the cycles of the formulas. M may be below, at or above the array's number
+// of rows R. A product may take one tile or many. Some operands are flushed, some overflow.
 TEST(SteppedArrayTest, EqualsTheExactLoopAndTheFormulasOnRandomShapes) {
   constexpr int kShapes = kSanitized ? 100 : 500;
   std::mt19937 random(8);

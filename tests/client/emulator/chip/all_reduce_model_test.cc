@@ -42,9 +42,11 @@ TEST(AllReduceModelTest, WorkedExamplesComeOut) {
   }
 }
 
-// 8 bytes at 1 byte/s a link, 4 x 2 chips, no latency. A ring uses both of its links, so its rate b
-// is 2 bytes/s. An all-reduce takes twice the following sums. kOneOrder: 3/4 * 8/2 = 3 s along x,
-// then 1/2 * 2/2 = 0.5 s along y. kAllAxes: max(1.5, 1) + max(0.25, 0.75) = 2.25 s.
+// 8 bytes at 1 byte/s a link, 4 x 2 chips, no latency. Along a ring a chip uses two links, so the
+// rate b of a ring is 2 bytes/s. An all-reduce takes twice the time of these phases:
+//   kOneOrder  3/4 * 8/2 = 3 s along x, then 1/2 * 2/2 = 0.5 s along y: 3.5 s
+//   kAllAxes   one part of 4 bytes takes 1.5 s along x, then 0.25 s along y; meanwhile the other
+//              part takes 1 s along y, then 0.75 s along x: max(1.5, 1) + max(0.25, 0.75) = 2.25 s
 TEST(AllReduceModelTest, AxesNeedNotBeEqual) {
   AllReduceShape shape = {.axes = {{4}, {2}}, .bytes = 8, .link_bytes_per_s = 1, .hop_s = 0};
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 4500);
@@ -55,9 +57,9 @@ TEST(AllReduceModelTest, AxesNeedNotBeEqual) {
 }
 
 // 24 bytes at 1 byte/s a link, 2 x 2 x 2 chips, no latency. The rate b of a ring is 2 bytes/s.
-// kAllAxes cuts the buffer into three parts of 8 bytes, and all axes are alike: 1/2 * 8/2 = 2 s,
-// then 1 s, then 0.5 s. An all-reduce takes twice this sum of 3.5 s. kOneOrder has one part of 24
-// bytes, so every phase takes three times as long.
+// kAllAxes cuts the buffer into three parts of 8 bytes. All axes are alike, so each part takes
+// 1/2 * 8/2 = 2 s, then 1 s, then 0.5 s. An all-reduce takes twice this sum of 3.5 s. kOneOrder has
+// one part of 24 bytes, so every phase takes three times as long.
 TEST(AllReduceModelTest, AThirdAxisContinuesTheRotation) {
   AllReduceShape shape = {.axes = {{2}, {2}, {2}}, .bytes = 24, .link_bytes_per_s = 1, .hop_s = 0};
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 7000);
@@ -67,8 +69,9 @@ TEST(AllReduceModelTest, AThirdAxisContinuesTheRotation) {
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 27000);
 }
 
-// The shape is that of the test above, but the axis y is open and has half the bandwidth. So the
-// phases take max(2, 4, 2), max(2, 1, 1) and max(.5, .5, 1) seconds.
+// The shape is that of the test above, but the axis y is open. It has half the bandwidth, so in
+// each phase the part that is on y takes twice as long. The phases take max(2, 4, 2), max(2, 1, 1)
+// and max(.5, .5, 1) seconds.
 TEST(AllReduceModelTest, OneOpenAxisHoldsUpEveryPhase) {
   EXPECT_DOUBLE_EQ(
       Milliseconds(
@@ -87,7 +90,7 @@ TEST(AllReduceModelTest, OneChipHasNothingToDo) {
   EXPECT_EQ(Milliseconds({.axes = {{1}, {1}}, .bytes = 1e9, .link_bytes_per_s = 1e9}), 0);
 }
 
-// With one ring of chips both orders are the same.
+// If only one axis has more than one chip, both orders are the same.
 TEST(AllReduceModelTest, OneAxisMakesTheOrdersEqual) {
   AllReduceShape shape = {.axes = {{8}, {1}}, .bytes = 1e9, .link_bytes_per_s = 1e9};
   const double both = Milliseconds(shape);

@@ -42,8 +42,8 @@ TEST(ChipTest, ShippedRidgesAreTheKnownOnes) {
   }
 }
 
-// Slices of v2 to v5p are named by cores, those of v5e and v6e by chips. A chip of v5e and v6e has
-// one core.
+// The number in a slice's name counts cores for v2 to v5p, and chips for v5e and v6e. A chip of v5e
+// or v6e has one core, so in every name the number is that of the cores.
 TEST(ChipTest, ShippedSlicesHaveAsManyCoresAsTheirNamesSay) {
   for (const ShippedFile& file : ShippedChips()) {
     const v1::Chip chip = Shipped(std::string(file.name));
@@ -61,7 +61,8 @@ TEST(ChipTest, SlicesGoUpToThePods) {
   EXPECT_EQ(ChipsOf(v3.slices(v3.slices_size() - 1)), 1024);
 }
 
-// 25.56 million f32 gradients. The times are worked out by hand to a microsecond.
+// The buffer has the 25.56 million f32 gradients of ResNet-50. The times are worked out by hand to
+// a microsecond.
 TEST(ChipTest, ShippedLinksGiveTheWorkedAllReduceTimes) {
   const struct {
     const char* chip;

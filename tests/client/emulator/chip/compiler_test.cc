@@ -49,7 +49,7 @@ Model Mlp() {
 
 // The published sums for ResNet-50 at 128 images a core are 116.06 million cycles and 106.0 ms of
 // memory on v2, and 58.06 million cycles and 82.4 ms of memory on v3. The compiler counts 0.4 %
-// fewer cycles, because it counts the phases of a convolution with a stride exactly.
+// fewer cycles than these sums, because it counts a strided convolution's phases exactly.
 TEST(CompilerTest, ResNet50TakesTheKnownCyclesAndBytes) {
   const Model model = ShippedModel("resnet50");
   const ChipProgram v2 =
@@ -64,8 +64,9 @@ TEST(CompilerTest, ResNet50TakesTheKnownCyclesAndBytes) {
   EXPECT_NEAR(v3.step.memory_s / 0.0824, 1, 0.002);
 }
 
-// The known rates, in images/s: 3768 on v2 and 7101 on v3 without overlap, 6176 on v2 and 12422 on
-// v3 with full overlap. They leave out the all-reduce, which is 0.4 % of a v3 step.
+// The known rates, in images/s, are 3768 on v2 and 7101 on v3 without overlap. With full overlap
+// they are 6176 on v2 and 12422 on v3. These rates leave out the all-reduce, which is 0.4 % of a
+// step on v3.
 TEST(CompilerTest, ResNet50RunsAtTheKnownRates) {
   const struct {
     const char* chip;
@@ -88,10 +89,10 @@ TEST(CompilerTest, TheFeedMustDeliverWhatTheSliceEats) {
   const ChipProgram v2 =
       Compiled(ShippedModel("resnet50"), ShippedChip("v2"), {.per_core_batch = 128});
   EXPECT_DOUBLE_EQ(v2.infeed.useful_bytes, 128 * 224. * 224 * 3 * 2);
-  EXPECT_DOUBLE_EQ(v2.infeed.padded_bytes, 128 * 224. * 224 * 8 * 2);  // hwcn-tiled pads 3 to 8.
+  EXPECT_DOUBLE_EQ(v2.infeed.padded_bytes, 128 * 224. * 224 * 8 * 2);  // 3 channels padded to 8.
   EXPECT_NEAR(v2.feed_bytes_per_s(), v2.examples_per_s() * 224 * 224 * 3 * 2, 1);
   EXPECT_NEAR(v2.feed_bytes_per_s() / 1.13e9, 1, 0.01);
-  // The two cores of a chip share a link of 16 GB/s.
+  // The two cores of a chip share a link of 16 GB/s to the host.
   EXPECT_DOUBLE_EQ(v2.infeed.seconds, 2 * v2.infeed.padded_bytes / 16e9);
 }
 
@@ -103,7 +104,7 @@ TEST(CompilerTest, OperationsStandInTheOrderOfAStep) {
                   "gradients of the chip's cores", "gradients", "update"));
 }
 
-// The costs are worked out by hand, in microseconds. The chip has a 4 x 4 array at 1 MHz, memory at
+// The costs are worked out by hand, in microseconds. A core has a 4 x 4 array at 1 MHz, memory at
 // 1 byte/us, and a vector unit of 16 operations/us.
 TEST(CompilerTest, AnMlpCostsWhatTheFormulasSay) {
   const ChipProgram program = Compiled(Mlp(), ToyChip(), {.per_core_batch = 5});
@@ -112,11 +113,13 @@ TEST(CompilerTest, AnMlpCostsWhatTheFormulasSay) {
     int64_t tiles, cycles;
     double bytes, vector_us;
   } cases[] = {
-      // [5,6]*[6,8]: 4 + 3 * 5 + 5 + 6 cycles; 60 + 80 + 96 bytes; cast, bias, relu of 40 values.
+      // [5,6]*[6,8]: 4 + 3 * 5 + 5 + 6 cycles; 60 + 80 + 96 bytes; 3 vector operations (cast, bias,
+      // relu) on each of 40 values.
       {"hidden forward", 4, 30, 236, 7.5},
       {"classes forward", 2, 20, 158, 2},
       {"loss", 0, 0, 120, 6},
-      // [8,5]*[5,3] would take 26 cycles. Its transpose takes 4 + 3 * 4 + 3 + 6 cycles.
+      // [8,5]*[5,3] would take 26 cycles. The transposed product, [3,5]*[5,8], takes only
+      // 4 + 3 * 4 + 3 + 6 cycles.
       {"classes weight gradient", 4, 25, 206, 2},
       {"classes input gradient", 2, 20, 158, 0},
       {"hidden weight gradient", 4, 34, 332, 7.5},
@@ -131,8 +134,9 @@ TEST(CompilerTest, AnMlpCostsWhatTheFormulasSay) {
     EXPECT_NEAR(op.memory_s * 1e6, c.bytes, 1e-9) << c.op;
     EXPECT_NEAR(op.vector_s * 1e6, c.vector_us, 1e-9) << c.op;
   }
-  // There are 332 bytes of gradients. The sum over the chip's two cores moves them three times, at
-  // the memory's 2 bytes/us. Then they go around a ring of two chips.
+  // There are 332 bytes of gradients. The sum over the chip's two cores moves these bytes three
+  // times, at 2 bytes/us, the rate of the memory of both cores. After that, the gradients are
+  // summed around a ring of two chips, at 2 bytes/us.
   EXPECT_NEAR(program.step.core_sum_s * 1e6, 498, 1e-9);
   EXPECT_NEAR(program.step.all_reduce_s * 1e6, 166, 1e-9);
   EXPECT_EQ(program.step.cycles, 129);
@@ -193,8 +197,8 @@ Model ConvNet() {
                   "layers { name: \"classes\" dense { units: 2 } }");
 }
 
-// The statistics of a channel are two f32, so those of 4 channels are 32 bytes. Around a ring of
-// two chips they take 16 us.
+// The statistics of a channel are two f32, so the statistics of 4 channels are 32 bytes. Their
+// all-reduce around a ring of two chips takes 16 us, once forward and once backward.
 TEST(CompilerTest, BatchNormAllReducesItsStatisticsUnlessTheyAreLocal) {
   const Model global = ConvNet();
   const ChipProgram summed = Compiled(global, ToyChip(), {.per_core_batch = 2});
@@ -216,16 +220,19 @@ TEST(CompilerTest, BatchNormReadsAndWritesItsActivations) {
   const ChipProgram program = Compiled(ConvNet(), ToyChip(), {.per_core_batch = 2});
   EXPECT_DOUBLE_EQ(Find(program, "norm forward").bytes, 2 * 256);
   EXPECT_DOUBLE_EQ(Find(program, "norm backward").bytes, 5 * 256);
-  // 128 elements are 16 rows of lanes. The convolution casts each element (1 operation), and adds
-  // it to the norm's statistics (2 operations).
+  // The vector unit does 2 operations/us on each of its 8 lanes, and 128 elements are 16 rows of
+  // lanes. The convolution casts each element (1 operation), and adds the element to the norm's
+  // statistics (2 operations).
   EXPECT_NEAR(Find(program, "conv forward").vector_s * 1e6, 16 * (1 + 2) / 2., 1e-9);
   EXPECT_NEAR(Find(program, "norm forward").vector_s * 1e6, 16 * 2 / 2., 1e-9);
   EXPECT_NEAR(Find(program, "norm backward").vector_s * 1e6, 16 * 8 / 2., 1e-9);
 }
 
-// In training, the pass before a batch norm computes the norm's statistics. No pass is before the
-// first norm, so its own pass computes its statistics, and moves 3y, where y is 256 bytes. The same
-// pass also computes the statistics of the second norm. 128 elements are 16 rows of lanes.
+// In training, the pass before a batch norm computes the norm's statistics. The first norm has no
+// pass before it, so the first norm's own pass computes its statistics. This pass moves 3y, where y
+// is the layer's output of 256 bytes. It also computes the statistics of the second norm. So for
+// each element it has 2 operations for each norm's statistics, and 2 to normalize. 128 elements are
+// 16 rows of lanes.
 TEST(CompilerTest, ABatchNormThatBeginsARowTakesItsOwnStatistics) {
   const ChipProgram program =
       Compiled(ToyModel("4, 4, 4",
@@ -238,8 +245,9 @@ TEST(CompilerTest, ABatchNormThatBeginsARowTakesItsOwnStatistics) {
   EXPECT_NEAR(Find(program, "second forward").vector_s * 1e6, 16 * 2 / 2., 1e-9);
 }
 
-// y is 256 bytes. The norm has parameters to learn, so it runs backwards although nothing needs its
-// input's gradient. The pool on the input has no parameters, so the pool does not run backwards.
+// A layer's output is 256 bytes. The norm has parameters to learn, so the norm runs backwards,
+// although nothing needs the gradient of its input. The pool has no parameters, so it does not run
+// backwards.
 TEST(CompilerTest, ARowWithoutProductsRunsBackwardsIfItIsWanted) {
   const ChipProgram norm = Compiled(ToyModel("4, 4, 4",
                                              "layers { name: \"norm\" layer_norm {} } layers { "
@@ -255,9 +263,10 @@ TEST(CompilerTest, ARowWithoutProductsRunsBackwardsIfItIsWanted) {
   EXPECT_THAT(OpNames(pool), Not(Contains("pool backward")));
 }
 
-// Training holds 83 parameters in f32 and as many gradients (332 bytes each), two infeeds of 60
-// bytes, and the outputs of two rows (80 and 30 bytes). Inference holds the parameters, the
-// infeeds, and the largest row's input and output (60 + 80 bytes).
+// A row is a layer with the layers that are fused into it. Training holds 83 parameters in f32 (332
+// bytes), as many gradients (332 bytes), two infeeds of 60 bytes, and the outputs of two rows (80
+// and 30 bytes). Inference holds the parameters, the two infeeds, and the largest row's input and
+// output (60 + 80 bytes).
 TEST(CompilerTest, MemoryHoldsParametersActivationsAndTwoInfeeds) {
   CompileOptions options = {.per_core_batch = 5, .layout = InfeedLayout::kNhwc};
   EXPECT_DOUBLE_EQ(Compiled(Mlp(), ToyChip(), options).needed_memory_bytes,
@@ -267,8 +276,9 @@ TEST(CompilerTest, MemoryHoldsParametersActivationsAndTwoInfeeds) {
   EXPECT_DOUBLE_EQ(Compiled(Mlp(), ToyChip(), options).needed_memory_bytes, 332 + 2 * 60 + 140);
 }
 
-// 4 positions, 2 heads of 3 channels, 5 examples. The scores of a head are 16 f32, so 64 bytes.
-// They fit into half of a vector memory of 1,024 bytes, but not into half of 100 bytes.
+// There are 5 examples, with 4 positions and 2 heads of 3 channels. The scores of a head are 4 x 4
+// f32, which are 64 bytes. The scores fit into half of a vector memory of 1,024 bytes, but not into
+// half of a vector memory of 100 bytes.
 TEST(CompilerTest, AttentionKeepsItsScoresOnTheChipIfTheyFit) {
   const Model model = ToyModel("4, 18",
                                "layers { name: \"attention\" attention { heads: 2 } } "
@@ -297,8 +307,8 @@ TEST(CompilerTest, ATransformerBlockIsPriced) {
   const LayerCost& attention = program.layers[2];
   EXPECT_EQ(attention.kind, "attention");
   EXPECT_EQ(attention.repeats, 64 * 12);
-  // There are 2 matrix products forward and 4 backward. Each has 196 * 64 * 196
-  // multiply-accumulates of 2 flops.
+  // There are 2 matrix products forward and 4 backward. Each product has 196 * 64 * 196
+  // multiply-accumulates, which are 2 flops each.
   EXPECT_DOUBLE_EQ(attention.flops, 6 * 2. * 196 * 64 * 196 * 64 * 12);
   EXPECT_GT(attention.utilisation, 0);
   EXPECT_LT(program.step.utilisation, 1);
@@ -331,7 +341,8 @@ TEST(CompilerTest, EveryShippedModelCompilesForEveryShippedChip) {
   }
 }
 
-// On real chips, 128 images a core ran in 8 GB. Twice as many do not fit.
+// Real chips trained with 128 images a core in 8 GB of memory. By the compiler's count, twice as
+// many images do not fit.
 TEST(CompilerTest, ResNet50FitsIntoACoreOfV2At128) {
   const Model model = ShippedModel("resnet50");
   const v1::Chip chip = ShippedChip("v2");
@@ -352,12 +363,13 @@ TEST(CompilerTest, SeveralMacsInOnePlaceShortenTheMatrixTime) {
 TEST(CompilerTest, ScaleSimsDataflowsPriceChipsOfOneUnit) {
   const ChipProgram program =
       Compiled(Mlp(), ToyChip(), {.per_core_batch = 5, .dataflow = Dataflow::kScaleSimWs});
-  // 4 folds take 2 * 4 + 4 + 5 - 2 = 15 cycles each. The product takes one cycle less than their
-  // sum.
+  // Each of 4 folds takes 2 * 4 + 4 + 5 - 2 = 15 cycles. The product takes one cycle less than the
+  // sum of the folds.
   EXPECT_EQ(Find(program, "hidden forward").cycles, 59);
   EXPECT_THAT(CompileProgram(Mlp(), ShippedChip("v3"), {.dataflow = Dataflow::kScaleSimWs}),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("hidden forward"), HasSubstr("prices one array, not 2"))));
+                       AllOf(HasSubstr("hidden forward"),
+                             HasSubstr("counts the cycles of one array, not of 2"))));
 }
 
 TEST(CompilerTest, BadOptionsAreRefusedByName) {

@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// These are M, K, N and the number of repeats.
+// M, K, N and the number of repeats of a product.
 using Numbers = std::tuple<int64_t, int64_t, int64_t, int64_t>;
 std::vector<Numbers> NumbersOf(const std::vector<Product>& products) {
   std::vector<Numbers> numbers;
@@ -44,8 +44,8 @@ TEST(LayerProductsTest, AConvolutionOfStrideOneHasThree) {
   EXPECT_THAT(NumbersOf(products.input_gradient), ElementsAre(Numbers(360, 63, 5, 1)));
 }
 
-// With a 3x3 kernel and stride 2, a row of the input meets 2 or 1 of the 3 rows of weights. The
-// same is true of columns.
+// With a 3x3 kernel and stride 2, the input's rows alternately meet 2 and 1 of the 3 rows of
+// weights. The same is true of columns. So the four phases have 4, 2, 2 and 1 of the 9 weights.
 TEST(LayerProductsTest, TheInputGradientOfAStrideFallsIntoPhases) {
   const LayerProducts products =
       ProductsOf(FirstLayer("8, 8, 5", "layers { conv2d { filters: 7 kernel: 3 stride: 2 } }"), 3);
@@ -58,6 +58,7 @@ TEST(LayerProductsTest, TheInputGradientOfAStrideFallsIntoPhases) {
 
 // SAME pads 2 rows before the input and 3 rows after it. So the input's rows 0, 2, .. meet the rows
 // 0, 2, 4, 6 of weights, and the rows 1, 3, .. meet the rows 1, 3, 5. The same is true of columns.
+// So the four phases have 16, 12, 12 and 9 of the 49 weights.
 TEST(LayerProductsTest, AnEvenSizedStemHasUnequalPhases) {
   const LayerProducts products = ProductsOf(
       FirstLayer("224, 224, 3", "layers { conv2d { filters: 64 kernel: 7 stride: 2 } }"), 1);
@@ -75,14 +76,15 @@ TEST(LayerProductsTest, APointwiseStrideHasOnePhaseWithWeights) {
 }
 
 // The output has one place. SAME pads nothing before the input, so in each direction weights 0 and
-// 1 meet a place of the input, and weight 2 meets padding.
+// 1 meet a place of the input, and weight 2 meets padding. So there are four phases, each of one
+// place and one weight.
 TEST(LayerProductsTest, PhasesAlikeAreRepeats) {
   const LayerProducts products =
       ProductsOf(FirstLayer("2, 2, 1", "layers { conv2d { filters: 1 kernel: 3 stride: 3 } }"), 1);
   EXPECT_THAT(NumbersOf(products.input_gradient), ElementsAre(Numbers(1, 1, 1, 4)));
 }
 
-// There are 2^26 phases of one place each.
+// There are 2^26 phases of one place each. They are repeats of one product.
 TEST(LayerProductsTest, AHugeStrideMakesNoHugeList) {
   const LayerProducts products = ProductsOf(
       FirstLayer("8192, 8192, 1", "layers { conv2d { filters: 1 kernel: 8192 stride: 8192 } }"), 1);

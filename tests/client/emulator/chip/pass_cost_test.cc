@@ -9,8 +9,9 @@
 namespace systole::emulator {
 namespace {
 
-// The costs of the model's first row with 2 examples of 4 x 4 x 4 values. These values take 256
-// bytes, and fill 16 rows of the vector unit's 8 lanes. A lane does 2 operations in a microsecond.
+// The costs of the first pass of the model's first FusedRow for a batch of 2 examples. The default
+// input has 2 * 64 values, which take 256 bytes and fill 16 rows of the vector unit's 8 lanes. A
+// lane does 2 operations in a microsecond.
 PassCosts FirstPass(const std::string& layers, bool training = true,
                     const std::string& input = "4, 4, 4") {
   const Model model =
@@ -19,8 +20,8 @@ PassCosts FirstPass(const std::string& layers, bool training = true,
   return CostOf(model, rows.front(), /*pass=*/0, /*batch=*/2, training, ToyChip());
 }
 
-// A pool makes 2 x 2 x 4 values of an example, each from a window of 4 values. The values of 2
-// examples take 64 bytes, and fill 4 rows.
+// A pool's output has 2 x 2 x 4 values an example, each from a window of 4 values. The outputs of 2
+// examples take 64 bytes, and fill 4 rows of 8 lanes.
 TEST(PassCostTest, APassCostsWhatTheTableSaysOfTheLayerThatOpensIt) {
   const struct {
     const char* layer;
@@ -45,7 +46,7 @@ TEST(PassCostTest, APassCostsWhatTheTableSaysOfTheLayerThatOpensIt) {
   }
 }
 
-// 2 examples of 4 x 4 x 8 values are 32 rows.
+// The results of 2 examples, 4 x 4 x 8 values each, fill 32 rows of 8 lanes.
 TEST(PassCostTest, AnEpilogueHasNoBytesOfItsOwn) {
   for (const auto& [layer, ops] : {std::pair<std::string, double>{"dense { units: 8 }", 2},
                                    {"dense { units: 8 no_bias: true }", 1},
@@ -59,9 +60,11 @@ TEST(PassCostTest, AnEpilogueHasNoBytesOfItsOwn) {
   }
 }
 
-// 2 examples of 4 positions with 6 channels are 48 results, which take 6 rows. For each result
-// there are 4 * 2 / 6 scores (4 positions, 2 heads, 6 channels). The forward pass has a cast and 6
-// operations a score. The backward pass has the casts of three gradients and 4 operations a score.
+// An example has 4 positions with 6 channels. So 2 examples have 48 results, which fill 6 rows of 8
+// lanes. With 2 heads, an example has 4 * 4 * 2 scores, which are 8 / 6 scores for each of its 24
+// results.
+//   forward:  one cast for each result, and 6 operations for each score
+//   backward: three casts for each result (of three gradients), and 4 operations for each score
 TEST(PassCostTest, AnAttentionHasItsSoftmaxInTheEpilogue) {
   const PassCosts costs =
       FirstPass("layers { attention { heads: 2 } }", /*training=*/true, /*input=*/"4, 18");

@@ -31,8 +31,8 @@ TEST(ProductPriceTest, RepeatedProductsFollowWithoutAGap) {
   EXPECT_EQ(op->gemm.k, 3);
 }
 
-// Each of the 10 products has 2 folds of 2 * 4 + 4 + 5 - 2 = 15 cycles, and takes one cycle less
-// than both of them: 29.
+// Each of the 10 products has 2 folds of 2 * 4 + 4 + 5 - 2 = 15 cycles. A product takes one cycle
+// less than the sum of its folds: 29.
 TEST(ProductPriceTest, ScaleSimsAreSerial) {
   const absl::StatusOr<Op> op =
       PriceProduct({.gemm = {5, 3, 8}, .repeats = 10}, ToyChip(), Dataflow::kScaleSimWs);

@@ -13,7 +13,7 @@ ChipProgram TwoRows() {
   return program;
 }
 
-// 3 s of vector work run under 1 s of matrix work and 1 s of memory work, so 1 s is left over.
+// Of 3 s of vector work, 1 s of matrix work and 1 s of memory work cover 2 s. 1 s is left over.
 TEST(ProgramTotalsTest, OnlyTheUncoveredVectorTimeCounts) {
   ChipProgram program = TwoRows();
   program.ops = {

@@ -34,7 +34,7 @@ TEST(ModelTest, ShapesAndCostsAreInferredLayerByLayer) {
            " layers { dense { units: 6 } }"),
       "m");
   ASSERT_THAT(model, IsOk());
-  ASSERT_EQ(model->layers.size(), 5u);  // Flatten moves no data, so it has no layer.
+  ASSERT_EQ(model->layers.size(), 5u);  // Flatten moves no data, so it gets no layer.
   EXPECT_EQ(model->layers[0].output.DebugString(), "[4,5,4]");
   EXPECT_EQ(model->layers[0].window.pad_top, 1);
   EXPECT_EQ(model->layers[2].output.DebugString(), "[2,3,4]");
@@ -48,7 +48,8 @@ TEST(ModelTest, ShapesAndCostsAreInferredLayerByLayer) {
   EXPECT_EQ(model->training_macs(), 2 * 4 * 5 * 27 * 4 + 3 * 4 * 6);
 }
 
-// TensorFlow's rule: the padding is shared evenly, and an odd surplus goes to the end.
+// TensorFlow's rule for SAME: half of the padding, rounded down, stands before the input. The rest
+// follows the input.
 TEST(ModelTest, SamePaddingPutsTheOddSurplusBehind) {
   const auto pad_of = [](int input, int kernel, int stride) {
     return ParseModel(Text(absl::StrCat("[", input, ", ", input, ", 1]"),
@@ -81,7 +82,7 @@ TEST(ModelTest, InputsNameEarlierLayersOrTheModelsInput) {
   EXPECT_THAT(model->layers[0].inputs, ElementsAre(-1));
   EXPECT_THAT(model->layers[1].inputs, ElementsAre(-1));
   EXPECT_THAT(model->layers[2].inputs, ElementsAre(1, 0, 1));
-  EXPECT_THAT(model->layers[3].inputs, ElementsAre(2));  // The flatten is skipped.
+  EXPECT_THAT(model->layers[3].inputs, ElementsAre(2));  // The layer before the flatten.
   EXPECT_EQ(model->layers[2].kind, LayerKind::kAdd);
   EXPECT_EQ(model->layers[2].output.DebugString(), "[3,3,4]");
   EXPECT_EQ(model->layers[3].input.DebugString(), "[1,1,36]");
@@ -217,7 +218,7 @@ TEST(ModelTest, ValuesOutOfRangeAreRefused) {
       {Text("[4]", "layers { dense { units: 1 } }"), "2 classes or more"},
       {Text("[4]", "layers { dense { units: 99999999999 } }"), "units is 99999999999"},
       {Text("[200000]", "layers { dense { units: 200000 } }"), "number of weights"},
-      // 2^28 weights are the most that is allowed. The biases come on top.
+      // A model may have 2^28 parameters. The weights take them all, and leave none for the biases.
       {Text("[16384]", "layers { dense { units: 16384 } }"), "number of parameters so far"},
       {Text("[4]", "layers { dense { units: 2 initializer: 7 } }"), "initializer is 7"},
       {Text("[8, 8, 1]", "layers { conv2d { filters: 0 } }"), "filters is 0"},
@@ -226,7 +227,8 @@ TEST(ModelTest, ValuesOutOfRangeAreRefused) {
       {Text("[8, 8, 1]", "layers { conv2d { filters: 1 padding: 9 } }"), "padding is 9"},
       {Text("[16000, 16000, 1]", "layers { conv2d { filters: 16000 } }"), "output values"},
       {Text("[8, 8, 1]", "layers { max_pool { window: 9 padding: VALID } }"), "9x9 window"},
-      {Text("[8, 8, 1]", "layers { max_pool { global: true window: 2 } }"), "global takes no"},
+      {Text("[8, 8, 1]", "layers { max_pool { global: true window: 2 } }"),
+       "global cannot be combined"},
       {Text("[4]", "layers { batch_norm { momentum: 1 } }"), "momentum is 1"},
       {Text("[4]", "layers { batch_norm { epsilon: -1 } }"), "epsilon is -1"},
       {Text("[4]", "layers { layer_norm { epsilon: 2 } }"), "epsilon is 2"},
@@ -238,7 +240,8 @@ TEST(ModelTest, ValuesOutOfRangeAreRefused) {
       {Text("[4, 6]", "layers { attention {} }"), "heads is 0"},
       {Text("[4, 6]", "layers { attention { heads: 3 } }"), "heads is 3, want 1 to 2"},
       {Text("[4, 12]", "layers { attention { heads: 3 } }"), "want a divisor of d, which is 4"},
-      // Each filter has 2^14 * 2^14 * 2^28 weights. The weights of all 2^14 filters would overflow.
+      // Each filter has 2^14 * 2^14 * 2^28 weights. The number of weights of all 2^14 filters would
+      // overflow an int64_t.
       {Text("[268435456]", "layers { conv2d { filters: 16384 kernel: 16384 } }"),
        "the number of weights of one unit"},
       {absl::StrCat("input: [4] ", dense, " optimizer { learning_rate: 1 }"), "loss is absent"},
@@ -277,8 +280,8 @@ TEST(ModelTest, NamesThatCouldNotStandInAReportAreRefused) {
               IsInvalid(HasSubstr(absl::StrCat("name is '", longest, "'"))));
 }
 
-// An attention may have few parameters and many multiply-accumulates. In this test each attention
-// has 2^41.4 multiply-accumulates.
+// A forward pass may do at most 2^50 multiply-accumulates for an example. Each attention of this
+// test does 2^41.4. It has no parameters, so the model stays below the bound on parameters.
 TEST(ModelTest, SumOfMultiplyAccumulatesIsBounded) {
   const auto heads = [](int count) {
     std::string layers, names;

@@ -49,15 +49,15 @@ OpenedPage OpenAddress(const std::string& url, ColorScheme scheme, int width, in
   const char* path = std::getenv("PATH");
   // The name's ending makes the browser write a JPEG, which this repository can read.
   const std::string picture = folder / "page.jpeg";
-  // The browser gets an environment of its own. It must not inherit the variables of a sanitizer's
-  // build. Its launcher writes to HOME, so HOME is the temporary folder.
+  // The browser's environment has only these variables, because the browser must not inherit those
+  // of a sanitizer's build. The browser's launcher writes to HOME, so HOME is the temporary folder.
   const Finished finished =
       Process(
           {"/usr/bin/env", "-i", absl::StrCat("PATH=", path == nullptr ? "/usr/bin:/bin" : path),
            absl::StrCat("HOME=", folder.path()), absl::StrCat("TMPDIR=", folder.path()), "chromium",
            "--headless",
-           // As root, Chromium does not run with its sandbox. The page is our own, so it needs
-           // none.
+           // Chromium refuses to run as root with its sandbox. The page is our own, so no sandbox
+           // is needed.
            "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
            "--hide-scrollbars", "--force-color-profile=srgb",
            absl::StrCat("--user-data-dir=", folder / "profile"),
@@ -70,7 +70,7 @@ OpenedPage OpenAddress(const std::string& url, ColorScheme scheme, int width, in
   if (finished.exit_code == 127) {
     return {.error =
                 "there is no `chromium` on the PATH: install Debian's package chromium "
-                "(deploy/install_dependencies.sh --tests does)"};
+                "(deploy/install_dependencies.sh --tests installs it)"};
   }
   if (finished.exit_code != 0) {
     return {.error =
@@ -81,8 +81,8 @@ OpenedPage OpenAddress(const std::string& url, ColorScheme scheme, int width, in
   OpenedPage page = {.dom = finished.out, .picture = *std::move(decoded)};
   std::istringstream lines(finished.err);
   for (std::string line; std::getline(lines, line);) {
-    // stderr also has the browser's complaints about a machine without a desktop, so other lines
-    // are dropped.
+    // Only the lines of the page's console are kept. The other lines of stderr are the browser's
+    // complaints about a machine without a desktop.
     if (absl::StrContains(line, ":CONSOLE")) absl::StrAppend(&page.console, line, "\n");
   }
   return page;

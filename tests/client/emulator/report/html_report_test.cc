@@ -74,7 +74,8 @@ TEST(HtmlReportTest, WhatARunLacksIsLeftOut) {
 TEST(HtmlReportTest, LevelsOfALoadTestStandByTheirTrainers) {
   const std::string html = ToHtml(SampleLoad());
   EXPECT_THAT(html, AllOf(HasSubstr("<h1>Load test</h1>"), HasSubstr("id=\"plot-cpus\"")));
-  // The levels are in the order of their trainers. The third level that ran has the most trainers.
+  // The levels are in the order of their trainers. "levels.2", the third level that ran, has the
+  // most trainers.
   EXPECT_LT(html.find("data-key=\"levels.3.trainers\""),
             html.find("data-key=\"levels.2.trainers\""));
   RunReport unknown = SampleLoad();
@@ -94,7 +95,7 @@ TEST(HtmlReportTest, LongRunsOnManyCoresStaySmallAndSaySo) {
   const std::string training = ToHtml(SampleTraining("m", 10, 100000));
   EXPECT_LT(training.size(), kTwoMegabytes);
   EXPECT_THAT(training, AllOf(HasSubstr("class=\"band s-training\""),
-                              HasSubstr("Band: smallest to largest of them.")));
+                              HasSubstr("Band: from their smallest to their largest value.")));
 }
 
 TEST(HtmlReportTest, EpochsBeforeACheckpointAreInTheTableOnly) {

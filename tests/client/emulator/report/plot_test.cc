@@ -15,7 +15,7 @@ using testing::Not;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// The frame is 400 wide from x = 34.4 and 220 high down to y = 234.
+// The plot's frame reaches from x = 34.4 to 434.4, and from y = 14 (its top) to 234.
 Plot MakePlot() {
   return Plot({.id = "p",
                .title = "A <title>",
@@ -87,7 +87,7 @@ TEST(PlotTest, AxesAreLabelled) {
                     HasSubstr("class=\"y-tick\" x=\"26.4\" y=\"14\" dy=\".32em\">10</text>")));
 }
 
-// The narrow plot, for a phone, has the same marks as the wide one.
+// A plot is drawn twice: wide, and narrow for a phone.
 TEST(PlotTest, TheNarrowOneHasTheSameMarksAndLabelsThatDoNotOverlap) {
   Plot plot({.id = "p", .title = "t", .description = "d", .x_label = "Step", .width = 1136},
             Axis::LinearExact(0, 16000, Unit::kCount, 16), Axis::LinearExact(0, 10, Unit::kCount));

@@ -1,5 +1,5 @@
-// The report page in a real browser: its numbers must be those of the JSON, and its plots must be
-// drawn.
+// Opens the report page in a real browser. The page's numbers must be those of the JSON, and its
+// plots must be drawn.
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -90,7 +90,7 @@ std::vector<ShownNumber> NumbersIn(const std::string& dom) {
   return numbers;
 }
 
-// The number in a text such as "12.3 ms". The tolerance is half a unit of its last digit.
+// The number in a text: 0.0123 for "12.3 ms". The tolerance is half of the last digit: 0.00005.
 struct ReadNumber {
   double value = NAN;
   double tolerance = 0;
@@ -117,7 +117,7 @@ ReadNumber ReadAloud(const std::string& text) {
   return number;
 }
 
-// Expects that every number on the page is the JSON's, to the last digit that is shown.
+// Expects that each number on the page equals the JSON's, and that no top-level number is missing.
 void ExpectNumbersOfJson(const std::string& dom, const Struct& json) {
   std::set<std::string> keys;
   for (const ShownNumber& shown : NumbersIn(dom)) {
@@ -138,12 +138,12 @@ void ExpectNumbersOfJson(const std::string& dom, const Struct& json) {
   EXPECT_THAT(keys, IsSupersetOf(wanted));
 }
 
-// A script appended to a page. It writes a line "PLOT SERIES R G B X Y" for a few places of every
-// mark of every plot. These places must be drawn in the mark's colour.
+// A script that is appended to a page. For a few places of every line, bar and dot of every plot,
+// it writes a line of text "PLOT SERIES R G B X Y". The picture must have the colour R G B at X Y.
 constexpr char kProbe[] = R"js(<script>
 const lines = [];
 for (const plot of document.querySelectorAll('.plot svg')) {
-  if (plot.getClientRects().length === 0) continue;  // The plot's other size, not shown.
+  if (plot.getClientRects().length === 0) continue;  // Hidden: each plot comes wide and narrow.
   for (const mark of plot.querySelectorAll('.line, .bar, .dot')) {
     const is_line = mark.classList.contains('line');
     const style = getComputedStyle(mark), box = mark.getBoundingClientRect();
@@ -171,7 +171,7 @@ document.body.append(out);
 struct InkSpot {
   std::string plot_and_series;
   Rgb color;
-  double x = 0, y = 0;  // CSS pixels from the page's corner.
+  double x = 0, y = 0;  // CSS pixels from the page's top left corner.
 };
 
 std::vector<InkSpot> InkSpotsIn(const std::string& dom) {
@@ -188,13 +188,13 @@ std::vector<InkSpot> InkSpotsIn(const std::string& dom) {
 }
 
 bool IsNear(const Rgb& a, const Rgb& b) {
-  // JPEG halves the resolution of colour, so a line's colour bleeds a little.
+  // JPEG halves the resolution of colour, so the colours of neighbouring pixels mix a little.
   constexpr int kTolerance = 48;
   return std::abs(a.r - b.r) < kTolerance && std::abs(a.g - b.g) < kTolerance &&
          std::abs(a.b - b.b) < kTolerance;
 }
 
-// Whether a pixel within a CSS pixel of the spot has the spot's colour.
+// Whether some pixel has the spot's colour and is at most one CSS pixel away, in each direction.
 bool HasInk(const Picture& picture, const InkSpot& spot) {
   const int x = static_cast<int>(spot.x * kPixelRatio), y = static_cast<int>(spot.y * kPixelRatio);
   for (int dy = -kPixelRatio; dy <= kPixelRatio; ++dy) {
@@ -212,7 +212,7 @@ double MeanBrightness(const Picture& picture) {
   return sum / static_cast<double>(picture.pixels.size());
 }
 
-// For each "PLOT SERIES", the share of its spots that are drawn in the spot's colour.
+// For each "PLOT SERIES", the share of its spots where the picture has the spot's colour.
 std::map<std::string, double> InkShares(const Picture& picture, const std::vector<InkSpot>& spots) {
   std::map<std::string, std::pair<int, int>> counts;
   for (const InkSpot& spot : spots) {
@@ -227,12 +227,12 @@ std::map<std::string, double> InkShares(const Picture& picture, const std::vecto
   return shares;
 }
 
-// Expects that every mark of the page is drawn, and that the marks are `plots_and_series`.
+// Expects that the page has exactly the series `plots_and_series`, and that all of them are drawn.
 void ExpectInk(const OpenedPage& page, const std::vector<std::string>& plots_and_series) {
   std::vector<std::string> drawn;
   for (const auto& [name, share] : InkShares(page.picture, InkSpotsIn(page.dom))) {
     drawn.push_back(name);
-    // Where marks cross, only the upper one is seen.
+    // Not 1, because where two marks cross, the upper mark hides the lower mark.
     EXPECT_GE(share, 0.8) << name;
   }
   EXPECT_THAT(drawn, UnorderedElementsAreArray(plots_and_series));
@@ -260,7 +260,7 @@ void ExpectJsonOf(const RunReport& report, const std::string& dom) {
   ExpectNumbersOfJson(dom, printed);
 }
 
-// Opens the report's page. Expects no errors, and checks the page with the functions above.
+// Opens the report's page. Expects no errors, and checks numbers, colour scheme and plots.
 void ExpectGoodPage(const RunReport& report, ColorScheme scheme,
                     const std::vector<std::string>& plots_and_series) {
   const OpenedPage page = Open(
@@ -323,9 +323,9 @@ TEST(ReportPageTest, HostileNamesStayText) {
 
 // ---- Widths ----
 
-// Returns the window's and the page's width, the number of plots, the smallest text size of a plot,
-// and the contrast of the verdict's colours. Also returns the plots that reach beyond the window,
-// and the texts that reach beyond their figure.
+// A script that returns the window's and the page's width, the number of plots, the smallest text
+// size in the plots, and the contrast of the verdict's colours. Then come the plots that reach
+// beyond the window, and the texts that reach beyond their figure.
 constexpr char kMeasure[] = R"js(
 const cut = [];
 let smallest = 99, plots = 0;
@@ -372,7 +372,7 @@ std::vector<Measured> Measure(const std::vector<Frame>& frames, ColorScheme sche
   return all;
 }
 
-// Gives the report long names and addresses that have no place for a line break.
+// Adds a long address and a long note, which have no place for a line break.
 RunReport WithLongNames(RunReport report) {
   report.facts.push_back({"long", "Servers", std::string(300, 'a')});
   report.notes.push_back(std::string(300, 'n'));
@@ -425,7 +425,7 @@ TEST(ReportPageTest, TheVerdictIsTheJsonsWhateverItIs) {
   }
 }
 
-// Checks that the test above can fail.
+// Checks that APageFitsEveryWidthAndCutsNoPlot can fail.
 TEST(ReportPageTest, APageTooWideAndACutLabelWouldBeSeen) {
   const std::string html = absl::StrReplaceAll(
       ToHtml(SamplePaced(8, 20)),

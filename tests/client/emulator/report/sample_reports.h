@@ -1,4 +1,5 @@
-// Invented reports to draw: a training run, a paced run and a load test.
+// Reports with invented numbers, for tests that draw them: a training run, a paced run and a load
+// test.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CLIENT_EMULATOR_REPORT_SAMPLE_REPORTS_H_
@@ -14,7 +15,8 @@
 
 namespace systole::emulator {
 
-// A training of `epochs` epochs of `epoch_steps` steps on 8 cores. The loss falls, with a ripple.
+// A training run of `epochs` epochs of `epoch_steps` steps on 8 cores. The loss falls, but not
+// evenly.
 inline RunReport SampleTraining(const std::string& model, int64_t epochs, int64_t epoch_steps) {
   TrainingReport training;
   training.model = model;
@@ -59,8 +61,8 @@ inline RunReport SampleTraining(const std::string& model, int64_t epochs, int64_
                    {"dataset", "Dataset", std::string("flowers")}});
 }
 
-// A paced run of `steps` steps of ResNet-50 on `cores` cores of a v3. Now and then the cores wait
-// for data.
+// A paced run of `steps` steps of ResNet-50 on `cores` cores of v3 chips. In some steps the cores
+// wait for data.
 inline RunReport SamplePaced(int64_t cores, int64_t steps) {
   RunReport report = {
       .mode = RunMode::kPaced,
@@ -106,8 +108,8 @@ inline RunReport SamplePaced(int64_t cores, int64_t steps) {
   return report;
 }
 
-// A load test with 1, 2, 4 and 3 trainers, in the order of a search. From 3 trainers on, all
-// processors of the servers are busy.
+// A load test with 1, 2, 4 and 3 trainers, in the order of a search. The servers can feed 1 and 2
+// trainers, but not 3 or 4.
 inline RunReport SampleLoad() {
   RunReport report = {
       .mode = RunMode::kLoad,

@@ -1,5 +1,5 @@
-// The bytes of a recording: what is written is read back, and no other file is taken for a
-// recording.
+// Tests the file of a recording. The reader must return what was written, and must refuse all other
+// files.
 #include "client/emulator/timing/arrivals_file.h"
 
 #include <functional>
@@ -26,7 +26,7 @@ using testing::HasSubstr;
 
 Arrivals ThreeStepsOfTwoCores() {
   return {.origin = {.dataset = "photos",
-                     .spec = "\xff.textproto",  // A file may have this name.
+                     .spec = "\xff.textproto",  // Not UTF-8, but valid as a file's name.
                      .spec_fingerprint = 0xfedcba9876543210u,
                      .servers = "a:1, b:2",
                      .content_version = "1",
@@ -56,8 +56,8 @@ TEST(ArrivalsFileTest, ReadsWhatItWrites) {
   EXPECT_THAT(Read(BytesOf(arrivals)), IsOkAndHolds(arrivals));
 }
 
-// A file can keep the largest slice that a feed can have: 64 outputs and `valid`, all with the
-// longest names.
+// The largest slice that a feed can have holds the tensors of 64 outputs, whose names have the
+// greatest length, and the tensor `valid`.
 TEST(ArrivalsFileTest, TheLargestSliceOfAFeedIsReadBack) {
   Arrivals arrivals = ThreeStepsOfTwoCores();
   arrivals.tensors = {{kValidTensor, DType::kUint8, 0, {16}}};
@@ -73,8 +73,8 @@ TEST(ArrivalsFileTest, TheLargestSliceOfAFeedIsReadBack) {
   EXPECT_THAT(Read(BytesOf(arrivals)), IsOkAndHolds(arrivals));
 }
 
-// The writer refuses a slice with one tensor more than a feed's slice can have. The reader would
-// refuse the file.
+// The first recording has one tensor more than a feed's slice can have. The second has a negative
+// time.
 TEST(ArrivalsFileTest, WhatTheReaderWouldRefuseIsNotWritten) {
   std::string bytes;
   const auto write = [&bytes](const Arrivals& arrivals) {
@@ -94,7 +94,7 @@ TEST(ArrivalsFileTest, WhatTheReaderWouldRefuseIsNotWritten) {
 }
 
 TEST(ArrivalsFileTest, TimesOfManyRecordsAreReadBackInOrder) {
-  constexpr int64_t kTimes = 65536;  // How many times a record has, as arrivals.proto says.
+  constexpr int64_t kTimes = 65536;  // Arrival times in a full record (arrivals.proto).
   for (const int64_t steps : {kTimes / 3, kTimes / 3 + 1, kTimes}) {
     Arrivals arrivals = ThreeStepsOfTwoCores();
     arrivals.num_cores = 3;
@@ -141,7 +141,8 @@ std::string FileOf(const v1::Arrivals& arrivals, int times) {
   return bytes;
 }
 
-// Although the checksums are valid, each field is checked before its value decides an allocation.
+// The checksums of these files are valid, but one field is not. The reader must find this before it
+// allocates memory of a size that depends on the field.
 TEST(ArrivalsFileTest, AFieldThatCannotBeIsNamed) {
   v1::Arrivals good;
   good.set_recorded_by(v1::Arrivals::DRAIN);

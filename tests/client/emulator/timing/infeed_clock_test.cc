@@ -1,5 +1,6 @@
-// Arrival patterns and the books that they give, worked out by hand in the comments. Times are in
-// ms.
+// Each test lets slices arrive at given times. The comments work out by hand when the steps start
+// and how long the cores wait. Times are in ms. utilisation.h defines AU and the infeed fraction
+// ("infeed").
 #include "client/emulator/timing/infeed_clock.h"
 
 #include <vector>
@@ -20,7 +21,7 @@ constexpr double kTiny = 1e-12;
 
 absl::Duration Ms(int ms) { return absl::Milliseconds(ms); }
 
-// The books of a simulated run.
+// What a simulated run records.
 struct Books {
   std::vector<int> starts_ms;
   std::vector<std::vector<int>> stalls_ms;  // [step][core]
@@ -53,9 +54,9 @@ Books Simulate(InfeedOptions options, const std::vector<std::vector<int>>& arriv
   return books;
 }
 
-// Two chips of one core, steps of 10, transfers of 4 that hide behind the steps. All slices are
-// there at 0. The first step waits 4 for its transfer, but this wait does not count. After that no
-// step waits.
+// Two chips of one core each. Steps take 10, transfers take 4, and all slices are there at 0. The
+// first step waits 4 for its transfer, but this wait does not count. No later step waits, because
+// the transfers are done during the steps.
 //   start 4, 14, 24, 34; AU = 30 / 30.
 TEST(InfeedClockTest, NeverLate) {
   for (const int depth : {1, 2}) {
@@ -75,7 +76,7 @@ TEST(InfeedClockTest, NeverLate) {
   }
 }
 
-// A slice comes every 15, and a step takes 10, so each step waits 5 of its 15.
+// A slice comes every 15, and a step takes 10. With the wait of 5 before it, each step lasts 15.
 //   AU = 30 / 45 = 2/3, infeed 5/15 = 1/3 in every step.
 TEST(InfeedClockTest, AlwaysLate) {
   for (const int depth : {1, 2}) {
@@ -91,9 +92,9 @@ TEST(InfeedClockTest, AlwaysLate) {
   }
 }
 
-// Three cores. Core 1's slices come every 12, the slices of the others are there from the start. In
-// each step core 1 stalls for 2, and the others wait 2 at the barrier.
-//   AU = 30 / 36 = 5/6, infeed 2/12 = 1/6: the largest over the cores, not their mean.
+// Steps take 10. Core 1's slices come every 12. The slices of cores 0 and 2 are there from the
+// start. In each step core 1 stalls for 2, while cores 0 and 2 wait 2 at the barrier.
+//   AU = 30 / 36 = 5/6, infeed 2/12 = 1/6 (the largest stall of a core counts, not the mean)
 TEST(InfeedClockTest, OneLateCore) {
   const Books books = Simulate({.num_cores = 3, .step_time = Ms(10)},
                                {{0, 12, 0}, {0, 24, 0}, {0, 36, 0}, {0, 48, 0}});
@@ -108,11 +109,12 @@ TEST(InfeedClockTest, OneLateCore) {
   EXPECT_EQ(books.utilisation.cores[1].barrier, Ms(0));
 }
 
-// Both cores are late in each step, one by 3 and the other by 7, in turn. Each core pays for its
-// own slice, and a step waits as long as its latest core. The first step ends at 10. Core 0 is
-// ready at 13, core 1 at 17: step 1 starts at 17 and ends at 27. Core 0 is ready at 34, core 1 at
-// 30: step 2 starts at 34.
-//   AU = 20 / (17 + 17), infeed 7/17 in both steps; core 0: stall 3 + 7, barrier 4 + 0.
+// Both cores are late in steps 1 and 2, one core by 3 and the other by 7, in turn. A core's stall
+// is the wait for its own slice. A step starts when the latest core is ready.
+//   step 0: starts at 0, ends at 10
+//   step 1: core 0 is ready at 13, core 1 at 17; starts at 17, ends at 27
+//   step 2: core 0 is ready at 34, core 1 at 30; starts at 34, ends at 44
+//   AU = 20 / (17 + 17), infeed 7/17 in steps 1 and 2; core 0: stall 3 + 7, barrier 4 + 0
 TEST(InfeedClockTest, BothLateEachPaysItsOwn) {
   const Books books = Simulate({.num_cores = 2, .step_time = Ms(10)}, {{0, 0}, {13, 17}, {34, 30}});
   EXPECT_THAT(books.starts_ms, ElementsAre(0, 17, 34));
@@ -123,9 +125,9 @@ TEST(InfeedClockTest, BothLateEachPaysItsOwn) {
   EXPECT_EQ(books.utilisation.cores[0].barrier, Ms(4));
 }
 
-// Three slices come at once every 45, for steps of 10. The steps start at 0 10 20, then 45 55 65,
-// then 90.
-//   AU = 60 / (100 - 10) = 2/3; two of six steps wait 15 of 25: infeed 0, 0, .6, 0, 0, .6; mean .2.
+// Steps take 10, and three slices come at once every 45. So steps 3 and 6 wait for 15, and last 25.
+//   start 0, 10, 20, 45, 55, 65, 90; AU = 60 / (100 - 10) = 2/3
+//   infeed of steps 1 to 6: 0, 0, 15/25, 0, 0, 15/25; mean 0.2
 TEST(InfeedClockTest, Bursts) {
   for (const int depth : {1, 2, 3}) {
     const Books books = Simulate({.queue_depth = depth, .step_time = Ms(10)},
@@ -138,10 +140,12 @@ TEST(InfeedClockTest, Bursts) {
   }
 }
 
-// Two cores share one link. Their transfers of 6 follow each other, so both take 12, and steps take
-// 10. Core 1's transfer is the second, so core 1 is ready 2 after the step before has ended. Core 0
-// waits for core 1.
-//   ready 6 12 | start 12 end 22 | 18 24 | start 24 ..   AU = 20 / 24.
+// Two cores share one link. Their transfers take 6 each, one after the other. A step takes 10. The
+// second transfer is core 1's, so core 1 is ready 2 after the end of the step before. Core 0 is
+// ready earlier, and waits for core 1 at the barrier.
+//   step 0: core 0 is ready at 6, core 1 at 12; starts at 12, ends at 22
+//   step 1: core 0 is ready at 18, core 1 at 24; starts at 24, ends at 34
+//   AU = 20 / 24
 TEST(InfeedClockTest, CoresOfAChipShareItsLink) {
   for (const int depth : {1, 2}) {
     const InfeedOptions options = {.num_cores = 2,
@@ -154,7 +158,7 @@ TEST(InfeedClockTest, CoresOfAChipShareItsLink) {
     EXPECT_THAT(books.stalls_ms[1], ElementsAre(0, 2));
     EXPECT_THAT(books.barriers_ms[1], ElementsAre(2, 0));
     EXPECT_THAT(*books.utilisation.au, DoubleNear(20.0 / 24, kTiny));
-    // If each core has a chip of its own, the steps hide the transfers.
+    // If each core has its own chip and link, the transfers of 6 are done during the steps of 10.
     InfeedOptions apart = options;
     apart.cores_per_chip = 1;
     EXPECT_EQ(Simulate(apart, {{0, 0}, {0, 0}, {0, 0}}).utilisation.au, 1.0);
@@ -163,7 +167,7 @@ TEST(InfeedClockTest, CoresOfAChipShareItsLink) {
 
 // Within a step the slice that arrived first is transferred first. Core 1's slice arrives at 0 and
 // is ready at 6. Core 0's slice arrives at 3, waits for the link until 6, and is ready at 12. The
-// last chip may have one core only: core 2 is alone on its chip.
+// last chip has only core 2, whose slice is ready at 6.
 TEST(InfeedClockTest, TheLinkTakesWhatCameFirst) {
   const Books books =
       Simulate({.num_cores = 3, .cores_per_chip = 2, .step_time = Ms(10), .transfer_time = Ms(6)},
@@ -172,13 +176,15 @@ TEST(InfeedClockTest, TheLinkTakesWhatCameFirst) {
   EXPECT_THAT(books.starts_ms, ElementsAre(12));
 }
 
-// Compares queues of depth 1 and 2. Chips have one core, transfers take 12, steps 10. Core 0's
-// slice of step 1 comes at 100, all others at 0. Step 1 starts at 112 and ends at 122. Core 1's
-// slice of step 1 was ready at 24 (stall 2, barrier 88). Core 0's slice of step 2 is ready at 124.
-//   depth 1: the queue has room for core 1's step 2 when step 1 is taken, at 112. This slice is
-//            ready at 124, which is a stall of 2.
-//   depth 2: the queue has room for core 1's step 2 when step 0 starts, at 12. This slice is ready
-//            at 36, so core 1 waits 2 at the barrier.
+// Compares queues of depth 1 and 2. Each chip has one core. Transfers take 12, and steps take 10.
+// Core 0's slice of step 1 comes at 100, and all other slices come at 0.
+//   step 0: starts at 12, ends at 22
+//   step 1: core 0 is ready at 112, core 1 at 24 (stall 2, barrier 88); starts at 112, ends at 122
+//   step 2: core 0 is ready at 124. For core 1 the depth decides:
+//     depth 1: core 1's queue has room for the slice when step 1 starts, at 112. So core 1 is ready
+//              at 124, and stalls for 2.
+//     depth 2: core 1's queue has room for the slice when step 0 starts, at 12. So core 1 is ready
+//              at 36, and waits 2 at the barrier.
 TEST(InfeedClockTest, ADeeperQueueFillsDuringAnothersWait) {
   InfeedOptions options = {
       .num_cores = 2, .queue_depth = 1, .step_time = Ms(10), .transfer_time = Ms(12)};
@@ -195,10 +201,10 @@ TEST(InfeedClockTest, ADeeperQueueFillsDuringAnothersWait) {
   EXPECT_THAT(deep.barriers_ms[2], ElementsAre(0, 2));
 }
 
-// The queue holds one step. Transfers take 15, steps 10. Core 1's first slice comes at 100, so both
-// cores start at 115. Core 0's second slice was there all the time, but the queue has no room for
-// this slice before 115. So the slice is ready at 130, 5 after the end of the first step. Core 1's
-// second slice is ready at 130, too.
+// A queue holds one step. Transfers take 15, and steps take 10. Core 1's first slice comes at 100,
+// so step 0 starts at 115 and ends at 125. Core 0's second slice comes at 0, but core 0's queue has
+// no room for the slice before 115. So this slice is ready at 130, and core 0 stalls for 5. The
+// second slice of core 1 is ready at 130, too.
 TEST(InfeedClockTest, TheStepAfterAFullQueueWaitsForRoom) {
   const Books books =
       Simulate({.num_cores = 2, .queue_depth = 1, .step_time = Ms(10), .transfer_time = Ms(15)},
@@ -208,7 +214,8 @@ TEST(InfeedClockTest, TheStepAfterAFullQueueWaitsForRoom) {
   EXPECT_THAT(books.barriers_ms[1], ElementsAre(0, 0));
 }
 
-// At 10 the clock is moved on by 4, so step 1 begins at 14. Its slice came at 12, which is in time.
+// Step 0 ends at 10. Then the clock is moved on by 4, so step 1 starts at 14. The slice of step 1
+// comes at 12, which is in time.
 TEST(InfeedClockTest, ASlipIsOverheadAndNotAStall) {
   absl::StatusOr<InfeedClock> clock = InfeedClock::Create({.step_time = Ms(10)});
   ASSERT_THAT(clock, IsOk());

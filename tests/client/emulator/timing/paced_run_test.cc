@@ -1,5 +1,5 @@
-// Tests the pacing loop with a clock that only the test moves on. Sleeping moves the clock on, and
-// so does everything for which a test sets a duration.
+// Tests the pacing loop with a simulated clock. The clock moves on only when the loop sleeps, when
+// the loop pops a step, and when a test moves it. Times in comments are in ms.
 #include "client/emulator/timing/paced_run.h"
 
 #include <algorithm>
@@ -20,15 +20,15 @@ using testing::HasSubstr;
 
 absl::Duration Ms(double ms) { return absl::Milliseconds(1) * ms; }
 
-// The infeeds of all cores and their clock. Step i arrives period * i after the beginning. On the
-// cores in `late` the step arrives later.
+// The infeeds of all cores, and the clock. Step i arrives period * i after the beginning, and later
+// on the cores in `late`.
 class World {
  public:
   explicit World(int cores = 1) : next_(static_cast<size_t>(cores)) {}
 
-  absl::Duration now = absl::Hours(5);  // The machine's clock may begin anywhere.
-  absl::Duration period;                // 0: every step is always there.
-  absl::Duration pop_time;              // How long each pop takes the loop.
+  absl::Duration now = absl::Hours(5);  // A real clock does not begin at 0, either.
+  absl::Duration period;                // 0: all steps are there from the start.
+  absl::Duration pop_time;              // How long a pop takes, besides the wait.
   absl::Duration oversleep;
   int64_t steps = 1'000'000;
   std::map<int, absl::Duration> late;  // The delay of each late core.
@@ -66,7 +66,7 @@ class World {
 
 TEST(PacedRunTest, AFeedThatIsAlwaysReadyGivesFullUse) {
   World world(/*cores=*/8);
-  world.pop_time = Ms(0.01);  // 80 us a step.
+  world.pop_time = Ms(0.01);  // 80 us a step, for 8 cores.
   const absl::StatusOr<PacedResult> result =
       world.Run({.infeed = {.step_time = Ms(1)}, .max_steps = 1001});
   ASSERT_THAT(result, IsOk());
@@ -92,7 +92,7 @@ TEST(PacedRunTest, OversleepingDoesNotAddUp) {
   EXPECT_EQ(result->overhead.max_late, Ms(0.3));
 }
 
-// Steps of 10 come every 15, as in the infeed clock's test.
+// A step takes 10, and its slice comes every 15, as in InfeedClockTest.AlwaysLate.
 TEST(PacedRunTest, ALateFeedIsAStall) {
   World world;
   world.period = Ms(15);
@@ -107,8 +107,8 @@ TEST(PacedRunTest, ALateFeedIsAStall) {
 }
 
 // Steps take 10. The slices of both cores come every 14, but one core gets each slice 4 later than
-// the other core. The late core stalls for 4 in every step, whichever core is asked first. The
-// other core is fed just in time, and waits 4 at the barrier.
+// the other core. The late core stalls for 4 in every step, whether the loop pops its slice first
+// or second. The other core is fed just in time, and waits 4 at the barrier.
 TEST(PacedRunTest, AStallIsBookedOnTheCoreThatWasLate) {
   for (const int late_core : {0, 1}) {
     World world(/*cores=*/2);
@@ -128,8 +128,8 @@ TEST(PacedRunTest, AStallIsBookedOnTheCoreThatWasLate) {
   }
 }
 
-// Popping takes 3 and steps take 1, so the loop cannot keep this pace. No core's stall may include
-// the delay.
+// A pop takes 3 and a step takes 1, so the loop is slower than the chip. This must not count as a
+// stall of a core.
 TEST(PacedRunTest, TheEmulatorsOwnSlownessIsOverheadAndNeverAStall) {
   World world;
   world.pop_time = Ms(3);
@@ -156,7 +156,7 @@ TEST(PacedRunTest, OneHiccupOfTheEmulatorIsSlippedOver) {
                    if (record.step == 4) world.now += std::exchange(hiccup, Ms(0));
                  }});
   ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(result->books.utilisation().overhead, Ms(40));  // 10 of the 50 are the step's own.
+  EXPECT_EQ(result->books.utilisation().overhead, Ms(40));  // 10 of the 50 pass during the step.
   EXPECT_EQ(records[5].overhead, Ms(40));
   EXPECT_EQ(records[5].start, Ms(90));
   EXPECT_EQ(result->overhead.max_late, Ms(40));
@@ -176,7 +176,7 @@ TEST(PacedRunTest, TheFirstStepsWaitIsLeftOut) {
 
 TEST(PacedRunTest, EndsAfterTheDurationOrWithTheFeed) {
   World world;
-  world.late[0] = absl::Seconds(2);  // This wait does not count.
+  world.late[0] = absl::Seconds(2);  // Only step 0 waits, and this wait does not count.
   std::vector<absl::Duration> elapsed;
   absl::StatusOr<PacedResult> result =
       world.Run({.infeed = {.step_time = Ms(10)},
@@ -197,8 +197,8 @@ TEST(PacedRunTest, EndsAfterTheDurationOrWithTheFeed) {
   EXPECT_FALSE(result->wall_au.has_value());
 }
 
-// Four steps of 10, of which the first does not count, and a wait of 20 that is broken off: AU = 30
-// / 50.
+// There are four steps of 10, of which the first does not count. The wait for the next step is
+// cancelled after 20. So AU = 30 / 50.
 TEST(PacedRunTest, ACancelledFeedEndsTheRunAndItsOpenWaitCounts) {
   World world;
   world.cancelled_at = 4;

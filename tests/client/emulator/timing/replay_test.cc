@@ -18,7 +18,7 @@ absl::Duration Ms(int ms) { return absl::Milliseconds(ms); }
 TEST(ReplayTest, RecordingNotesArrivalsSinceItBegan) {
   absl::Duration now = absl::Seconds(100);
   int64_t popped = 0;
-  // Step 40 was there before the recording began. Core 1 is always 2 ms later than core 0.
+  // Step 40 arrived before the recording began. Core 1 is always 2 ms later than core 0.
   const PopArrival feed = [&](int core) -> absl::StatusOr<std::optional<SliceArrival>> {
     const int64_t step = 40 + popped++ / 2;
     if (step == 43) return std::nullopt;

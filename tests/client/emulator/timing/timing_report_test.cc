@@ -14,7 +14,8 @@ using testing::StartsWith;
 
 absl::Duration Ms(int ms) { return absl::Milliseconds(ms); }
 
-// Two cores. The first step does not count; in the second, core 1 stalls 2 of 8 ms.
+// Two steps of two cores. The first step does not count. In the second step, which lasts 8 ms,
+// core 1 stalls for 2 ms.
 TimingReport SmallReport() {
   TimingReport report = {
       .cores = {.model = "resnet50",

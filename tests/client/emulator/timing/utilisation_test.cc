@@ -47,7 +47,7 @@ TEST(UtilisationTest, OverheadIsApart) {
 }
 
 // The run has 10 ms of compute, and 30 ms of waits for steps that never come. The 30 ms count in
-// the total, but in no core's books.
+// the total, but not in the infeed stall of any core.
 TEST(UtilisationTest, AWaitThatTheEndBreaksOffCounts) {
   UtilisationMeter meter;
   meter.AddOpenWait(absl::Milliseconds(400));  // Nothing has come yet, so this does not count.

@@ -1,5 +1,5 @@
-// The bytes of a checkpoint: what is written is read back, and no other file is taken for a
-// checkpoint.
+// Tests the file of a checkpoint. The reader must return what was written, and must refuse all
+// other files.
 #include "client/emulator/training/checkpoint_file.h"
 
 #include <functional>
@@ -66,7 +66,7 @@ absl::StatusOr<Checkpoint> Read(const std::string& bytes) {
   return ReadCheckpoint(MemorySource(bytes, "a.ckpt"));
 }
 
-// The messages of the file: header, run, epoch, then the tensors.
+// The messages of the file, in order: one each for header, run and epoch, then the tensors.
 std::vector<std::string> MessagesOf(const std::string& bytes) {
   const MemorySource source(bytes);
   RecordReader reader = *RecordReader::Create(source);
@@ -88,7 +88,7 @@ std::string FileOf(const std::vector<std::string>& messages) {
   return bytes;
 }
 
-// The file of `messages`, of which message `index` is changed.
+// A file of `messages`, in which message `index` is changed.
 template <typename Message>
 std::string With(std::vector<std::string> messages, size_t index,
                  const std::function<void(Message&)>& change) {
@@ -122,10 +122,11 @@ TEST(CheckpointFileTest, EveryFieldIsReadBack) {
   EXPECT_EQ(read->loop.sums.loss, 21.5);
   EXPECT_EQ(read->loop.step_in_epoch, 2);
   EXPECT_EQ(read->loop.first_step_wait, absl::Milliseconds(250));
-  EXPECT_EQ(BytesOf(*read), bytes);  // This also compares fields not named above.
+  EXPECT_EQ(BytesOf(*read), bytes);  // Compares the other fields, too.
 }
 
-// If the batch of a run has changed, its epochs may have any number of steps.
+// After a change of the global batch, the number of steps done does not say which step of the epoch
+// is next. Only then does the file have step_in_epoch.
 TEST(CheckpointFileTest, TheStepInTheEpochIsWrittenIfTheBatchHasChanged) {
   const auto is_written = [](const Checkpoint& checkpoint) {
     v1::Checkpoint message;
@@ -134,11 +135,11 @@ TEST(CheckpointFileTest, TheStepInTheEpochIsWrittenIfTheBatchHasChanged) {
   };
   Checkpoint checkpoint = FullCheckpoint();
   EXPECT_FALSE(is_written(checkpoint));
-  checkpoint.loop.step_in_epoch = 1;  // The batch changed in this epoch.
+  checkpoint.loop.step_in_epoch = 1;  // As after a change in this epoch.
   EXPECT_TRUE(is_written(checkpoint));
   EXPECT_EQ(Read(BytesOf(checkpoint))->loop.step_in_epoch, 1);
   checkpoint = FullCheckpoint();
-  checkpoint.trainer.steps = 9;  // The batch changed in the epoch before.
+  checkpoint.trainer.steps = 9;  // As after a change in an earlier epoch.
   EXPECT_TRUE(is_written(checkpoint));
   const absl::StatusOr<Checkpoint> read = Read(BytesOf(checkpoint));
   ASSERT_THAT(read, IsOk());
@@ -146,8 +147,7 @@ TEST(CheckpointFileTest, TheStepInTheEpochIsWrittenIfTheBatchHasChanged) {
   EXPECT_EQ(read->loop.step_in_epoch, 2);
 }
 
-// Reads the file with TFRecord and protobuf alone, as programs in other languages do. The file must
-// be as checkpoint.proto says.
+// Reads the file only with a reader of TFRecords and protobuf, as programs in other languages do.
 TEST(CheckpointFileTest, TheFileIsTfRecordsOfTheMessagesThatTheProtoSays) {
   const std::vector<std::string> messages = MessagesOf(BytesOf(FullCheckpoint()));
   ASSERT_EQ(messages.size(), 5u);
@@ -167,7 +167,7 @@ TEST(CheckpointFileTest, TheFileIsTfRecordsOfTheMessagesThatTheProtoSays) {
 }
 
 TEST(CheckpointFileTest, ATensorOfManyPiecesIsReadBackWhole) {
-  constexpr int64_t kPiece = 262144;  // As checkpoint.proto says.
+  constexpr int64_t kPiece = 262144;  // Values in a full piece of a tensor.
   for (const int64_t elements : {kPiece - 1, kPiece, kPiece + 1, 3 * kPiece + 5}) {
     SCOPED_TRACE(elements);
     Checkpoint want = FullCheckpoint();
@@ -225,7 +225,7 @@ TEST(CheckpointFileTest, OtherFilesAndOtherVersionsAreNamed) {
       is_bad("a file of the format 'systole arrivals', want 'systole checkpoint'"));
 }
 
-// Although the checksums are valid, each field is checked.
+// The checksums of these files are valid, but one field is not.
 TEST(CheckpointFileTest, AFieldThatCannotBeIsNamed) {
   const std::vector<std::string> messages = MessagesOf(BytesOf(FullCheckpoint()));
   const auto run = [&](const std::string& field, const std::function<void(v1::Checkpoint&)>& set) {
@@ -273,7 +273,7 @@ TEST(CheckpointFileTest, AFieldThatCannotBeIsNamed) {
   tensor("the shape", [](auto& m) { m.mutable_shape()->Resize(9, 1); });
   // The file is too short for this shape.
   tensor("the shape", [](auto& m) { m.set_shape(0, 1000); });
-  // The file is long enough for this shape, but the first piece is not.
+  // The file is long enough for this shape, but the first piece is too short.
   tensor("the piece at element 0", [](auto& m) { m.set_shape(0, 5); });
   tensor("the piece at element 0", [](auto& m) { m.set_dtype(v1::BFLOAT16); });
   tensor("the piece at element 0", [](auto& m) { m.set_first_element(1); });

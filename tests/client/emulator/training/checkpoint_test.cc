@@ -1,5 +1,5 @@
-// A run that is saved and resumed equals the run without a break. A checkpoint of another run is
-// refused.
+// A run that is saved and resumed must equal the run without a break. A checkpoint of another run
+// must be refused.
 #include "client/emulator/training/checkpoint.h"
 
 #include <cstdint>
@@ -46,8 +46,8 @@ Trainer MakeTrainer(const Model& model, const TrainerOptions& options = {
   return *Trainer::Create(model, options);
 }
 
-// Takes steps until `end` steps are done, and returns their losses. A batch depends only on its
-// step.
+// Trains until `trainer` has done `end` steps, and returns the losses of the new steps. A step's
+// batch depends only on the step's number.
 std::vector<double> StepTo(int64_t end, Trainer& trainer) {
   std::vector<double> losses;
   while (trainer.steps() < end) {
@@ -60,7 +60,7 @@ std::vector<double> StepTo(int64_t end, Trainer& trainer) {
   return losses;
 }
 
-// A checkpoint between two steps, in epochs of 10 steps.
+// A checkpoint after the steps that `trainer` has done, in the first epoch. Epochs have 10 steps.
 Checkpoint CheckpointOf(Trainer& trainer) {
   LoopState loop;
   loop.current.steps = loop.step_in_epoch = trainer.steps();
@@ -120,10 +120,10 @@ TEST(CheckpointTest, OtherCoresWithTheSameShardsGoOnToTheBit) {
   Trainer four = MakeTrainer(model, {.num_cores = 4, .per_core_batch = 4});
   ASSERT_THAT(RestoreTrainer(checkpoint, four), IsOk());
   EXPECT_EQ(four.steps(), 3);
-  StepTo(6, four);  // Checks that all replicas were restored.
+  StepTo(6, four);  // A step fails if a replica was not restored.
 }
 
-// ---- The loop: three epochs of four steps, saved after each step, resumed from every save. ----
+// ---- The loop: three epochs of four steps ----
 
 constexpr int64_t kEpochs = 3, kSteps = 4;
 
@@ -201,8 +201,8 @@ TEST(CheckpointTest, ALoopResumedFromAnySaveEndsWithTheSameReportAndWeights) {
     ASSERT_THAT(report, IsOk());
     EXPECT_EQ(ValuesOf(*report), ValuesOf(*want));
     EXPECT_EQ(resumed.trainer.WeightsHash(), whole.trainer.WeightsHash());
-    // A slice takes 1 ms, and a step has 4 slices. The wait for a run's first step is counted
-    // apart, and is no stall. Both runs had such a wait: the saved run and the resumed run.
+    // A step has 4 slices of 1 ms each. The wait for a run's first step is counted apart from the
+    // training time. The saved run and the resumed run each had such a wait of 4 ms.
     EXPECT_EQ(report->training_time, want->training_time);
     EXPECT_EQ(report->first_step_wait, absl::Milliseconds(4 * 2));
   }
@@ -243,7 +243,7 @@ TEST(CheckpointTest, ALoopThatCannotGoOnFromThereIsRefused) {
 // ---- Another global batch ----
 
 TEST(CheckpointTest, ARunGoesOnWithTheFirstStepThatHasNoExampleOfTheStepsBefore) {
-  Checkpoint checkpoint = {.global_batch = 16, .steps_per_epoch = 5};  // A dataset of 90 records.
+  Checkpoint checkpoint = {.global_batch = 16, .steps_per_epoch = 5};  // For 90 records.
   const auto step = [&](int64_t saved, int64_t global_batch, int64_t steps_per_epoch) {
     checkpoint.loop.step_in_epoch = saved;
     return StepInEpoch(checkpoint,
@@ -253,9 +253,9 @@ TEST(CheckpointTest, ARunGoesOnWithTheFirstStepThatHasNoExampleOfTheStepsBefore)
   EXPECT_EQ(step(0, 7, 12), 0);
   EXPECT_EQ(step(3, 8, 11), 6);
   EXPECT_EQ(step(3, 24, 3), 2);
-  EXPECT_EQ(step(3, 20, 4), 3);   // Skips 12 examples.
-  EXPECT_EQ(step(3, 40, 2), 2);   // The epoch has no step that begins later.
-  EXPECT_EQ(step(5, 8, 11), 11);  // The epoch had ended, but was not validated yet.
+  EXPECT_EQ(step(3, 20, 4), 3);   // Skips examples 48 to 59.
+  EXPECT_EQ(step(3, 40, 2), 2);   // No step begins at example 48 or later.
+  EXPECT_EQ(step(5, 8, 11), 11);  // Only the validation was left.
   // The largest number that a file can hold.
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   checkpoint = {.global_batch = kMost, .steps_per_epoch = kMost};
@@ -286,8 +286,8 @@ TEST(CheckpointTest, AnotherModelSeedOrNumericsIsRefusedWithARemedy) {
     std::string difference, remedy;
   } cases[] = {{ModelWith("optimizer { learning_rate: 0.06 momentum: 0.9 }"),
                 {.num_cores = 4, .per_core_batch = 2, .seed = 7},
-                "whose text is not the same",
-                "as it was"},
+                "whose file has other text",
+                "give the model file"},
                {model,
                 {.num_cores = 4, .per_core_batch = 2, .seed = 8},
                 "seed 7, this run has 8",

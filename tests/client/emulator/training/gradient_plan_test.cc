@@ -27,13 +27,14 @@ Model ModelOf(const std::string& input, const std::string& layers) {
   return *model;
 }
 
-// Follows the plan with names in place of numbers. Whenever a step reads a slot, the slot must hold
-// exactly what the step needs.
+// Carries out the plan without numbers. A slot's Content says whose gradient the slot holds, and
+// how many contributions the gradient has so far. When a step reads a gradient, the gradient must
+// have all its contributions.
 void ExpectPlanIsSound(const Model& model) {
   const GradientPlan plan = PlanGradients(model);
   ASSERT_EQ(plan.steps.size(), model.layers.size());
   const auto layers = static_cast<int64_t>(model.layers.size());
-  std::map<int64_t, int> wanted;  // How many layers take each layer's output.
+  std::map<int64_t, int> wanted;  // How often layers take each layer's output.
   for (const LayerPlan& layer : model.layers) {
     for (const int64_t input : layer.inputs) ++wanted[input];
   }
@@ -51,7 +52,8 @@ void ExpectPlanIsSound(const Model& model) {
     EXPECT_GE(plan.slot_sizes[step.output], of.output.size());
     EXPECT_EQ(step.written >= 0, of.needs_input_gradient());
     if (step.written < 0) continue;
-    // Only gradients of later layers may be overwritten, because these layers are done.
+    // A slot may be overwritten only if it is empty or has the gradient of a later layer, which is
+    // no longer needed.
     const auto overwrite = [&](int64_t slot, Content content) {
       EXPECT_TRUE(!slots.contains(slot) || slots[slot].layer > layer);
       EXPECT_GE(plan.slot_sizes[slot], of.input.size());
@@ -100,8 +102,9 @@ TEST(GradientPlanTest, SecondContributionIsAddedToTheFirst) {
               "layers { name: 'a' dense { units: 4 } } layers { dense { units: 4 } }"
               " layers { name: 'sum' inputs: ['dense_1', 'a'] add {} }");
   const GradientPlan plan = PlanGradients(model);
-  // The add writes dense_1's gradient and copies it for layer a. dense_1 writes its input gradient
-  // to another slot, and adds it to layer a's gradient.
+  // The add writes its input gradient to the slot of dense_1's output, and copies this gradient to
+  // the slot of a's output. Later dense_1 writes its input gradient to another slot, and adds this
+  // gradient to the slot of a's output.
   EXPECT_EQ(plan.steps[2].written, plan.steps[1].output);
   ASSERT_THAT(plan.steps[2].deliveries, SizeIs(1));
   EXPECT_FALSE(plan.steps[2].deliveries[0].adds);
@@ -128,8 +131,8 @@ TEST(GradientPlanTest, EveryGradientIsWholeWhenItIsReadInRandomGraphs) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const int n = 3 + static_cast<int>(random() % 12);
-    // Inputs are random earlier layers. An output that no other layer takes is an input of the last
-    // layer.
+    // A layer's inputs are drawn from the earlier layers and the model's input. The last layer
+    // takes all outputs that no other layer takes.
     std::string layers = "layers { name: 'l0' dense { units: 4 } } ";
     std::vector<bool> taken(static_cast<size_t>(n));
     for (int i = 1; i < n; ++i) {
@@ -157,7 +160,7 @@ TEST(GradientPlanTest, EveryGradientIsWholeWhenItIsReadInRandomGraphs) {
   }
 }
 
-// Two slots are for the main path, and one for a gradient that waits at a skip connection.
+// The main path takes two slots in turns. A gradient that waits at a skip connection takes another.
 TEST(GradientPlanTest, Resnet50NeedsAFewLargeSlots) {
   const absl::StatusOr<Model> model = LoadModel("resnet50");
   ASSERT_THAT(model, IsOk());

@@ -1,5 +1,5 @@
-// Compares every layer's gradients with central differences, in f64 without rounding to bf16, over
-// several shards, with examples that do not count.
+// Compares the gradients of every kind of layer with central differences of the loss. The networks
+// compute in f64 without rounding to bf16. They have several shards, and some invalid examples.
 #include <cmath>
 #include <random>
 #include <string>
@@ -23,8 +23,8 @@ std::string ModelText(const std::string& input, const std::string& layers,
                       " loss { ", loss, " } optimizer { learning_rate: 0.1 }");
 }
 
-// Two cores have two shards of two images each. The second image of every shard but the first is
-// invalid.
+// A shard has two images. Both are valid in the first shard. In the other shards only the first
+// image is valid.
 void FillBatch(Network<double>& network, int64_t input_size) {
   std::mt19937 random(11);
   std::normal_distribution<double> normal;
@@ -50,8 +50,8 @@ void ExpectGradientsEqualDifferences(const std::string& text) {
   const auto set_parameter = [&](int64_t p, double value) {
     for (int64_t core = 0; core < 2; ++core) network.parameters(core)[p] = value;
   };
-  // Only every `step`-th parameter is checked, to save time. `step` is small enough to meet every
-  // kind of parameter of each layer.
+  // To save time, only every `step`-th parameter is checked. `step` is so small that every kind of
+  // parameter is checked in each layer.
   const int64_t step = std::max<int64_t>(1, model->parameters / 150);
   for (int64_t p = 0; p < model->parameters; p += step) {
     const double value = network.parameters(0)[p], h = 1e-6;
@@ -64,8 +64,8 @@ void ExpectGradientsEqualDifferences(const std::string& text) {
   }
 }
 
-// Below the tested layer is a dense or conv2d layer. This lower layer's parameters have right
-// gradients only if the tested layer's input gradient is right.
+// Most models below have a dense or conv2d layer before the tested layer. The gradients of this
+// earlier layer's parameters are right only if the tested layer's input gradient is right.
 TEST(GradientTest, DenseEqualsCentralDifferences) {
   ExpectGradientsEqualDifferences(ModelText(
       "[7]", "layers { dense { units: 6 } } layers { dense { units: 4 no_bias: true } }"));
@@ -126,8 +126,8 @@ TEST(GradientTest, DenseAtEveryPlaceEqualsCentralDifferences) {
       ModelText("[3, 4, 2]", "layers { dense { units: 3 } } layers { dense { units: 2 } }"));
 }
 
-// The forward and the backward pass drop the same values, and so do the passes that give the
-// central differences.
+// All passes must drop the same values: the forward and the backward pass, and the forward passes
+// for the central differences.
 TEST(GradientTest, DropoutEqualsCentralDifferences) {
   ExpectGradientsEqualDifferences(
       ModelText("[5, 5, 2]", "layers { conv2d { filters: 3 } } layers { dropout { rate: 0.4 } }"));
@@ -139,12 +139,13 @@ TEST(GradientTest, LabelSmoothingEqualsCentralDifferences) {
 }
 
 TEST(GradientTest, AddEqualsCentralDifferences) {
-  // There are three inputs: one is the model's, and one is taken twice.
+  // The add takes the model's input, the output of 'a', and the output of 'b' twice.
   ExpectGradientsEqualDifferences(
       ModelText("[6]",
                 "layers { name: 'a' dense { units: 6 } } layers { name: 'b' dense { units: 6 } }"
                 " layers { inputs: ['b', 'input', 'a', 'b'] add {} }"));
-  // Three layers take one output. A flatten is between one of them and the add.
+  // The layers 'b', 'c' and 'sum' take the output of 'a'. The last add takes the output of 'sum'
+  // through a flatten.
   ExpectGradientsEqualDifferences(
       ModelText("[2, 3, 2]",
                 "layers { name: 'a' conv2d { filters: 2 } } layers { name: 'b' relu {} }"
@@ -155,8 +156,8 @@ TEST(GradientTest, AddEqualsCentralDifferences) {
                 " layers { inputs: ['d', 'flat'] add {} }"));
 }
 
-// Two blocks as in ResNet v1.5. The first has a stride, so its input passes a 1x1 convolution
-// before the addition. The second adds its input unchanged.
+// Two blocks as in ResNet v1.5. The first block has a stride, so its skip connection has a 1x1
+// convolution. The second block's skip connection adds the block's input unchanged.
 TEST(GradientTest, ResidualBlocksEqualCentralDifferences) {
   ExpectGradientsEqualDifferences(ModelText(
       "[6, 6, 2]",

@@ -1,4 +1,5 @@
-// Compares the results of the layers with those of plain loops, written from the definitions.
+// Tests the layers, the loss and the vector unit. Most tests compare the results with a definition
+// in plain loops, or with numbers worked out by hand.
 #include "client/emulator/training/layer.h"
 
 #include <algorithm>
@@ -47,7 +48,7 @@ DeviceArray<float> RandomNumbers(int64_t size, uint32_t seed) {
 
 float Operand(float value) { return Bf16ToFloat(RoundToBf16Flush(value)); }
 
-// The convolution by its definition: operands are rounded, and the sum is taken in double.
+// The convolution by its definition. Operands are rounded to bf16, and the sum is taken in double.
 std::vector<float> Convolve(const LayerPlan& plan, const DeviceArray<float>& in,
                             const DeviceArray<float>& weights, int64_t images) {
   const Window& w = plan.window;
@@ -109,8 +110,8 @@ TEST(LayerTest, Conv2dEqualsItsDefinition) {
 // The results of one layer's forward and backward passes, in one list.
 template <typename T>
 std::vector<double> ForwardAndBackward(const LayerPlan& plan, int64_t images) {
-  // The values are multiples of 1/16 up to 2. bf16 holds them exactly, and f32 holds the sums of
-  // their products. So no sum is rounded, and the order of the sums does not matter.
+  // The values are multiples of 1/16 from -2 to 2. bf16 holds them exactly, and f32 holds the sums
+  // of their products. So no sum is rounded, and the order of the sums does not matter.
   std::mt19937 random(5);
   const auto numbers = [&random](int64_t size) {
     DeviceArray<T> out(size);
@@ -132,7 +133,7 @@ std::vector<double> ForwardAndBackward(const LayerPlan& plan, int64_t images) {
                                    .statistics = {}});
   MatrixUnit<T> unit;
   std::vector<double> all;
-  // The passes run twice, because nothing of the first run may be left in the second.
+  // The passes run twice, to show that a second run does not depend on what the first run left.
   for (int pass = 0; pass < 2; ++pass) {
     const StepContext<T> step = {.images = images, .training = true, .matrix_unit = &unit};
     layer->Forward(0, step, {in.data()}, out.data());
@@ -203,8 +204,7 @@ TEST(LayerTest, MaxPoolGradientGoesToTheFirstOfEquals) {
   EXPECT_THAT(d_in, ElementsAre(0, 5, 0, 0));
 }
 
-// The means and variances are over valid examples of all shards. An invalid example changes
-// nothing.
+// A mean or variance is over the valid examples of all shards. Invalid examples change nothing.
 TEST(LayerTest, BatchNormNormalisesOverAllValidExamples) {
   const absl::StatusOr<Model> model = ParseModel(
       "input: [2] layers { batch_norm { momentum: 0.75 epsilon: 1e-6 } } loss {"
@@ -221,8 +221,8 @@ TEST(LayerTest, BatchNormNormalisesOverAllValidExamples) {
   EXPECT_EQ(result.valid, 3);
   network.Backward();
   network.Update(1e-9f);
-  // The values of channel 0 are 1, 3, 5, those of channel 1 are 10, 20, 60. Running = 0.75 * start
-  // + 0.25 * batch.
+  // The valid values are 1, 3, 5 in channel 0, and 10, 20, 60 in channel 1. A running statistic is
+  // 0.75 * its start value (mean 0, variance 1) + 0.25 * the batch's statistic.
   EXPECT_THAT(network.statistics(1),
               ElementsAre(testing::FloatEq(0.75f), testing::FloatEq(7.5f),
                           testing::FloatEq(0.75f + 0.25f * 8 / 3),
@@ -243,7 +243,7 @@ TEST(SoftmaxCrossEntropyTest, EqualsItsDefinition) {
   EXPECT_NEAR(d_logits[2], (std::exp(3.0) / z - 1) / 2, 1e-7);
   EXPECT_NEAR(d_logits[3], 0.5, 1e-7);
   EXPECT_NEAR(d_logits[4], -0.5, 1e-7);
-  for (int i = 6; i < 9; ++i) EXPECT_EQ(d_logits[i], 0.0f);  // The label 99 was not used.
+  for (int i = 6; i < 9; ++i) EXPECT_EQ(d_logits[i], 0.0f);  // Example 2 is invalid.
 }
 
 TEST(SoftmaxCrossEntropyTest, LabelSmoothingSharesTheTarget) {
@@ -263,7 +263,7 @@ TEST(SoftmaxCrossEntropyTest, LabelSmoothingSharesTheTarget) {
   EXPECT_EQ(sums.correct, 0);
 }
 
-// exp would overflow and log would get 0, so the largest logit is subtracted first.
+// If the largest logit were not subtracted first, exp would overflow, and log would get 0.
 TEST(SoftmaxCrossEntropyTest, HugeLogitsStayFinite) {
   const float logits[] = {1e4f, -1e4f, 0, 3e38f, 0, -3e38f};
   const std::vector<int64_t> labels = {1, 0};
@@ -286,7 +286,7 @@ TEST(SoftmaxCrossEntropyTest, EqualLogitsCountTheFirstAsTheGuess) {
               2 * std::log(2.0), 1e-12);
 }
 
-// Every function of the vector unit gives the same bits with every instruction set.
+// Runs every function of the vector unit.
 TEST(VectorUnitTest, EveryInstructionSetGivesTheSameBits) {
   const auto run = [](int64_t channels) {
     const FlushScope flush;
@@ -325,7 +325,7 @@ TEST(VectorUnitTest, EveryInstructionSetGivesTheSameBits) {
     unit.update_lars(n, 0.1f, 0.9f, 0.01f, dy.data(), v.data(), y.data());
     keep(y);
     keep(v);
-    unit.relu(n, RandomNumbers(n, 7).data(), v.data());  // Second moments are not negative.
+    unit.relu(n, RandomNumbers(n, 7).data(), v.data());  // As second moments, v is not negative.
     unit.update_adam(n, {0.1f, 0.9f, 0.999f, 0.1f, 0.001f, 1e-8f, 0.01f}, dy.data(), best.data(),
                      v.data(), y.data());
     keep(best);

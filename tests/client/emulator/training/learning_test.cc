@@ -127,8 +127,8 @@ void ExpectLearnsAlike(const Task& task) {
     return Batch(number * kCores * kPerCore, task.classes, task.paint, task.mean, task.scale,
                  task.shape);
   };
-  // A sanitizer makes a step take two seconds. Fewer steps are enough for it, because it checks the
-  // code of a step and not the result of the training.
+  // With a sanitizer a step takes two seconds. Fewer steps are enough then, because a sanitizer
+  // checks the code of a step and not the result of the training.
   const int64_t steps = kSanitized ? task.steps / 10 : task.steps;
   for (int64_t step = 0; step < steps; ++step) {
     const auto examples = batch(step);

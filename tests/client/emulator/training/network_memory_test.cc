@@ -1,5 +1,6 @@
-// A memory limit is compared with Network::Bytes, which must be the memory that a network takes.
-// The test counts this memory with an aligned operator new, which only DeviceArray uses.
+// The trainer compares Network::Bytes() with its memory limit. So Bytes() must say how much memory
+// a network takes. The test counts this memory in its own aligned operator new, which only
+// DeviceArray uses.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace {
 
 std::atomic<int64_t> held_bytes = 0;
 
-// The number of bytes in front of a block. They hold the block's size.
+// The number of bytes that stand in front of a block, to keep the block's size.
 size_t Header(std::align_val_t alignment) {
   return std::max(static_cast<size_t>(alignment), sizeof(size_t));
 }
@@ -45,7 +46,7 @@ void operator delete(void* p, std::align_val_t alignment) noexcept {
 namespace systole::emulator {
 namespace {
 
-// The bytes held after a training step, when all scratch memory has grown.
+// The bytes that a network holds after a training step. By then its scratch memory is complete.
 int64_t BytesHeld(const Model& model, const NetworkOptions& options) {
   const int64_t before = held_bytes;
   Network<float> network(model, options, nullptr);
@@ -99,15 +100,15 @@ TEST(NetworkMemoryTest, BytesAreThoseOfTheScratchOfAWideLayer) {
   ExpectBytesAreHeld(ModelOf("[4]", "layers { dense { units: 30000 } }", "adam {}"));
 }
 
-// Each layer has only two numbers, and a few hundred bytes of slack beside them.
+// Each layer has only two numbers, but its arrays also have a few hundred bytes of kArraySlack.
 TEST(NetworkMemoryTest, BytesAreThoseOfManySmallLayers) {
   std::string layers;
   for (int i = 0; i < 1000; ++i) layers += " layers { dense { units: 1 } }";
   ExpectBytesAreHeld(ModelOf("[2]", layers));
 }
 
-// For numerics `fast`, blocks of patches are copied for oneDNN, and Bytes() counts these copies.
-// oneDNN itself allocates little memory.
+// Numerics `fast` copies blocks of patches for oneDNN, and Bytes() counts these copies. oneDNN
+// itself allocates little memory.
 TEST(NetworkMemoryTest, BytesCoverNumericsFastForAWideLayer) {
   const Model model = ModelOf("[6, 6, 2000]", "layers { conv2d { filters: 4 } }");
   const NetworkOptions options = {

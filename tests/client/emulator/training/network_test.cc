@@ -36,7 +36,8 @@ Model StackModel() {
   return *model;
 }
 
-// The same invented examples in either numerics. bf16 holds their numbers exactly.
+// Fills the batch with examples that depend only on `seed`. They are the same for float and double,
+// because bf16 holds their numbers exactly.
 template <typename T>
 void FillBatch(Network<T>& network, const Model& model, int64_t images, uint32_t seed = 1) {
   std::mt19937 random(seed);
@@ -136,8 +137,8 @@ TEST(NetworkTest, ExactNumericsFollowTheRealOnesWithinTheRoundingOfOperands) {
 
 // ---- The update ----
 
-// v = momentum * v + (g + decay * w); w = w - rate * v. Only weights of conv2d and dense layers
-// decay.
+// For a weight w with gradient g: v = momentum * v + (g + decay * w), then w = w - rate * v. Only
+// weights of conv2d and dense layers decay.
 TEST(NetworkTest, UpdateIsMomentumWithDecayOfWeightsOnly) {
   const Model model = StackModel();
   Network<float> network(model, {.num_cores = 2, .images_per_shard = 4, .seed = 3}, nullptr);
@@ -171,9 +172,7 @@ TEST(NetworkTest, UpdateIsMomentumWithDecayOfWeightsOnly) {
   }
 }
 
-// The gradients of five shards are summed as ((g0 + g1) + (g2 + g3)) + g4. A shard has one example.
-// The softmax divides by the number of all examples. Therefore the networks that give the gradients
-// of the single shards have five shards, too.
+// The gradients of five shards, of one example each, are summed as ((g0 + g1) + (g2 + g3)) + g4.
 TEST(NetworkTest, SumWithoutAPartnerMovesUpTheTreeAlone) {
   const absl::StatusOr<Model> model = ParseModel(
       "input: [4] layers { dense { units: 3 } } loss { softmax_cross_entropy {} }"
@@ -185,8 +184,9 @@ TEST(NetworkTest, SumWithoutAPartnerMovesUpTheTreeAlone) {
   five.Forward(true);
   five.Backward();
   const std::vector<float> sum = TrainingPeer::SumGradients(five);
-  // The gradient of shard s alone. All other shards show an all-zero image, whose weight gradient
-  // is 0.
+  // g[s] is the gradient of shard s alone. The softmax divides by the number of all examples, so
+  // g[s] is from a network of five shards, too. The other four shards have an all-zero image, whose
+  // weight gradient is 0.
   std::vector<std::vector<float>> g;
   for (int64_t s = 0; s < 5; ++s) {
     Network<float> lone(*model, {.num_cores = 5}, nullptr);
@@ -216,8 +216,8 @@ TEST(NetworkTest, ReplicasHashAlikeUntilOneDiffers) {
   EXPECT_NE(after[2], before[0]);
 }
 
-// The evaluation of an example does not depend on the other examples. In training the other
-// examples shift the statistics of batch norm.
+// In training, batch norm uses the statistics of the batch, which depend on all of its examples. In
+// evaluation it uses the running statistics.
 TEST(NetworkTest, EvaluationOfAnExampleDoesNotDependOnItsCompany) {
   const Model model = StackModel();
   const auto loss_of_first = [&model](uint32_t company, bool training) {
@@ -250,9 +250,9 @@ TEST(NetworkTest, LossOfAnEvaluationIsSmoothedAsInTraining) {
   EXPECT_NE(evaluation, losses("").second);
 }
 
-// Products and sums below the normal numbers become zero, whatever the calling thread's own state
-// is. The first case multiplies a velocity of 2^-126 by the momentum 3 / 4. In the second case LARS
-// squares weights of 2^-66 for their norm. Both results are subnormal.
+// A subnormal product or sum becomes zero, whether or not the calling thread itself flushes
+// subnormal numbers. The first case multiplies a velocity of 2^-126 by the momentum 3 / 4. In the
+// second case LARS squares weights of 2^-66 for their norm. Both results are subnormal.
 TEST(NetworkTest, SubnormalsAreFlushedWhateverTheCallersState) {
   for (const std::string optimizer : {"momentum: 0.75", "weight_decay: 0.5 lars {}"}) {
     const absl::StatusOr<Model> model = ParseModel(
@@ -280,7 +280,7 @@ TEST(NetworkTest, SubnormalsAreFlushedWhateverTheCallersState) {
       const FlushScope flush;
       return run();
     };
-    // The comparison is outside of the FlushScope: there, a subnormal number is not equal to zero.
+    // The comparison is outside of the FlushScope, because inside a subnormal number equals zero.
     EXPECT_EQ(run_flushed(), plain) << optimizer;
   }
 }
@@ -294,7 +294,7 @@ TEST(NetworkTest, BytesGrowWithCoresShardsAndImages) {
   const int64_t shards =
       Network<float>::Bytes(model, {.num_cores = 1, .shards_per_core = 100, .images_per_shard = 1});
   EXPECT_GT(images, one + 99 * 3 * (6 * 6 * 32) * 4);  // Outputs of conv2d, batch_norm, relu.
-  EXPECT_GT(shards, images);                           // Each shard has gradients.
+  EXPECT_GT(shards, images);                           // Each shard has its own gradients.
 }
 
 }  // namespace

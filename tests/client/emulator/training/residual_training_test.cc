@@ -1,5 +1,6 @@
-// Runs of small residual networks with every optimizer. Some changes of the options must not change
-// a bit of the run. Other changes may change it a little.
+// Runs a small residual network with every optimizer. The number of threads, the instruction set,
+// and the number of cores that share the same shards must not change a bit of a run. Another
+// division of the batch into shards may change the run a little.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -22,8 +23,8 @@ using testing::Each;
 using testing::Not;
 using testing::Pointwise;
 
-// A stem and two small bottleneck blocks as in ResNet-50 v1.5. `%` is replaced by batch norm's
-// options.
+// A stem and two small bottleneck blocks as in ResNet-50 v1.5. ModelWith() replaces `%` by options
+// of batch norm.
 constexpr char kResidual[] = R"(
   name: "toy-resnet" input: [8, 8, 3]
   layers { conv2d { filters: 8 } } layers { batch_norm { % } } layers { name: "stem" relu {} }
@@ -80,7 +81,8 @@ std::vector<double> TrainFor(Trainer& trainer, uint32_t steps) {
   return losses;
 }
 
-// The losses of a few steps, then the hash of the weights, which identify a run to the last bit.
+// The losses of three steps, then the hash of the weights. Only runs that are equal to the last bit
+// have the same numbers.
 std::vector<double> RunOf(const Model& model, const TrainerOptions& options) {
   Trainer trainer = MakeTrainer(model, options);
   std::vector<double> run = TrainFor(trainer, 3);
@@ -122,12 +124,13 @@ TEST(ResidualTrainingTest, InstructionSetChangesNoBit) {
   }
 }
 
-// One shard of 16 examples sums its gradients and statistics in one go. Eight shards of 2 examples
-// sum them in a tree. So the f32 sums are in another order, and differ by some 2^-24 each. Now and
-// then such a difference makes bf16 round an activation to the neighbouring value, which changes it
-// by 2^-8 of itself. The tolerance is 2^-9 of the gradient's norm, as if half of all activations
-// were rounded differently. The difference seen is 2e-5. The f64 network does not round to bf16, so
-// it differs only by f64's own rounding.
+// In one shard, the gradients and statistics of 16 examples are summed in one go. In eight shards
+// of 2 examples they are summed in a tree. Because the order differs, two f32 sums differ by about
+// 2^-24 of their value. Now and then such a difference makes bf16 round an activation to the
+// neighbouring value, which changes the activation by 2^-8 of its value. The tolerance is 2^-9 of
+// the gradient's norm, which allows for half of all activations to be rounded differently. The
+// measured difference is 2e-5 of the norm. The f64 network does not round to bf16, so its sums
+// differ only by f64's own rounding.
 TEST(ResidualTrainingTest, PlainSingleCoreFollowsEightCoresWithinTheRounding) {
   const Model model = ModelWith(kMomentum);
   const auto gradients = [&model](auto zero, int64_t cores, int64_t images) {
@@ -158,8 +161,8 @@ TEST(ResidualTrainingTest, PlainSingleCoreFollowsEightCoresWithinTheRounding) {
   EXPECT_LT(distance(gradients(0.0, 1, 16), gradients(0.0, 8, 2)), 1e-12);
 }
 
-// Over a run the differences in rounding grow with every step, but the descent is the same. In 12
-// steps the losses (about 2 at the start) differed by 0.014 at most.
+// The differences in rounding grow with every step, but the losses fall alike. In 12 steps the
+// measured losses (about 2 at the start) differed by 0.014 at most.
 TEST(ResidualTrainingTest, PlainSingleCoreRunEndsWhereEightCoresEnd) {
   for (const std::string& optimizer : kOptimizers) {
     const Model model = ModelWith(optimizer);
@@ -179,7 +182,7 @@ TEST(ResidualTrainingTest, EveryOptimizerLearnsAToyProblemInBothNumerics) {
       const absl::StatusOr<StepResult> result =
           trainer.Evaluate(InputsOf(ToyBatch(4, 8, kShape, 4, 1000)));
       ASSERT_THAT(result, IsOk());
-      EXPECT_GE(result->correct, 30) << optimizer << NumericsName(numerics);  // There are 32.
+      EXPECT_GE(result->correct, 30) << optimizer << NumericsName(numerics);  // Of 32 examples.
     }
   }
 }
@@ -196,7 +199,7 @@ TEST(ResidualTrainingTest, InvalidExamplesContributeNothing) {
   EXPECT_EQ(run(0), run(NAN));
 }
 
-// The test compares the numbers themselves, so it finds a compiler or a machine that changes a bit.
+// The expected numbers are constants, so the test fails if a compiler or a machine changes a bit.
 TEST(ResidualTrainingTest, RunOfASeedIsTheSameEverywhere) {
   const std::vector<double> run =
       RunOf(ModelWith(kMomentum), {.num_cores = 8, .per_core_batch = 2, .seed = 3});
@@ -215,7 +218,7 @@ TEST(ResidualTrainingTest, LocalStatisticsAreThoseOfACoresShards) {
   const Model local = ModelWith(kMomentum, "local: true"), global = ModelWith(kMomentum);
   const std::vector<double> cores = RunOf(local, {.num_cores = 4, .per_core_batch = 4});
   EXPECT_NE(cores, RunOf(global, {.num_cores = 4, .per_core_batch = 4}));
-  // The slice of one core is the whole batch, however many shards the core uses.
+  // A single core's shards are the whole batch, so its local statistics are the global statistics.
   const TrainerOptions one = {.num_cores = 1, .per_core_batch = 16, .shards_per_core = 4};
   EXPECT_EQ(RunOf(local, one), RunOf(global, one));
 }
@@ -238,9 +241,9 @@ TEST(ResidualTrainingTest, RunningStatisticsAreMeansOverTheCoresThatHadExamples)
   EXPECT_TRUE(std::isfinite(result.loss));
   network.Backward();
   network.Update(1e-9f);
-  // In channel 0, the batch means of cores 0 and 1 are 2 and 5, and the variances 1 and 0. In
-  // channel 1, the means are 15 and 60, and the variances 25 and 0. The running means start at 0,
-  // and the running variances at 1.
+  // In channel 0, the batch means of cores 0 and 1 are 2 and 5, and their variances 1 and 0.
+  // In channel 1, the means are 15 and 60, and the variances 25 and 0. The running means start at
+  // 0, and the running variances at 1.
   for (int64_t core = 0; core < 3; ++core) {
     EXPECT_THAT(network.statistics(core),
                 testing::ElementsAre(1.75f, 18.75f, 0.5f + 0.25f, 0.5f + 6.25f));
@@ -249,9 +252,9 @@ TEST(ResidualTrainingTest, RunningStatisticsAreMeansOverTheCoresThatHadExamples)
   EXPECT_THAT(network.HashReplicas(), Each(network.HashReplicas()[0]));
 }
 
-// A core without an example has a variance of 0, so each batch norm would multiply its input by 1 /
-// sqrt(epsilon) = 300. After some 15 norms the values would be infinite, and a gradient of 0 times
-// infinity is NaN.
+// On a core without valid examples, local variances would be 0. Then each batch norm would multiply
+// its input by 1 / sqrt(epsilon), which is about 300. After about 15 batch norms the values would
+// be infinite, and a gradient of 0 times infinity is NaN.
 TEST(ResidualTrainingTest, CoreWithoutExamplesLeavesADeepNetWithLocalStatisticsFinite) {
   std::string layers = "input: [4] ";
   for (int i = 0; i < 20; ++i) {
@@ -268,7 +271,7 @@ TEST(ResidualTrainingTest, CoreWithoutExamplesLeavesADeepNetWithLocalStatisticsF
   Trainer trainer = MakeTrainer(*model, {.num_cores = 2, .per_core_batch = 4});
   for (uint32_t step = 0; step < 4; ++step) {
     auto batch = ToyBatch(2, 4, {4}, 4, step);
-    if (step > 0) batch[1].valid = {0, 0, 0, 0};  // After step 0, the shifts are no longer 0.
+    if (step > 0) batch[1].valid = {0, 0, 0, 0};  // Step 0 makes the shifts nonzero.
     ASSERT_THAT(trainer.Step(InputsOf(batch)), IsOk());
     ASSERT_THAT(TrainingPeer::Parameters(trainer, 0), Not(testing::Contains(testing::IsNan())))
         << step;

@@ -1,4 +1,4 @@
-// Invented batches for tests of the trainer. A core gets an image, a label and a valid tensor;
+// Invented batches for tests of the trainer. Each core gets the tensors image, label and `valid`;
 // ToyCore holds their memory.
 //
 // Thread-compatible.

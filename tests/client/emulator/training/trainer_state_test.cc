@@ -75,7 +75,7 @@ TEST(TensorPlacesTest, CoverEveryNumberOfAReplicaOnce) {
   }
 }
 
-// Batch norm starts as 1 * (x - 0) / 1 + 0.
+// Batch norm starts with scales and variances of 1, and with shifts and means of 0.
 TEST(TensorPlacesTest, NameWhatTheTrainerHas) {
   Trainer trainer = *Trainer::Create(ModelWith("optimizer { learning_rate: 0.1 }"),
                                      {.num_cores = 1, .per_core_batch = 1});

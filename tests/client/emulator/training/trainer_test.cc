@@ -44,7 +44,8 @@ Trainer MakeTrainer(const std::string& text, const TrainerOptions& options) {
   return *Trainer::Create(*ParseModel(text, "test"), options);
 }
 
-// The losses of a few steps, then the hash of the weights, which identify a run to the last bit.
+// The losses of `steps` steps, then the hash of the weights. Only runs that are equal to the last
+// bit have the same numbers.
 std::vector<double> RunCnn(const TrainerOptions& options, int steps = 4) {
   Trainer trainer = MakeTrainer(kCnn, options);
   std::vector<double> trace;
@@ -85,8 +86,8 @@ TEST(TrainerTest, InstructionSetChangesNoBit) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// The test compares the numbers themselves, so it finds a compiler, an optimisation level or a
-// machine that changes a bit. The numbers change only when the numerics are changed on purpose.
+// The expected numbers are constants, so the test fails if a compiler, an optimisation level or a
+// machine changes a bit. Only a change of the numerics on purpose may change these constants.
 TEST(TrainerTest, RunOfASeedIsTheSameEverywhere) {
   const std::vector<double> run = RunCnn({.num_cores = 8, .per_core_batch = 2, .seed = 3});
   EXPECT_THAT(run, testing::ElementsAre(1.51778817f, 1.47303081f, 1.27821898f, 1.54062533f,
@@ -120,7 +121,8 @@ TEST(TrainerTest, FastStaysNearExact) {
   EXPECT_THAT(fast, testing::Pointwise(testing::DoubleNear(1e-2), exact));
 }
 
-// The sum adds 1/8 of each single example's gradient, neighbours first. The division by 8 is exact.
+// Each of eight cores has one example. The sum adds 1/8 of each example's gradient: first pairs of
+// neighbours, then pairs of these sums. The division by 8 is exact.
 TEST(TrainerTest, GradientsAreSummedInTheDocumentedTree) {
   const Model model = *ParseModel(kMlp, "test");
   const auto batch = ToyBatch(8, 1, kMlpShape, 4, 1);
@@ -178,8 +180,9 @@ TEST(TrainerTest, MlpLearnsAToyProblem) {
 
 TEST(TrainerTest, CnnWithBatchNormLearnsAndEvaluatesWithRunningStatistics) {
   Trainer trainer = MakeTrainer(kCnn, {.num_cores = 4, .per_core_batch = 8, .threads = 2});
-  // ToyBatch() adds 1 to every fourth element. With three channels these elements are not in the
-  // same channel of every pixel, so only their pattern identifies the class.
+  // For class c, ToyBatch() adds 1 to the elements c, c + 4, c + 8, .. With three channels, these
+  // are in another channel from pixel to pixel. So the network must learn the pattern of these
+  // elements.
   for (uint32_t step = 0; step < 50; ++step) {
     ASSERT_THAT(trainer.Step(InputsOf(ToyBatch(4, 8, kCnnShape, 4, step))), IsOk());
   }
@@ -200,7 +203,7 @@ TEST(TrainerTest, InvalidExamplesContributeNothing) {
         core.label[1] = label;
         std::fill_n(core.image.begin() + 192, 192, garbage);
       }
-      batch[3].valid = {0, 0, 0};  // A whole core has no example.
+      batch[3].valid = {0, 0, 0};  // Core 3 has no valid example.
       const absl::StatusOr<StepResult> result = trainer.Step(InputsOf(batch));
       EXPECT_THAT(result, IsOk());
       EXPECT_EQ(result->valid, 6);
@@ -215,8 +218,8 @@ TEST(TrainerTest, InvalidExamplesContributeNothing) {
   EXPECT_EQ(run(1e30f, 1 << 20), want);
 }
 
-// Trains on the same six examples with and without examples that do not count. The losses of each
-// step must be nearly equal, because only the grouping of sums differs.
+// Trains on the same six examples, once with two invalid examples and once without them. The losses
+// of a step must be nearly equal, because only the grouping of sums differs.
 TEST(TrainerTest, MaskedBatchTrainsLikeTheSmallerBatch) {
   Trainer masked = MakeTrainer(kCnn, {.num_cores = 2, .per_core_batch = 4});
   Trainer small = MakeTrainer(kCnn, {.num_cores = 2, .per_core_batch = 3});
@@ -247,7 +250,7 @@ TEST(TrainerTest, BatchWithoutValidExampleChangesNothing) {
   EXPECT_EQ(result->valid, 0);
   EXPECT_EQ(result->loss, 0);
   EXPECT_EQ(trainer.WeightsHash(), before);
-  EXPECT_EQ(trainer.steps(), 1);  // The step counts for the schedule and for Adam's corrections.
+  EXPECT_EQ(trainer.steps(), 1);  // The rate's schedule and Adam count it.
   EXPECT_THAT(trainer.Evaluate(InputsOf(batch)), IsOk());
 }
 

@@ -34,8 +34,8 @@ Trainer MakeTrainer() {
                           {.num_cores = kCores, .per_core_batch = kBatch});
 }
 
-// A feed of `steps` toy batches. Core c's slice comes wait_ms[c] milliseconds after core 0 is asked
-// for its slice. In the first step these delays are ten times as long. Pop() moves the shared clock
+// A feed of `steps` toy batches. Core c's slice arrives wait_ms[c] milliseconds after the step's
+// call of Pop(0). In the first step these delays are ten times as long. Pop() moves the clock `now`
 // on to the slice's arrival.
 class ToyFeed {
  public:
@@ -113,8 +113,8 @@ TEST(TrainingLoopTest, BooksEpochsWaitsAndBytes) {
   EXPECT_EQ(report->bytes_received(), 10 * 2001);
 }
 
-// The state is as after a change of the global batch. The epoch has had two steps of the old size,
-// which count as one step of the new size.
+// Resumes after a change of the global batch. In the current epoch, two steps of the old batch are
+// done, which have the examples of one step of the new batch.
 TEST(TrainingLoopTest, AnEpochGoesOnAtItsNextStepHoweverManyItHasHad) {
   absl::Duration now;
   Trainer trainer = MakeTrainer();
@@ -145,7 +145,7 @@ TEST(TrainingLoopTest, AnEpochGoesOnAtItsNextStepHoweverManyItHasHad) {
   EXPECT_EQ(report->epochs[0].steps, 4);
   EXPECT_EQ(report->epochs[1].steps, 3);
 
-  // All steps of the epoch are done. Only its validation is left.
+  // Resumes an epoch of which only the validation is left.
   options.epochs = 1;
   options.resume_from.step_in_epoch = 3;
   options.open_validation = [&]() -> absl::StatusOr<PopInfeed> { return validation.pop(); };
@@ -161,13 +161,13 @@ TEST(TrainingLoopTest, AStallIsBookedOnTheCoreThatWasLateNotOnTheFirstAsked) {
   absl::Duration now;
   Trainer trainer = MakeTrainer();
   ToyFeed feed(5, &now);
-  feed.wait_ms = {40, 15};  // Core 1's slice is there before core 1 is asked.
+  feed.wait_ms = {40, 15};  // Core 1's slice arrives before Pop(1) is called.
   const absl::StatusOr<TrainingReport> report = RunTraining(
       trainer, feed.pop(), {.epochs = 1, .steps_per_epoch = 5, .clock = [&now] { return now; }});
   ASSERT_THAT(report, IsOk());
   EXPECT_THAT(report->infeed_stall(), ElementsAre(absl::Milliseconds(160), absl::Milliseconds(60)));
   ToyFeed early(5, &now);
-  early.wait_ms = {40, -15};  // Core 1's slice is there before the step is wanted.
+  early.wait_ms = {40, -15};  // Core 1's slice arrives before Pop(0) is called.
   const absl::StatusOr<TrainingReport> fed = RunTraining(
       trainer, early.pop(), {.epochs = 1, .steps_per_epoch = 5, .clock = [&now] { return now; }});
   ASSERT_THAT(fed, IsOk());

@@ -13,8 +13,8 @@ namespace systole::emulator {
 
 class TrainingPeer {
  public:
-  // Sums the shards' gradients as Update() does, without changing a parameter. The result is
-  // [model.parameters]. REQUIRES: Backward() was called before.
+  // Sums the shards' gradients as Update() does, without changing a parameter. The result has
+  // model.parameters elements. REQUIRES: Backward() was called before.
   template <typename T>
   static std::vector<T> SumGradients(Network<T>& network) {
     network.SumGradientPiece(0, network.model_.parameters);
@@ -22,7 +22,7 @@ class TrainingPeer {
     return {sum.begin(), sum.end()};
   }
 
-  // The replica of the parameters on core `core`, to be read and damaged.
+  // Core `core`'s replica of the parameters. A test may change it.
   static absl::Span<float> Parameters(Trainer& trainer, int64_t core) {
     return trainer.network_->parameters(core);
   }

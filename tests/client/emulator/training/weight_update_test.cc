@@ -17,7 +17,7 @@ namespace {
 
 using testing::Each;
 
-// The 33,000 weights of the first dense layer are updated in five pieces.
+// A model whose first dense layer has 33,000 weights, which are five pieces of the update.
 Model ModelWith(const std::string& optimizer) {
   const absl::StatusOr<Model> model =
       ParseModel(absl::StrCat("input: [330] layers { dense { units: 100 } }"
@@ -37,8 +37,8 @@ DeviceArray<float> RandomNumbers(int64_t size, uint32_t seed, float deviation) {
   return out;
 }
 
-// For each parameter, whether it decays. Under LARS the parameters that decay also have a rate of
-// their own.
+// For each parameter, whether it is a weight of a dense layer. Other parameters do not decay, and
+// LARS does not scale their rate.
 std::vector<bool> WeightsOf(const Model& model) {
   std::vector<bool> is_weight(static_cast<size_t>(model.parameters));
   for (const LayerPlan& layer : model.layers) {
@@ -87,14 +87,16 @@ TEST(WeightUpdateTest, PiecesCoverEveryParameterOnce) {
   }
   EXPECT_THAT(covered, Each(1));
   ASSERT_GT(update.pieces().size(), 5);
-  // LARS sums its norms piece by piece, so the bits depend on the size of the pieces.
+  // The size of the pieces must not change, because LARS sums a norm piece by piece: other pieces
+  // would change the bits of the sum.
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(update.pieces()[i].end - update.pieces()[i].begin, 8192);
   }
   EXPECT_EQ(update.pieces()[4].end, 33000);
 }
 
-// Computes model.proto's formula in double, with decoupled decay and both corrections.
+// Computes model.proto's formula in double, with decoupled decay and the corrections of both
+// moments.
 TEST(WeightUpdateTest, AdamFollowsItsDefinitionInDouble) {
   const Model model = ModelWith(
       "learning_rate: 1 weight_decay: 0.25 adam { beta1: 0.8 beta2: 0.99 epsilon: 1e-4 }");
@@ -125,8 +127,8 @@ TEST(WeightUpdateTest, AdamFollowsItsDefinitionInDouble) {
   EXPECT_EQ(replica.states.size(), 2u);
 }
 
-// The first step moves every weight by about the rate, whatever the gradient's size is. The
-// corrections are exact even where beta2^t is close to 1.
+// The first step moves every weight by about the rate, whatever the gradient's size is. This holds
+// only if the corrections are exact, although beta2^t is close to 1 in this step.
 TEST(WeightUpdateTest, AdamsFirstStepIsTheRate) {
   const Model model = ModelWith("learning_rate: 1 adam {}");
   WeightUpdate<float> update(model);

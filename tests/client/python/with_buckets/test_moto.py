@@ -24,9 +24,10 @@ from moto.server import ThreadedMotoServer
 from systole import _programs
 
 BUCKET = "shards"
-# A bucket for requests without a signature. An emulator of Cloud Storage gets such requests.
+# A bucket that serves requests without a signature, because Systole does not sign its requests to
+# emulators of Cloud Storage.
 OPEN = "open-to-all"
-FOLDER = "flowers of +100% & more/ä"  # Has characters that URLs and XML encode.
+FOLDER = "flowers of +100% & more/ä"  # With characters that must be encoded in URLs and in XML.
 ROLE = "arn:aws:iam::123456789012:role/reader"
 
 
@@ -47,11 +48,11 @@ MAY_WRITE = policy_of(
 class Bucket:
     endpoint: str
     spec: Path
-    reader: dict[str, str]  # Variables with the key of a user who may read.
-    writer: dict[str, str]  # Variables with the key of a user who may read and write.
-    stranger: dict[str, str]  # Variables with the key of a user who may do nothing.
-    shards: str  # A glob of the same shards as files.
-    digests: list[str]  # The digests of a feed that reads these files.
+    reader: dict[str, str]  # Environment variables: the key of a user who may read.
+    writer: dict[str, str]  # The key of a user who may read and write.
+    stranger: dict[str, str]  # The key of a user who may do nothing.
+    shards: str  # A glob pattern of the files that were copied into the bucket.
+    digests: list[str]  # The digests of the steps of a feed that reads these files.
 
     @property
     def pattern(self) -> str:
@@ -157,8 +158,8 @@ def test_credentials_come_from_the_shared_files(bucket, tmp_path):
 
 
 def test_a_web_identity_gets_credentials_of_its_role(bucket, tmp_path, monkeypatch):
-    # STS takes this call without a signature, but moto would refuse it. So the test makes moto
-    # serve the next call without a check.
+    # STS gives a web identity its credentials without a signature, but moto would refuse the call.
+    # So the test makes moto serve the next call without a check.
     monkeypatch.setattr(ActionAuthenticatorMixin, "request_count", 0)
     monkeypatch.setattr(moto.settings, "INITIAL_NO_AUTH_ACTION_COUNT", 1)
     (tmp_path / "token").write_text("a.web.token")
@@ -198,7 +199,8 @@ def names_in(bucket: Bucket, folder: str) -> set[str]:
     return {Path(one["Key"]).name for one in listed}
 
 
-# A folder of 16 shards or more gets an index of its own, from which the shards are opened.
+# A folder of 16 shards or more also gets shards.manifest.idx, an index of all shards of the folder.
+# Feeds then open the shards with this index.
 @pytest.mark.parametrize("count", [3, 16])
 def test_what_is_packed_and_indexed_in_a_bucket_is_fed_as_from_files(bucket, shards, count):
     program = _programs.path_of("systole")
@@ -220,8 +222,8 @@ def test_what_is_packed_and_indexed_in_a_bucket_is_fed_as_from_files(bucket, sha
 
 
 def test_images_in_a_bucket_are_packed_into_it(bucket, shards, monkeypatch):
-    # The programs use the calls for Cloud Storage and send no token, because moto stands for an
-    # emulator. So moto must not check the calls.
+    # Here moto stands for an emulator of Cloud Storage. The programs send no token to an emulator,
+    # so moto must not check their calls.
     program = _programs.path_of("systole")
     monkeypatch.setattr(moto.settings, "INITIAL_NO_AUTH_ACTION_COUNT", float("inf"))
     s3 = client("s3", bucket.endpoint)
@@ -259,8 +261,8 @@ def test_a_large_shard_is_put_together_from_its_parts(bucket, tmp_path, monkeypa
     assert there["ETag"].strip('"').endswith("-3")  # It was uploaded in 3 parts.
 
 
-# Writes 40 MB into two shards, several parts for each, and reads them again. With "fail" the
-# examples end in an exception after parts were sent.
+# Writes 40 MiB into two shards, each in several parts. With "read" it then reads the shards. With
+# "fail" the examples end in an exception after parts were sent.
 WRITE = """
 import random
 import sys

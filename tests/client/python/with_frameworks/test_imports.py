@@ -1,7 +1,7 @@
-"""The package is imported beside others that bring their own protobuf, gRPC or JPEG libraries, in
-either order. TensorFlow makes its protobuf visible to the whole process. systole's specs must not
-use this protobuf.
-A module for a framework that is not installed says what to install.
+"""Imports systole before and after packages that bring their own protobuf, gRPC or JPEG libraries.
+
+TensorFlow makes its protobuf visible to the whole process. systole's specs must not use this
+protobuf. If a framework is not installed, systole's module for it says what to install.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ try:
 except systole.InvalidSpec:
     pass
 """
-# For each other package, code in which the package uses its own libraries.
+# The other packages, each with code that uses the package's own libraries.
 OTHERS = {
     "tensorflow": "assert int(tensorflow.reduce_sum(tensorflow.ones((64, 64)))) == 64 * 64",
     "torch": "assert int((torch.ones(64, 64) @ torch.ones(64, 64)).sum()) == 64**3",
@@ -43,7 +43,7 @@ def test_imported(package, order, server, shards, write_spec):
     imports = ["import systole", f"import {package}"]
     if order == "before":
         imports.reverse()
-    # USE and the other package's code run twice in turns, so that each also runs after the other.
+    # USE and the other package's code run in turns, twice each. So each also runs after the other.
     code = "\n".join(["import sys", *imports, USE, OTHERS[package], USE, OTHERS[package]])
     done = python(code, server.address, write_spec(), shards)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"
@@ -58,7 +58,7 @@ def test_all_together(server, shards, write_spec):
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"
 
 
-# The modules for frameworks, the packages that are missing, and what the error says.
+# A module of systole, the packages that the test makes missing, and a part of the error.
 MISSING = [
     ("keras", ["keras"], "pip install keras"),
     ("grain", ["grain"], "pip install grain"),

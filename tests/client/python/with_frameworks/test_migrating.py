@@ -1,6 +1,6 @@
 """Runs the code on both sides of client/python/MIGRATING.md: the other library's and ours. If both
 sides have a fixed order and draw no random numbers, the values are equal. If the other library
-draws the members of a mixture, the members' shares are near ours."""
+draws the member of each example of a mixture, the members' shares are near ours."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import systole
 from migrating_page import JOBS
 
 THEIRS = [(job, kind) for job, blocks in JOBS.items() for kind, _ in blocks if kind != ""]
-# In these jobs our values must equal the other side's, row by row, to within this fraction of the
-# largest value.
+# In these jobs the rows must be equal on both sides, in the same order. The number is the allowed
+# difference, as a fraction of the largest value.
 EXACT = {
     ("2.", "tf"): 5e-7,  # We multiply by 1 / 255, and tf divides by 255.
     ("3.", "tf"): 5e-7,
@@ -24,7 +24,7 @@ EXACT = {
     ("12", "tf"): 0,
     ("15", "webdataset"): 0,
 }
-# In these jobs both sides must have the same examples in an epoch, in any order.
+# In these jobs both sides must have the same examples in an epoch. Their order may differ.
 SHUFFLED = {("1.", "tf"), ("8.", "torch"), ("8.", "dali")}
 
 
@@ -35,7 +35,7 @@ def place(tmp_path_factory):
 
 
 def epoch(batches) -> list[np.ndarray]:
-    """The arrays of all batches together, in the order of their names."""
+    """Concatenates the batches. Returns one array for each name, in the order of the names."""
     if hasattr(batches, "build"):  # A pipeline of DALI.
         batches.build()
         steps = next(iter(batches.reader_meta().values()))["epoch_size"] // 60
@@ -132,8 +132,8 @@ def weighted(job, got):
     members = labels_of("flowers-train-*.tfrecord"), labels_of("icons/*.tfrecord")
 
     def shares(labels, before=(0, 0)) -> list[tuple[int, int]]:
-        """All pairs of numbers of flowers and icons that can make up `labels`. Each member gives
-        its examples in order, and begins after the `before` examples that it gave earlier."""
+        """Returns all pairs of numbers (flowers, icons) for which `labels` may be the labels of the
+        next flowers and the next icons, in any order. `before`: how many of each came before."""
         found = []
         for flowers in range(len(labels) + 1):
             turns = flowers, len(labels) - flowers
@@ -149,8 +149,8 @@ def weighted(job, got):
     assert mine.shape == got[0].shape == (600,)
     assert (225, 75) in shares(mine[:300])
     assert (75, 225) in shares(mine[300:], before=(225, 75))
-    # tf.data draws the member of each example. In 300 draws, one member is expected 225 times and
-    # the other member 75 times. The standard deviation is 7.5.
+    # tf.data draws the member of each example. Of the first 300 draws, 225 are expected to be
+    # flowers, and of the next 300 draws, 75. The standard deviation is 7.5.
     first = [one for one in shares(got[0][:300]) if abs(one[0] - 225) < 40]
     assert first
     assert any(

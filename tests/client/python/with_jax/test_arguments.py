@@ -1,5 +1,5 @@
-"""Arguments as users of other libraries give them. They are accepted, or refused with an error that
-says what is wanted."""
+"""Gives arguments as users of other libraries would give them. Each is accepted, or refused with an
+error that says what to give instead."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_an_index_that_cannot_be_kept_is_told_once(shards, tmp_path, write_spec,
         assert not caplog.records
     for index in tmp_path.glob("*.idx"):
         index.unlink()
-        index.mkdir()  # Nobody can write a file there, not even root.
+        index.mkdir()  # Because of this folder not even root can write the index.
     with systole.LocalFeed(shards, write_spec(), index_dir=tmp_path):
         (told,) = caplog.records
     assert told.name == "systole" and told.levelno == logging.WARNING

@@ -1,4 +1,5 @@
-"""systole.from_arrays: arrays give the batches and the state that their shards give."""
+"""systole.from_arrays: feeds of arrays have the batches and states of feeds of the same rows in
+shards."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ ORDERS = {
         "select": [systole.Select(skip=3), systole.Where(feature="label", not_in=[3])],
         "shuffle": {"mode": "WINDOW", "window_records": 16, "block_records": 4},
     },
-    # One member has a single record. Weights change at the first step and in the second epoch.
+    # The first member has a single record. Weights change at step 0 and in the second epoch.
     "weights": {
         "dataset": "",
         "mixture": [
@@ -125,7 +126,7 @@ def test_batches_are_those_of_the_shard(shard, order):
 
 
 def examples(batches) -> list[tuple[int, bytes, bytes]]:
-    """The record and the values of each example, without padding."""
+    """The record id, image and path of each example, without padding."""
     return [
         (int(batch["record"][i]), batch["image"][i].tobytes(), batch["path"][i].tobytes())
         for batch in batches
@@ -143,7 +144,7 @@ def test_a_state_goes_on_with_another_batch_and_other_cores(shard, order, caplog
     with systole.LocalFeed(shard, spec(8, 2)) as feed:
         want = examples(feed.steps())
     with systole.serve({"data": data}) as server:
-        # Each feed takes the given number of steps. None: all steps up to the end of the epoch.
+        # The feeds, and how many steps each gives. None: all steps up to the end of the epoch.
         lives = [
             (systole.LocalFeed(data, spec(16, 4)), 2),
             (systole.Feed(server, spec(4, 1)), 1),
@@ -175,7 +176,7 @@ def test_a_feed_goes_on_when_one_of_its_servers_is_killed(shard):
             for batch in feed.steps():
                 got.append((batch.step, feed.digest(batch)))
                 if batch.step == 20:
-                    one._process._guard.kill()  # The server ends with its guard.
+                    one._process._guard.kill()  # The kernel then kills the server, too (_guard.py).
                     one._process._guard.wait()
             assert got == want
 
@@ -371,7 +372,7 @@ def test_a_feed_keeps_its_arrays_alive_and_nothing_longer():
             break
         time.sleep(0.01)
     assert gone() is None
-    # An array that is in use cannot be resized.
+    # While from_arrays() uses an array, NumPy refuses to resize it.
     held = ARRAYS["tokens"].copy()
     data = systole.from_arrays({"tokens": held})
     with pytest.raises(ValueError, match="resize"):

@@ -138,7 +138,7 @@ def test_prefetch_over_steps_goes_on_over_the_epochs(feed, shards, write_spec):
     assert len(wanted) == 2 * len(feed)
     prefetch = systole.jax.device_prefetch(feed.steps(), sharding)
     got = [next(prefetch)["id"].tolist() for _ in range(len(feed) - 1)]
-    # The feed already reads the next epoch, but the state does not count these steps.
+    # The feed has read on into the next epoch. The state counts only the batches that were taken.
     assert feed.step > len(feed)
     assert prefetch.state_dict()["step"] == len(feed) - 1
     got += [batch["id"].tolist() for batch in prefetch]

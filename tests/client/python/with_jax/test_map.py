@@ -1,4 +1,4 @@
-"""systole.map: a function of the user's own over batches or examples."""
+"""systole.map: runs a user's function on batches or examples."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_a_process_that_is_killed_is_an_error_of_its_step(local):
 @pytest.mark.parametrize("way", [{"workers": 2}, {"processes": 1}], ids=str)
 def test_another_shape_is_told_with_both(local, way):
     with systole.map(local(), mapped_functions.grows, **way) as mapped:
-        # Which batch is ready first depends on the workers.
+        # Which batch is ready first depends on the workers, so the message may name any step.
         with pytest.raises(
             systole.InvalidSpec,
             match=r"grows gave 'rows' as float64\[16, \d+\] for step \d+, but as "

@@ -1,4 +1,4 @@
-"""metrics() gives numbers for a monitor. systole.prometheus passes them to prometheus_client."""
+"""metrics() gives numbers for monitoring. systole.prometheus passes them to prometheus_client."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def registry():
 
 
 def numbers(feed: systole.Feed | systole.LocalFeed) -> dict[str, float]:
-    """The values of the samples without labels. The keys are their names without the prefix."""
+    """The values of all samples without labels, by name. The names lack `systole_feed_`."""
     return {
         sample.name.removeprefix("systole_feed_"): sample.value
         for metric in feed.metrics()
@@ -210,7 +210,8 @@ def test_a_prefetch_leads_to_its_feed(shards, write_spec, registry):
     )
     with prefetch.feed as feed:
         next(prefetch)
-        # The feed has given three batches: this one, and the two on their way to the device.
+        # The feed has given three batches: one that the test has taken, and two that are on their
+        # way to the device.
         assert numbers(feed)["next_step"] == 3
         systole.prometheus.register(prefetch.feed, registry)
         assert scraped(registry)["systole_feed_next_step"] == 3

@@ -1,5 +1,5 @@
 """Our side of client/python/MIGRATING.md does what the page says. `tests/run.sh frameworks` runs
-the other side and compares it with ours."""
+the other libraries' blocks, too, and compares their results with ours."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_every_form_of_a_spec_is_the_same(write_spec, tmp_path):
     as_json = tmp_path / "spec.json"
     as_json.write_text(_systole.spec_to_json(wanted))
 
-    class Protobuf:  # It has the methods of protobuf's own message.
+    class Protobuf:  # Stands for a message of Google's protobuf package.
         def SerializeToString(self) -> bytes:
             return wanted
 

@@ -81,7 +81,7 @@ def test_errors_are_of_one_kind_and_of_pythons_kinds():
 
 @pytest.fixture
 def damaged(shards, tmp_path):
-    """The shards. One bit is changed in the second record of the first shard."""
+    """A copy of the shards. One bit is changed in the second record of the first shard."""
     folder = tmp_path / "damaged"
     folder.mkdir()
     for path in sorted(Path(shards).parent.glob(Path(shards).name)):
@@ -166,7 +166,7 @@ def test_what_is_expected_of_several_datasets_is_said_of_each(shards, write_spec
 
 
 def ids_of(feed, steps):
-    """The record ids of the next steps, which may reach into later epochs."""
+    """The record ids of the next `steps` steps, also beyond the end of an epoch."""
     got = []
     while len(got) < steps:
         got += [batch["id"].tolist() for batch in itertools.islice(feed, steps - len(got))]
@@ -179,7 +179,8 @@ def ids(feed):
 
 @pytest.fixture
 def whole(server, write_spec):
-    """All record ids of the feed that the tests below disturb."""
+    """All record ids of a feed, read without trouble. The tests below read the same feed while
+    its servers have trouble."""
     with systole.Feed(server.address, write_spec()) as feed:
         return ids(feed)
 
@@ -225,7 +226,8 @@ def test_a_server_that_joins_takes_over_from_one_that_leaves(
         got = [next(feed)["id"].tolist()]
         servers.write_text(f"{second.address}  # instead\n")
         first.kill()
-        # The feed is small. The first server may have sent the whole feed before it was killed.
+        # The first server may have sent this whole small feed before it was killed. Then the steps
+        # would arrive without any change of servers. So the test waits for the change.
         deadline = time.monotonic() + LONGEST_WAIT
         while feed.stats()["membership_changes"] < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -263,7 +265,8 @@ def test_close_ends_a_wait_on_another_thread(start_server, write_spec):
 
 
 def interrupted(code: str, *arguments: str) -> str:
-    """Runs the code and sends Ctrl-C when it prints. Returns its last output."""
+    """Runs the code in a new process. Sends it Ctrl-C 0.2 s after its first line of output.
+    Returns its stderr."""
     child = subprocess.Popen(
         [sys.executable, "-u", "-c", textwrap.dedent(code), *arguments],
         stdout=subprocess.PIPE,
@@ -457,7 +460,8 @@ def test_nothing_stays_open(server, shards, write_spec):
     before = open_files()
     for _ in range(5):
         use()
-    deadline = time.monotonic() + LONGEST_WAIT  # gRPC ends a connection's threads a moment later.
+    # gRPC ends a connection's threads a moment after the connection.
+    deadline = time.monotonic() + LONGEST_WAIT
     while open_files() > before and time.monotonic() < deadline:
         time.sleep(0.05)
     assert open_files() <= before

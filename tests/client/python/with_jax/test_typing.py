@@ -1,4 +1,5 @@
-"""Types: mypy --strict over the package and a user's program; stubs against the extension."""
+"""Checks types. mypy --strict reads the package and a user's program. stubtest compares the stubs
+with the extension."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ WRONG = {
 
 @pytest.fixture(scope="module", autouse=True)
 def mypy_cache(tmp_path_factory):
-    """All tests here share mypy's cache, as mypy takes most of its time to read NumPy and JAX."""
+    """All tests here share a cache of mypy, because mypy needs most of its time to read NumPy and
+    JAX."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MYPY_CACHE_DIR", str(tmp_path_factory.mktemp("mypy")))
         yield
@@ -101,8 +103,8 @@ def test_a_users_mistakes_are_found(tmp_path):
         assert found and any(word in text for text in found), (word, done.stdout)
 
 
-# stubtest reports these for everything that nanobind makes, because nanobind has its own kinds of
-# functions and classes.
+# The ends of messages that stubtest prints for everything that nanobind makes. nanobind's functions
+# and classes have types of their own.
 NANOBIND = (
     "is not a function",
     "is a disjoint base at runtime, but isn't marked with @disjoint_base in the stub",
@@ -119,6 +121,6 @@ def test_the_stubs_are_those_of_the_extension():
         text=True,
     )
     told = done.stdout.splitlines()
-    # This line shows that stubtest has looked at the extension.
+    # This message shows that stubtest has read the extension.
     assert f"systole._systole.spec_to_text {NANOBIND[0]}" in told, done.stdout + done.stderr
     assert [line for line in told if not line.endswith(NANOBIND)] == []

@@ -14,8 +14,8 @@ import systole
 from conftest import systole as program
 from systole import FeedSpec, Output
 
-# The picture is enlarged and shrunk again. So an example takes a tenth of a second, a hundred times
-# as long as all else that a batch needs.
+# The picture is enlarged to 2048 x 2048 and shrunk again. This takes a tenth of a second for each
+# example: a hundred times as long as everything else in a batch.
 COSTLY = """
 dataset: "flowers" select { take: 12 } epochs: 1 global_batch: 2 num_cores: 2
 outputs { name: "label" feature: "label" dtype: INT32 }
@@ -47,8 +47,8 @@ def test_a_loop_that_waits_for_a_costly_output_is_told_so(open_feed):
                 pass
             stats = feed.stats()
             shown = repr(feed)
-        # On a busy machine this loop may wait longer for a processor than for data. Then the feed
-        # runs again.
+        # On a busy machine this loop may wait longer for a processor than for data. Then the limit
+        # is "trainer", and the test opens the feed again.
         if stats["limit"] != "trainer":
             break
     assert (stats["limit"], stats["limit_output"]) == ("decode", "picture"), stats
@@ -64,7 +64,7 @@ def test_a_loop_that_waits_for_a_costly_output_is_told_so(open_feed):
 def test_a_loop_that_takes_its_time_is_the_limit(open_feed):
     with open_feed(CHEAP) as feed:
         for _ in feed:
-            time.sleep(0.1)  # A batch takes less than a millisecond.
+            time.sleep(0.1)  # The feed makes a batch in less than a millisecond.
         stats = feed.stats()
         assert stats["limit"] == "trainer", stats
         assert stats["limit_output"] is None
@@ -89,7 +89,7 @@ def pump(source: socket.socket, sink: socket.socket, bytes_per_second: float) ->
 
 @pytest.fixture
 def slow_link(server):
-    """The address of a link to the server that carries a megabyte a second."""
+    """The address of a slow link to the server. The link carries a megabyte a second."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -97,7 +97,7 @@ def slow_link(server):
             try:
                 client, _ = listener.accept()
             except OSError:
-                return  # Closed.
+                return  # The listener is closed.
             upstream = socket.create_connection(("127.0.0.1", int(server.address.split(":")[1])))
             for ends in ((client, upstream, 1e9), (upstream, client, 1e6)):
                 threading.Thread(target=pump, args=ends, daemon=True).start()
@@ -121,7 +121,7 @@ def test_a_loop_that_waits_for_a_slow_link_is_told_so(slow_link, write_spec):
 
 
 class SlowFiles(http.server.BaseHTTPRequestHandler):
-    """Serves one range of a file, late."""
+    """Serves files, or one range of a file. Waits `pause` seconds before it answers a GET."""
 
     protocol_version = "HTTP/1.1"
     folder = Path()
@@ -136,7 +136,7 @@ class SlowFiles(http.server.BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         file = self.folder / Path(self.path).name
-        if not file.exists():  # A stored index.
+        if not file.exists():  # The feed looks for indexes beside the shards.
             self.send_response(404)
             self.send_header("Content-Length", "0")
             self.end_headers()

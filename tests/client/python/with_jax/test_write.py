@@ -177,7 +177,7 @@ def test_what_is_written_comes_back(tmp_path, number):
     else:
         assert got["x"].dtype == want.dtype
         np.testing.assert_array_equal(got["x"], want)
-        got["x"][:] = 0  # The caller may change the array.
+        got["x"][:] = 0  # The array that read() returned is writable.
 
 
 def test_dicts_are_features_with_longer_names(tmp_path):

@@ -1,4 +1,5 @@
-"""The arguments that serve() refuses and the words of its errors, and the package without Ray."""
+"""Tests which arguments serve() refuses, with which errors, and what the package does without
+Ray."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def test_what_no_node_can_do_is_refused_at_once(nodes):
     refused("no living node has this id: .*4 CPUs", nodes=["1234"], error=systole.NotFound)
     refused("only 3 living nodes have CPUs", nodes=4, error=systole.NotFound)
     refused("cpus is 5, but node .* has 4", nodes="feeder", cpus=5)
-    refused("cpus is 2, but node .* has 1", cpus=2)  # The head.
+    refused("cpus is 2, but node .* has 1", cpus=2)  # The head node has 1 CPU.
 
 
 def test_wrong_arguments_are_refused(nodes):
@@ -78,10 +79,10 @@ def test_which_nodes_are_chosen():
     assert ids(alive, None, (), ()) == ["a", "b", "c"]
     assert ids(alive, "feeder", (), ()) == ["c", "d"]
     assert ids(alive, ["d", "a", "gone"], (), ()) == ["a", "d"]
-    # Nodes without accelerators come first. Among these, nodes with more CPUs come first.
+    # Nodes without accelerators are chosen first, and of these the nodes with more CPUs.
     assert ids(alive, 1, (), ()) == ["c"]
     assert ids(alive, 2, (), ()) == ["b", "c"]
-    # A node that has a server keeps it, unless the node was given up.
+    # A node that already has a server is chosen first, unless the node was given up.
     assert ids(alive, 1, ("a",), ()) == ["a"]
     assert ids(alive, 1, ("c",), ("c",)) == ["b"]
     assert ids(alive, 3, ("c",), ("c",)) == ["a", "b", "c"]

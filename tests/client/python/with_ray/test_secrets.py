@@ -1,4 +1,4 @@
-"""Servers on a cluster that speak TLS and want a token: what Ray shows has no secret."""
+"""Servers on a cluster that use TLS and require a token. Ray must show none of their secrets."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_feed_with_tls_and_a_token_and_nothing_of_them_in_ray(
                     assert local.digest(batch) == feed.digest(next(feed.steps()))
         with pytest.raises(systole.PermissionDenied):
             systole.ray.Feed(servers, spec, **tls)
-        # Requests are sent to each server to watch it. All were answered: no server was restarted.
+        # A server that does not answer the requests by which it is watched would be restarted.
         assert [one["restarts"] for one in servers.state()] == [0, 0]
         texts = [
             Path(f"/proc/{process}/{what}").read_bytes()

@@ -41,7 +41,7 @@ def wanted(shards, spec):
 
 @pytest.fixture
 def serve(shards, mark):
-    """Serves with an argument by which the servers' processes are found."""
+    """Starts servers. `mark` in their command lines shows which processes are theirs."""
     started = []
 
     def start(**options):

@@ -39,7 +39,7 @@ TRAIN = """
         for batch in feed.steps():
             with open(f"{folder}/rank-{rank}", "a") as file:
                 line = [batch.step, batch.cores, batch["id"].tolist(), feed.feed.digest(batch)]
-                file.write(json.dumps(line) + "\\n")  # Some releases of Ray replace print().
+                file.write(json.dumps(line) + "\\n")  # Not print(): releases of Ray may replace it.
             if batch.step == 3:
                 with tempfile.TemporaryDirectory() as saved:
                     pathlib.Path(saved, "state").write_text(json.dumps(feed.state_dict()))
@@ -82,13 +82,14 @@ def test_workers_share_each_batch_and_go_on_after_a_failure(
     for rank in (0, 1):
         lines = [json.loads(line) for line in (folder / f"rank-{rank}").read_text().splitlines()]
         steps = [line[0] for line in lines]
-        # A worker may be ended before it has taken step 5.
+        # How many steps the worker took before the failure. Ray may end a worker before it has
+        # taken step 4 or 5.
         begun = steps.index(4, steps.index(4) + 1) if steps.count(4) > 1 else 4
         assert steps[:begun] == list(range(begun)) and 4 <= begun <= 6
         assert steps[begun:] == list(range(4, STEPS))
         for step, cores, ids, digests in lines:
             assert cores == [2 * rank, 2 * rank + 2]
-            # If a worker gets a step again, the examples are the same.
+            # If a worker gets a step twice, it gets the same examples.
             assert found[step].setdefault(rank, (ids, digests)) == (ids, digests)
     with systole.LocalFeed(shards, spec) as feed:
         for batch in feed.steps():
@@ -103,7 +104,7 @@ def test_a_dataset_is_pickled_with_its_spec_and_state(shards, write_spec, tmp_pa
     given = systole.ray.dataset(spec, datasets=shards, process_index=0, process_count=1)
     wanted = [batch["id"].tolist() for batch in given]
     assert len(wanted) == len(given) == 6
-    (tmp_path / "spec.textproto").unlink()  # The workers' nodes have no such file.
+    (tmp_path / "spec.textproto").unlink()  # A worker's node does not have this file.
     state = given.state_dict()
     copy = pickle.loads(pickle.dumps(given))
     assert [batch["id"].tolist() for batch in copy] == wanted

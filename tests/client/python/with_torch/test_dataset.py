@@ -27,7 +27,7 @@ def make_dataset(server, shards, write_spec):
     made = []
 
     def make(kind="client", more="epochs: 3 tail: PAD", split_steps=True, **options):
-        options["split_steps"] = split_steps  # Without workers this changes nothing.
+        options["split_steps"] = split_steps  # This option matters only if there are workers.
         spec = write_spec(spec_text(more=more))
         if kind == "client":
             made.append(systole.torch.FeedDataset(server.address, spec, **options))
@@ -46,7 +46,8 @@ def make_dataset(server, shards, write_spec):
 
 
 both_kinds = pytest.mark.parametrize("kind", ["client", "local"])
-# Forked workers that read from servers have their own test, because this process has used gRPC.
+# ("client", "fork") is missing. Such workers are tested in a new process (FORKED), because this
+# process has used gRPC.
 starts = pytest.mark.parametrize(
     ("kind", "context"), [("client", "spawn"), ("local", "fork"), ("local", "spawn")]
 )
@@ -74,7 +75,7 @@ def ids(batches) -> list[list[int]]:
 
 
 def joined(parts, workers=2) -> list[list[int]]:
-    """Makes whole steps of the parts that the workers give in turns."""
+    """Joins the parts, which the workers give in turns, to whole steps."""
     parts = ids(parts)
     assert len(parts) % workers == 0
     return [sum(parts[i : i + workers], []) for i in range(0, len(parts), workers)]
@@ -86,15 +87,15 @@ def refused(kind: type[Exception], match: str, batches: DataLoader) -> None:
     with pytest.raises(kind, match=match):
         for _ in iterator:
             pass
-    # PyTorch would wait five seconds for each worker after an error.
+    # Without these lines PyTorch would wait five seconds for each worker after an error.
     torch.utils.data._utils.signal_handling._remove_worker_pids(id(iterator))
     iterator._worker_pids_set = False
     for worker in iterator._workers:
         worker.kill()
         worker.join()
-    # Without this line the iterator's destructor would send the workers a message to end. To send
-    # it, the destructor takes a lock that the workers share. A worker that was killed may still
-    # hold this lock.
+    # Without this line the iterator's destructor would tell the workers to end. For this message
+    # the destructor takes a lock that the workers share, and a killed worker may still hold the
+    # lock.
     iterator._shutdown = True
 
 
@@ -188,7 +189,7 @@ for epoch in range(3):
     for part in loader:
         print(epoch, *part["id"].tolist())
 assert dataset._feed is None
-assert len(dataset) == 6  # Opens a feed here.
+assert len(dataset) == 6  # Opens a feed in this process.
 dataset.set_epoch(0)
 try:
     next(iter(loader))
@@ -287,7 +288,7 @@ def test_set_epoch_without_workers(kind, make_dataset, epochs):
     for epoch in (1, 1, 2, 0):
         dataset.set_epoch(epoch)
         assert ids(batches) == epochs[epoch]
-    # If the dataset is in the middle of the epoch that is set, it continues there.
+    # After one batch of epoch 1, set_epoch(1) does not go back to the epoch's beginning.
     next(iter(dataset))
     dataset.set_epoch(1)
     assert ids(dataset) == epochs[1][1:]
@@ -319,10 +320,10 @@ def test_resumed_it_gives_the_same_bytes(kind, taken, make_dataset):
     assert state["step"] == taken
     rest = [as_bytes(batch) for batch in loader(dataset)]
     again = make_dataset(kind)
-    again.load_state_dict(state)  # Before it opens its feed.
+    again.load_state_dict(state)  # `again` has not opened its feed yet.
     assert again.state_dict() == state
     assert [as_bytes(batch) for batch in loader(again)] == rest
-    again.load_state_dict(state)  # While its feed is open.
+    again.load_state_dict(state)  # The feed is open now.
     assert [as_bytes(batch) for batch in loader(again)] == rest
 
 
@@ -465,7 +466,7 @@ def test_ranks_of_torch_distributed_have_their_shares(workers, server, write_spe
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     spec = write_spec(spec_text(more="epochs: 3 tail: PAD"))
-    # Only torch.distributed tells the rank and the world size.
+    # Without these variables, the dataset gets the rank and the world size from torch.distributed.
     environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
     ranks = [
         subprocess.Popen(

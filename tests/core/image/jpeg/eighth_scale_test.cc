@@ -195,7 +195,8 @@ TEST(EighthScaleTest, ValuesThatNoEncoderMakesAreRefused) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// Each coefficient is within its limit, but the sum of the coefficients has more than 10 bits.
+// Each coefficient is within its limit, but the sample that the coefficients make together does not
+// fit into 10 bits.
 TEST(EighthScaleTest, ASampleThatNoEncoderMakesIsRefused) {
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);

@@ -21,7 +21,7 @@
 namespace systole {
 namespace {
 
-using Block = std::array<int16_t, 64>;  // In natural order.
+using Block = std::array<int16_t, 64>;  // In natural order, not in zigzag.
 using Mcu = std::vector<Block>;
 
 // The natural position of the i-th coefficient, copied from T.81, figure A.6.
@@ -35,7 +35,7 @@ constexpr int kSixteenZeros = 0xf0;
 // Writes a scan as T.81, annex F.1.2, describes it, without any optimisation.
 class ScanWriter {
  public:
-  // Makes codes of ascending lengths: `lengths[i]` bits for symbols[i].
+  // symbols[i] gets a code of lengths[i] bits. REQUIRES: the lengths ascend.
   static HuffmanCodes Codes(const std::vector<int>& lengths, const std::vector<int>& symbols) {
     HuffmanCodes codes;
     for (size_t i = 0; i < symbols.size(); ++i) {
@@ -114,8 +114,8 @@ class ScanWriter {
 
 CounterRng Rng(int64_t i) { return CounterRng(/*seed=*/11, /*epoch=*/0, i, /*purpose=*/1); }
 
-// Makes codes for all of `symbols` in random order: short codes for the first symbols and 16 bits
-// for the last, so that every length is used.
+// Makes codes for all of `symbols` in random order. The first symbols get short codes and the last
+// symbols get 16 bits, so that every length is used.
 HuffmanCodes RandomCodes(std::vector<int> symbols, CounterRng& rng) {
   for (size_t i = symbols.size() - 1; i > 0; --i) {
     std::swap(symbols[i],
@@ -193,7 +193,8 @@ HuffmanScan Sized(HuffmanScan scan, int columns, int rows) {
   return scan;
 }
 
-// Takes the next MCU. Blocks that are not wanted are zeros. Returns nothing if the decoder gave up.
+// Takes the next MCU. In blocks that are not wanted, all values are 0. Returns nothing if the
+// decoder gave up.
 std::optional<Mcu> Take(HuffmanDecoder& decoder, int num_blocks) {
   const HuffmanDecoder::Block* blocks = nullptr;
   if (!decoder.Take(&blocks)) return std::nullopt;
@@ -271,8 +272,9 @@ void WantPart(HuffmanScan& scan, CounterRng& rng) {
   for (int b = 0; b < scan.num_blocks; ++b) scan.blocks[b].wanted = scan.blocks[b].component != 1;
 }
 
-// A grey scan with codes of 2 or 3 bits. The DC code has the sizes 0 to 3. The AC code has the runs
-// and sizes 0/1, 0/2 and 15/1, and also ZRL (16 zeros) and the end of a block. 111 is no code.
+// A grey scan with codes of 2 or 3 bits. The DC code has the sizes 0 to 3. The AC code has three
+// symbols of a run of zeros and a size (0/1, 0/2 and 15/1), ZRL (16 zeros), and the end of a block.
+// The bits 111 are no code, neither in the DC code nor in the AC code.
 HuffmanScan SmallScan(absl::string_view bytes) {
   HuffmanScan scan;
   scan.num_blocks = 1;
@@ -291,7 +293,7 @@ Block Small() {
 
 TEST(HuffmanDecoderTest, WhatIsWrittenIsReadOnEverySimdTarget) {
   const std::vector<std::string> targets = SupportedSimdTargets();
-  HuffmanDecoder decoder;  // One for all rounds: it must not use old tables.
+  HuffmanDecoder decoder;  // One for all rounds: no round may use old tables.
   for (int round = 0; round < 60; ++round) {
     const std::string& target = targets[static_cast<size_t>(round) % targets.size()];
     SCOPED_TRACE(absl::StrCat(target, ", round ", round));
@@ -307,8 +309,8 @@ TEST(HuffmanDecoderTest, WhatIsWrittenIsReadOnEverySimdTarget) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// The scans change as in a feed: when a scan is done, its decoder starts a new scan. The new scan
-// is decoded together with the rest of the other decoder's scan.
+// The scans change as in a feed. A decoder that is done with its scan starts a new scan. This new
+// scan is decoded together with the rest of the other decoder's scan.
 TEST(HuffmanDecoderTest, ScansDecodedTogetherAreReadAsAloneOnEverySimdTarget) {
   const std::vector<std::string> targets = SupportedSimdTargets();
   HuffmanDecoder decoders[2];
@@ -328,7 +330,8 @@ TEST(HuffmanDecoderTest, ScansDecodedTogetherAreReadAsAloneOnEverySimdTarget) {
       while (!decoders[0].is_ahead() && !decoders[1].is_ahead()) {
         HuffmanDecoder::DecodeAhead(decoders[0], decoders[1]);
       }
-      // Sometimes reads the scan that is not ahead. Its decoder then goes on alone.
+      // Mostly reads the scan of the decoder that is ahead. Sometimes reads the other scan, whose
+      // decoder then goes on alone.
       const int done = decoders[0].is_ahead() != (rng.UniformInt(0, 4) == 0) ? 0 : 1;
       scans[done].ExpectAllIsRead(decoders[done]);
       start(done);
@@ -381,7 +384,7 @@ TEST(HuffmanDecoderTest, AScanLeavesNothingToTheNextHoweverItEnds) {
         scan.restart_interval = restart_interval;
         decoder.Start(scan);
         next.Start(beside);
-        HuffmanDecoder::DecodeAhead(decoder, beside);  // Until one of them ends.
+        HuffmanDecoder::DecodeAhead(decoder, beside);  // Until one of them is ahead.
         for (int m = 0; m < taken && Take(decoder, 1).has_value(); ++m) {
         }
         next.Start(decoder);
@@ -391,7 +394,7 @@ TEST(HuffmanDecoderTest, AScanLeavesNothingToTheNextHoweverItEnds) {
   }
 }
 
-// A decoder is ahead as soon as its memory is full. It then decodes the rest row by row.
+// A decoder is ahead as soon as its memory is full. The rest is then decoded row by row.
 TEST(HuffmanDecoderTest, ScansOfMoreBlocksThanThereIsMemoryForAreRead) {
   Written scans[2];
   HuffmanDecoder decoders[2];
@@ -411,8 +414,8 @@ TEST(HuffmanDecoderTest, ScansOfMoreBlocksThanThereIsMemoryForAreRead) {
   for (int i = 0; i < 2; ++i) scans[i].ExpectAllIsRead(decoders[i]);
 }
 
-// mallinfo2 does not see AddressSanitizer's memory. With AddressSanitizer an allocation of the
-// claimed size would end the test.
+// mallinfo2 does not see AddressSanitizer's memory. But under AddressSanitizer, an allocation of
+// the claimed size would end the test.
 TEST(HuffmanDecoderTest, MemoryDoesNotGrowWithTheClaimedSize) {
   const auto used = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
   HuffmanDecoder decoder;
@@ -424,7 +427,7 @@ TEST(HuffmanDecoderTest, MemoryDoesNotGrowWithTheClaimedSize) {
   EXPECT_EQ(Take(decoder, scan.num_blocks), std::nullopt);
 }
 
-// With codes of one bit, a lookup may hold a run of zeros and a value of eight bits.
+// With codes of one bit, one lookup may yield a run of zeros and a value of eight bits.
 TEST(HuffmanDecoderTest, LargeValuesAfterShortCodesAreRead) {
   for (const int value : {128, 255, -128, -129, -255}) {
     Written written;
@@ -464,8 +467,9 @@ TEST(HuffmanDecoderTest, ABlockMayBeFullInTheMiddleOfALookup) {
   }
 }
 
-// Returns how many MCUs of `scan` are read. Checks that all ways of reading agree: stored or
-// skipped, alone or beside another scan.
+// Returns how many of the first `most` MCUs of `scan` can be read. Checks that the number is the
+// same in four ways of reading: the MCUs are stored or skipped, and the decoder works alone or
+// beside another decoder.
 int McusOf(HuffmanScan scan, int most) {
   scan = Sized(scan, 1, most);
   const std::string other_bytes = Write(std::vector<Mcu>(50, {Small()}), SmallScan(""));
@@ -516,7 +520,8 @@ TEST(HuffmanDecoderTest, LargeValuesInARowAreReadAndSkipped) {
   EXPECT_EQ(McusOf(scan, 2), 2);
 }
 
-// Symbols of up to 31 bits, before and after lookup entries with as many bits as possible.
+// Codes that take up to 31 bits with their values, before and after lookup entries with as many
+// bits as possible.
 TEST(HuffmanDecoderTest, LongCodesOfTheLargestValuesAreReadAndSkipped) {
   Written written;
   written.scan = Sized({.num_blocks = 1}, 10, 10);
@@ -540,7 +545,7 @@ TEST(HuffmanDecoderTest, LongCodesOfTheLargestValuesAreReadAndSkipped) {
 }
 
 // T.81 has one code for the end of a block. libjpeg takes every symbol without a value as the end,
-// except sixteen zeros.
+// except the symbol for 16 zeros.
 TEST(HuffmanDecoderTest, AnySymbolWithoutAValueEndsABlock) {
   for (const int length : {3, 13}) {  // Only the short code fits into a lookup.
     for (int end = 0x00; end < kSixteenZeros; end += 0x10) {
@@ -612,7 +617,7 @@ TEST(HuffmanDecoderTest, AMarkerBeforeTheLastMcuIsGivenUp) {
     writer.Marker(marker);
     std::string bytes = writer.bytes();
     bytes.append(5000, '\0');  // A decoder that read past the marker would find blocks here.
-    // The last byte is filled with ones, which are no code.
+    // The last byte before the marker is filled up with ones, which are no code.
     EXPECT_EQ(McusOf(SmallScan(bytes), 4), 3) << marker;
   }
 }
@@ -634,7 +639,7 @@ TEST(HuffmanDecoderTest, AWrongOrMissingRestartIsGivenUp) {
   EXPECT_EQ(McusOf(scan, 20), 8);
   std::string filled = whole;
   filled.insert(filled.find("\xff\xd3"), 5, '\xff');
-  scan.bytes = filled;  // Fill bytes are allowed.
+  scan.bytes = filled;  // Fill bytes before a marker are allowed.
   EXPECT_EQ(McusOf(scan, 20), 20);
   scan.bytes = whole;
   scan.restart_interval = 3;

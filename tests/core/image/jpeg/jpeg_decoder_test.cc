@@ -46,7 +46,8 @@ absl::StatusOr<std::vector<uint8_t>> DecodeAll(JpegDecoder& decoder, absl::strin
   return pixels;
 }
 
-// Computes TensorFlow's formulas for CMYK, then libjpeg's for grey, from their definitions.
+// Converts CMYK pixels to RGB by TensorFlow's formula and, for one channel, the RGB to grey by
+// libjpeg's formula. Returns other pixels unchanged.
 std::vector<uint8_t> Expected(const Decoded& decoded, int channels) {
   if (decoded.channels != 4) return decoded.pixels;
   std::vector<uint8_t> out;
@@ -66,7 +67,8 @@ std::vector<uint8_t> Expected(const Decoded& decoded, int channels) {
   return out;
 }
 
-// Draws crops that are likely to go wrong: edges, block borders, single rows and columns.
+// Draws a crop: with probability 1/4 a crop of at most 3 x 3 pixels, with probability 1/4 nearly
+// the whole image, otherwise any crop.
 CropRect RandomCrop(CounterRng& rng, int height, int width) {
   CropRect crop;
   switch (rng.UniformInt(0, 4)) {
@@ -123,8 +125,8 @@ void ExpectCropsEqualCutsOfWhole(const JpegDecoderOptions& options, int crops_pe
             << oracle.divisor << " as 1: crop y " << crop.y << " x " << crop.x << " " << crop.height
             << "x" << crop.width;
         ASSERT_EQ(decoder.warnings(), 0);
-        // Only for these kinds does libjpeg do the entropy decoding. For all other kinds our
-        // decoder does it, and foresees which blocks libjpeg asks for.
+        // libjpeg entropy-decodes only these kinds. It would also decode another image if our own
+        // decoder predicted wrongly which blocks libjpeg asks for.
         ASSERT_EQ(decoder.by_library(), kind.progressive || kind.separate_scans || kind.arithmetic)
             << kind.name;
       }
@@ -175,10 +177,10 @@ TEST(JpegDecoderTest, EveryFirstRowEqualsTheCutOfTheWholeImage) {
   }
 }
 
-// libjpeg 2.1 skips rows through the colour converter. Plain 4:2:0 upsampling has no converter, so
-// libjpeg uses the converter of a previous image, whose memory is freed. By then the next image's
-// coefficients may lie in that memory. Pixels are wrong only in that case, but valgrind always
-// finds the stray access.
+// When libjpeg 2.1 skips rows, it writes through a pointer to the colour converter. Plain 4:2:0
+// upsampling makes no converter. So a libjpeg decoder that is used again would write into the freed
+// converter of the previous image. Pixels would be wrong only if coefficients of the next image lie
+// in that memory, but valgrind always finds the stray access.
 TEST(JpegDecoderTest, PlainUpsamplingDoesNotWriteIntoThePreviousImage) {
   JpegDecoder decoder = MakeDecoder({.fancy_upsampling = false});
   for (int side = 16; side < 64; side += 3) {
@@ -240,7 +242,7 @@ TEST(JpegDecoderTest, RowsMayBeLeftUnreadAndTheDecoderReused) {
   ASSERT_THAT(row, IsOk());
   EXPECT_EQ(std::vector<uint8_t>(*row, *row + 90), Cut(*first, 80, 3, 10, 20, 1, 30));
   EXPECT_EQ(*DecodeAll(decoder, jpeg), *first);
-  // The decoder can be used after an error, too.
+  // The decoder can also be used again after an error.
   EXPECT_THAT(DecodeAll(decoder, jpeg.substr(0, jpeg.size() / 2)),
               StatusIs(kDataLoss, HasSubstr("")));
   EXPECT_EQ(*DecodeAll(decoder, jpeg), *first);
@@ -282,7 +284,8 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// Decodes a crop. If `beside` is given, both decoders first decode ahead as far as possible.
+// Decodes a crop. If `beside` is given, its image and `jpeg` are first decoded together, until
+// is_ahead() is true for one of the two decoders.
 Outcome DecodeCrop(JpegDecoder& decoder, absl::string_view jpeg, const CropRect& crop,
                    JpegDecoder* beside = nullptr) {
   Outcome outcome;
@@ -313,7 +316,7 @@ std::string WithoutSegments(std::string jpeg, const char* marker) {
   return jpeg;
 }
 
-// Returns copies of `jpeg`. Each lacks one table segment, or all table segments of one kind.
+// Returns copies of `jpeg`. Each copy lacks one table segment, or all table segments of one kind.
 std::vector<std::string> WithoutTables(const std::string& jpeg) {
   std::vector<std::string> all;
   for (const char* marker : {kHuffmanTables, kQuantizationTables}) {
@@ -347,7 +350,7 @@ TEST(JpegDecoderTest, ImagesWithoutTablesDoNotGetThoseOfAnEarlierImage) {
 }
 
 TEST(JpegDecoderTest, MissingHuffmanTablesAreTheStandardOnes) {
-  const std::string jpeg = MakeJpeg(k420, 48, 40, 3);  // It has the standard tables.
+  const std::string jpeg = MakeJpeg(k420, 48, 40, 3);  // Has the standard Huffman tables.
   JpegDecoder decoder = MakeDecoder();
   const auto pixels = DecodeAll(decoder, jpeg);
   ASSERT_THAT(pixels, IsOk());
@@ -369,8 +372,8 @@ TEST(JpegDecoderTest, OtherMissingTablesAreDataLoss) {
               StatusIs(kDataLoss, HasSubstr("Huffman table 0x00 was not defined")));
 }
 
-// mallinfo2 does not see AddressSanitizer's memory. In such a build LeakSanitizer would find a
-// leak.
+// mallinfo2 does not count what AddressSanitizer allocates. In a build with AddressSanitizer,
+// LeakSanitizer would find a leak.
 TEST(JpegDecoderTest, ImagesLeaveNoMemoryBehind) {
   JpegDecoder decoder = MakeDecoder();
   const std::string jpeg = MakeJpeg(k420, 8, 8, 3);
@@ -431,7 +434,7 @@ TEST(JpegDecoderTest, DamageIsDataLossUnlessWarningsAreAccepted) {
   std::string jpeg = MakeJpeg({.name = "", .h = 2, .v = 2, .restart_interval = 2}, 64, 64, 3);
   const size_t restart = jpeg.find("\xff\xd3");
   ASSERT_NE(restart, std::string::npos);
-  jpeg[restart + 1] = '\xd7';  // Not the restart marker that is due.
+  jpeg[restart + 1] = '\xd7';  // Another restart marker than the one that must come here.
   JpegDecoder strict = MakeDecoder();
   EXPECT_THAT(DecodeAll(strict, jpeg), StatusIs(kDataLoss, HasSubstr("Corrupt JPEG data")));
   JpegDecoder lenient = MakeDecoder({.fail_on_warning = false});
@@ -463,7 +466,7 @@ TEST(JpegDecoderTest, PaddingBetweenMarkersIsHarmless) {
   EXPECT_THAT(DecodeAll(decoder, padded), IsOkAndHolds(*DecodeAll(decoder, jpeg)));
 }
 
-// The header of a JPEG with its size overwritten.
+// Returns `jpeg` with another size in its header.
 std::string WithSize(std::string jpeg, int width, int height, const char* frame_marker) {
   const size_t frame = jpeg.find(frame_marker);
   EXPECT_NE(frame, std::string::npos);
@@ -488,8 +491,8 @@ TEST(JpegDecoderTest, HostileDimensionsAreRefusedByTheHeader) {
   }
 }
 
-// The header claims a size just within the limit, and no data follows. Decoding must end at once,
-// not after 33 million pixels.
+// The header claims 25 million pixels, which is within the limit, but the data are those of 256
+// pixels. Decoding must end at the first missing byte, and not make 25 million pixels.
 TEST(JpegDecoderTest, EmptyImageOfGreatSizeEndsAtTheFirstMissingByte) {
   const std::string jpeg = WithSize(MakeJpeg(k420, 16, 16, 3), 5000, 5000, "\xff\xc0");
   JpegDecoder decoder = MakeDecoder();
@@ -513,8 +516,8 @@ TEST(JpegDecoderTest, ScansOfAProgressiveImageAreLimited) {
   EXPECT_THAT(DecodeAll(enough, jpeg), IsOk());
 }
 
-// The coefficients take 6 MB. mallinfo2 does not see AddressSanitizer's memory, so under
-// AddressSanitizer the test shows nothing.
+// The image's coefficients take 6 MB. mallinfo2 does not count what AddressSanitizer allocates, so
+// with AddressSanitizer the limits below always hold.
 TEST(JpegDecoderTest, AnImageOfSeveralScansTakesItsMemoryWhenItsRowsAreTaken) {
   const std::string jpeg = MakeJpeg({.name = "", .progressive = true}, 1024, 1024, 3);
   const auto used = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
@@ -522,7 +525,7 @@ TEST(JpegDecoderTest, AnImageOfSeveralScansTakesItsMemoryWhenItsRowsAreTaken) {
   ASSERT_THAT(decoder.ReadHeader(jpeg), IsOk());
   const size_t before = used();
   ASSERT_THAT(decoder.StartCrop(WholeImage(1024, 1024)), IsOk());
-  EXPECT_TRUE(decoder.is_ahead());  // No other image waits for it.
+  EXPECT_TRUE(decoder.is_ahead());  // DecodeAhead() cannot decode an image of several scans.
   EXPECT_LT(used() - before, size_t{1} << 20);
   ASSERT_THAT(decoder.NextRow(), IsOk());
   decoder.EndImage();
@@ -543,7 +546,7 @@ TEST(JpegDecoderTest, TwoComponentsAreRefused) {
   std::string jpeg = MakeJpeg({.name = "", .colour = JpegColour::kGrey}, 16, 16, 3);
   const size_t frame = jpeg.find("\xff\xc0");
   ASSERT_NE(frame, std::string::npos);
-  jpeg[frame + 3] = 14;  // The header of two components.
+  jpeg[frame + 3] = 14;  // The length in bytes of a frame header of two components.
   jpeg[frame + 9] = 2;
   jpeg.insert(frame + 13, std::string("\x02\x11\x00", 3));
   JpegDecoder decoder = MakeDecoder();
@@ -566,7 +569,8 @@ TEST(JpegDecoderTest, WrongCallsAreRefused) {
   EXPECT_THAT(decoder.Decode({0, 0, 5, 5}, absl::MakeSpan(out)),
               StatusIs(kInvalid, HasSubstr("74 bytes, want 75")));
   out.resize(75);
-  EXPECT_THAT(decoder.Decode({0, 0, 5, 5}, absl::MakeSpan(out)), IsOk());  // Still works.
+  // After the refused calls the image can still be decoded.
+  EXPECT_THAT(decoder.Decode({0, 0, 5, 5}, absl::MakeSpan(out)), IsOk());
   EXPECT_THAT(decoder.Decode({0, 0, 5, 5}, absl::MakeSpan(out)),
               StatusIs(kPrecondition, HasSubstr("header")));
   EXPECT_THAT(decoder.NextRow(), StatusIs(kPrecondition, HasSubstr("no row")));
@@ -619,8 +623,9 @@ TEST(JpegDecoderTest, OwnEntropyDecoderSaysWhatLibjpegsSaysOfAnyDamage) {
   }
 }
 
-// Decodes images of each kind together with images of each other kind. The rest of one image is
-// decoded together with the next image.
+// Decodes images of random kinds, always two together, until is_ahead() is true for one of them.
+// The rows of this image are then taken, and a new image is decoded together with the rest of the
+// other image.
 TEST(JpegDecoderTest, CropsDecodedTogetherEqualCropsAlone) {
   JpegDecoder alone = MakeDecoder();
   JpegDecoder decoders[2] = {MakeDecoder(), MakeDecoder()};
@@ -670,9 +675,9 @@ TEST(JpegDecoderTest, CropsDecodedTogetherEqualCropsAlone) {
   EXPECT_GT(together, 100);
 }
 
-// The images are so large that the memory for coefficients fills up on the way. The part that was
-// decoded by then is kept as rows. For some of the images there is too little memory for these
-// rows.
+// The images are so large that their coefficients fill the decoder's memory before the image ends.
+// DecodeAhead() then makes rows of pixels from these coefficients. At half the size the rows of a
+// whole image take more than kMaxKeptBytes.
 TEST(JpegDecoderTest, ScaledCropsDecodedTogetherEqualCropsAlone) {
   struct Outcome {
     std::vector<uint8_t> pixels;
@@ -754,14 +759,14 @@ TEST(JpegDecoderTest, WhatFollowsTheLastRowIsCheckedAsLibjpegChecksIt) {
   }
 }
 
-// For such values libjpeg's C code and its vector code give different pixels. libjpeg chooses which
-// of them runs.
+// The test overwrites the image's quantization factors with 255. The samples then get so large that
+// libjpeg's C code and its vector code give different pixels. Only libjpeg decides which code runs.
 TEST(JpegDecoderTest, AtAnEighthValuesThatNoEncoderMakesAreLeftToLibjpeg) {
   JpegDecoder decoder = MakeDecoder();
   std::string jpeg = MakeJpeg(k420, 300, 200, /*seed=*/9);
   ASSERT_THAT(DecodeAll(decoder, jpeg, JpegScale::kEighth), IsOk());
   EXPECT_FALSE(decoder.by_library());
-  // A table has a length, a number and 64 factors.
+  // After its marker a table has a length (2 bytes), a number (1 byte) and 64 factors.
   for (size_t table = jpeg.find("\xff\xdb"); table != std::string::npos;
        table = jpeg.find("\xff\xdb", table + 1)) {
     jpeg.replace(table + 5, 64, 64, '\xff');
@@ -772,8 +777,8 @@ TEST(JpegDecoderTest, AtAnEighthValuesThatNoEncoderMakesAreLeftToLibjpeg) {
   EXPECT_EQ(*pixels, DecodeWhole(jpeg, {.divisor = 8}).pixels);
 }
 
-// The image ends with a comment that claims more bytes than there are. The memory after the image
-// looks like the rest of the comment.
+// The image ends within a comment segment. The memory after the image has bytes that look like the
+// rest of this comment.
 TEST(JpegDecoderTest, BytesBehindTheImageAreNotRead) {
   const std::string whole = MakeJpeg(k420, 48, 32, /*seed=*/9);
   const std::string jpeg = whole.substr(0, whole.size() - 2) + std::string("\xff\xfe\x00\x20", 4);

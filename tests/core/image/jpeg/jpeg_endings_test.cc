@@ -1,6 +1,6 @@
-// The ending of an image decides whether the image is whole or damaged. The ending does not change
-// the pixels. Our verdict must be libjpeg's for every ending, even if our own code decodes the
-// entropy-coded bytes.
+// The last bytes of an image decide whether the image counts as whole or as damaged. For every
+// ending our decoder must decide as libjpeg does, even if our own code decodes the entropy-coded
+// bytes.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -38,8 +38,8 @@ const std::vector<JpegKind>& Kinds() {
 
 std::string Fill(size_t count) { return std::string(count, '\xff'); }
 
-// Possible endings: markers and stuffed bytes, each with or without fill bytes before them, and
-// fill bytes alone.
+// Possible endings: markers, stuffed bytes (0xff, then 0) and other bytes, some of them after or
+// before fill bytes (0xff), and fill bytes alone.
 std::vector<std::string> Endings() {
   const std::string stuffed("\xff\0", 2);
   const std::string end = "\xff\xd9";
@@ -90,8 +90,9 @@ absl::Status ReadRows(JpegDecoder& decoder, const std::string& jpeg, const CropR
 class JpegEndingsTest : public ::testing::Test {
  protected:
   // Reads the image in two ways: only the rows, and the rows with all bytes after them. If libjpeg
-  // raises an error, our decoder must refuse the image. If libjpeg only warns, the strict decoder
-  // must refuse it, too. Otherwise the pixels must be equal.
+  // raises an error, both our decoders must refuse the image. If libjpeg only warns, only the
+  // strict decoder must refuse the image. A decoder that accepts it must give libjpeg's pixels and
+  // number of warnings.
   void ExpectLibjpegsVerdict(const std::string& jpeg) {
     const int channels = grey_ ? 1 : 3;
     JpegDecoder& strict = grey_ ? grey_strict_ : strict_;
@@ -104,7 +105,7 @@ class JpegEndingsTest : public ::testing::Test {
     std::vector<uint8_t> pixels(size_t{1} * kHeight * kWidth * channels);
     for (JpegDecoder* decoder : {&strict, &lenient}) {
       const bool is_strict = decoder == &strict;
-      // Decodes as `systole verify` does, with the bytes after the rows.
+      // Decodes as `systole verify` does, and also reads the bytes after the rows.
       absl::Status status = decoder->ReadHeader(jpeg).status();
       if (status.ok()) status = decoder->Decode(whole, absl::MakeSpan(pixels));
       ASSERT_EQ(status.ok(), !all.error && (all.warnings == 0 || !is_strict)) << status;
@@ -112,7 +113,7 @@ class JpegEndingsTest : public ::testing::Test {
         ASSERT_EQ(decoder->warnings(), all.warnings);
         ASSERT_EQ(pixels, all.pixels);
       }
-      // Decodes as a feed does, without the bytes after the rows.
+      // Decodes as a feed does, and does not read the bytes after the rows.
       status = decoder->ReadHeader(jpeg).status();
       if (status.ok()) status = decoder->StartCrop(whole);
       size_t at = 0;
@@ -163,9 +164,9 @@ TEST_F(JpegEndingsTest, EveryEndingHasLibjpegsVerdict) {
   EXPECT_GT(accepted_, 500);
 }
 
-// Fill bytes belong to the marker after them. Before a stuffed zero they are odd: libjpeg accepts
-// them without a warning, but does not always decode the same pixels. So our decoder leaves such
-// images to libjpeg.
+// Fill bytes (0xff) are usual before a marker, and change no pixel there. libjpeg also accepts fill
+// bytes before a stuffed byte (0xff, then 0) without a warning, but then does not always decode the
+// same pixels. So our decoder leaves images with such fill bytes to libjpeg.
 TEST_F(JpegEndingsTest, FillAnywhereHasLibjpegsVerdict) {
   for (const JpegKind& kind : Kinds()) {
     grey_ = kind.colour == JpegColour::kGrey;
@@ -186,7 +187,8 @@ TEST_F(JpegEndingsTest, FillAnywhereHasLibjpegsVerdict) {
   EXPECT_EQ(refused_, 0);
 }
 
-// Decoding a crop does not read all bytes. libjpeg's code decides how many bytes are read.
+// A crop is decoded without reading all bytes of the image, so damage in unread bytes is not found.
+// With our entropy decoder and with libjpeg's, the same damage must be found.
 TEST_F(JpegEndingsTest, CropsHaveTheVerdictOfLibjpegsEntropyDecoder) {
   JpegDecoder library = *JpegDecoder::Create({.library_entropy_decoder = true});
   std::vector<uint8_t> ours, theirs;

@@ -73,7 +73,7 @@ TEST(JpegLibraryTest, NotesThatAreCutShortOrLieAboutTheirSizeHaveNone) {
     }
   }
   EXPECT_EQ(BuildIdOfNotes(Note(Gnu(), kBuildId, ""), 4), "");
-  // A content version has a maximal length.
+  // The build id is part of the content version, whose length is limited.
   EXPECT_EQ(BuildIdOfNotes(Note(Gnu(), kBuildId, std::string(33, 'x')), 4), "");
 }
 

@@ -127,8 +127,8 @@ TEST(PngDecoderTest, FilesOfAnyKindAndAnyDamageAreDecodedOrRefusedLikeByLibspng)
   EXPECT_GT(bad, 1000);
 }
 
-// core/image/png/README.md names the damage that only libspng finds although all checksums are
-// right. So the test compares only files that libspng decodes.
+// If all checksums are right, there is damage that libspng finds and our own code does not
+// (core/image/png/README.md). So the test compares only files that libspng decodes.
 TEST(PngDecoderTest, WhatLibspngDecodesOfDamagedStreamsHasTheSamePixels) {
   RandomBits bits(7);
   int good = 0;

@@ -138,7 +138,7 @@ inline std::string RandomPng(RandomBits& bits, int max_side) {
       PngFile(kind, deflated, 1 + Below(bits, Below(bits, 2) == 0 ? 40 : 40000), before);
   if (damage == 3 || damage == 4 || damage == 9) FlipBit(bits, png);
   if (damage >= 10 && damage < 13) png.resize(Below(bits, static_cast<uint32_t>(png.size())));
-  if (damage == 13) png.resize(png.size() - Below(bits, 24));  // The end marker, or near it.
+  if (damage == 13) png.resize(png.size() - Below(bits, 24));  // Cut in the end marker or near it.
   return png;
 }
 

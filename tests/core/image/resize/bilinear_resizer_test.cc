@@ -65,7 +65,7 @@ TEST(BilinearResizerTest, UpscalesWithHalfPixelCentres) {
 
 TEST(BilinearResizerTest, DownscalesWithoutAntialiasing) {
   EXPECT_THAT(ResizeToFloats({0, 10, 20, 30}, 1, 4, 1, 2), ElementsAre(5.0f, 25.0f));
-  // Only every fourth pair of pixels is used: 8 -> 2 has samples at 1.5 and 5.5.
+  // From 8 pixels to 2, the samples lie at 1.5 and 5.5. So only the pixels 1, 2, 5 and 6 count.
   EXPECT_THAT(ResizeToFloats({0, 10, 20, 200, 0, 50, 70, 9}, 1, 8, 1, 2),
               ElementsAre(15.0f, 60.0f));
 }
@@ -75,7 +75,7 @@ TEST(BilinearResizerTest, SameSizeKeepsEveryValue) {
   EXPECT_EQ(ResizeToFloats(pixels, 7, 5, 7, 5), std::vector<float>(pixels.begin(), pixels.end()));
 }
 
-// The samples have the same places as in the whole row: (begin + (i + 0.5) * extent / 2) - 0.5.
+// Value i of the 2 results is sampled at (begin + (i + 0.5) * extent / 2) - 0.5 in the whole row.
 TEST(BilinearResizerTest, APartOfTheInputIsSampledWhereItLies) {
   auto resizer = BilinearResizer::Create(
       {.height = 1, .width = 2, .channels = 1, .type = PixelType::kFloat32});
@@ -93,7 +93,7 @@ TEST(BilinearResizerTest, APartOfTheInputIsSampledWhereItLies) {
   EXPECT_THAT(resize(WholeSide(4)), ElementsAre(5.0f, 25.0f));
   EXPECT_THAT(resize({.pixels = 4, .begin = 0.5f, .extent = 2}), ElementsAre(5.0f, 15.0f));
   EXPECT_THAT(resize({.pixels = 4, .begin = 0.875f, .extent = 3}), ElementsAre(11.25f, 26.25f));
-  // This part has as many pixels as the part before. The tables of that part must not be reused.
+  // This part has the size of the previous part, but begins elsewhere. So it needs other tables.
   EXPECT_THAT(resize({.pixels = 4, .begin = 0.25f, .extent = 3}), ElementsAre(5.0f, 20.0f));
 }
 
@@ -174,12 +174,13 @@ TEST(BilinearResizerTest, ReuseAcrossSizesLeavesNoTrace) {
   }
 }
 
-// A decoder gives as many rows at once as it has ready. The number must not change the result.
+// A decoder gives as many rows at once as it has ready. Their number must not change the result.
 TEST(BilinearResizerTest, RowsGivenTogetherGiveTheBytesOfRowsGivenOneByOne) {
   for (const std::string& target : SupportedSimdTargets()) {
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
-    // One size is scaled up. The other sizes are scaled down, some so far that rows between the
-    // needed rows are left out. The last size is too wide for the windows of the fast kernel.
+    // The first size is scaled up. The others are scaled down so far that some rows are not needed.
+    // The last size is so wide that 4 values need more than 16 bytes of a row. The fast kernel
+    // cannot load so many bytes.
     for (const auto& [in_height, in_width] : {std::pair(13, 40), {50, 61}, {111, 90}, {97, 400}}) {
       SCOPED_TRACE(absl::StrCat(target, " from ", in_height, "x", in_width));
       auto resizer = BilinearResizer::Create({.height = 24, .width = 50, .channels = 3});
@@ -203,8 +204,8 @@ TEST(BilinearResizerTest, RowsGivenTogetherGiveTheBytesOfRowsGivenOneByOne) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// A large output whose rows are whole blocks is written past the caches if it begins on a cache
-// line.
+// A large float32 output is written past the caches if it begins on a cache line and its rows
+// consist of whole blocks of vectors (kBlock in bilinear_resizer.cc).
 TEST(BilinearResizerTest, WhereTheOutputLiesDoesNotChangeIt) {
   constexpr int kInSide = 150;
   const std::vector<uint8_t> pixels = Noise(size_t{kInSide} * kInSide * 3, 6);

@@ -66,8 +66,8 @@ std::vector<uint32_t> BitsOf(const std::vector<float>& values) {
   return bits;
 }
 
-// Resizes a part of an image into a part of another one. The input ends where the part ends, so
-// that a sanitizer sees any read beyond it.
+// Resizes a part of an image into a part of another image, and compares with the reference. The
+// input's memory ends where its part ends, so that a sanitizer sees any read beyond the part.
 template <typename T>
 void Compare(Draw& draw) {
   const ResampleOptions options = DrawOptions(draw);

@@ -135,7 +135,6 @@ TEST(ResamplerTest, PartsOfImagesAreReadAndWrittenInPlace) {
   }
 }
 
-// Sizes at the edges of the tables.
 TEST(ResamplerTest, ManySizesGoThrough) {
   const std::vector<float> image(61 * 3, 7);
   for (const ResampleMethod method : kMethods) {

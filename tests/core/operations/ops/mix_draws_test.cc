@@ -1,4 +1,4 @@
-// The draws of mixup and cutmix: distributions, pinned values and refusals.
+// Tests the draws of mixup and cutmix: distributions, pinned values and refusals.
 #include "core/operations/ops/mix_draws.h"
 
 #include <algorithm>
@@ -75,7 +75,7 @@ TEST(SymmetricBetaTest, TheDistributionIsBeta) {
   for (const auto& [alpha, below] : cases) {
     SCOPED_TRACE(alpha);
     const std::vector<float> draws = BetaDraws(alpha, kCount);
-    // The Kolmogorov-Smirnov distance exceeds 1.95 / sqrt(n) once in a thousand tries.
+    // The Kolmogorov-Smirnov distance of n draws exceeds 1.95 / sqrt(n) with probability 0.001.
     double distance = 0;
     for (int i = 0; i < kCount; ++i) {
       const double expected = below(draws[static_cast<size_t>(i)]);
@@ -114,7 +114,7 @@ TEST(SymmetricBetaTest, TheValuesAreThese) {
   for (const float alpha : {0.1f, 0.2f, 0.5f, 1.0f, 2.0f, 50.0f}) {
     CounterRng rng(/*seed=*/1, /*epoch=*/2, /*record=*/3, /*purpose=*/4);
     draws.push_back(absl::StrFormat("%a", SymmetricBeta(alpha, rng)));
-    EXPECT_EQ(rng.NextU32(), 3942351853u);  // Each draw takes two words.
+    EXPECT_EQ(rng.NextU32(), 3942351853u);  // The third word: a draw takes two words.
   }
   EXPECT_THAT(draws, ElementsAre("0x0p+0", "0x1.4a9fp-37", "0x1.6c7bb4p-16", "0x1.78227p-9",
                                  "0x1.0ba896p-5", "0x1.7f377p-2"));
@@ -144,8 +144,9 @@ TEST(MixDrawsTest, AtMostOneOfThemChangesAnExampleWithItsProbability) {
       const MixDraw draw = draws.Of({.seed = 9, .epoch = 1, .record = record});
       if (draw.kind == Kind::kMixup) ++mixed;
       if (draw.kind == Kind::kCutmix) ++cut;
-      // A rectangle has no pixel if lambda is above 1 - (2 / 200)^2: half of its width is then less
-      // than one pixel, and is rounded down to 0.
+      // cutmix gives kNone if its rectangle has no pixel. This happens if lambda is above
+      // 1 - (2 / 200)^2: half of the rectangle's width is then less than one pixel, and is rounded
+      // down to 0.
       if (draw.kind == Kind::kNone) ++empty;
     }
     EXPECT_NEAR(mixed, mixup * kCount, 300);
@@ -178,8 +179,8 @@ TEST(MixDrawsTest, ARectangleLiesInTheImageAndItsAreaIsThePartnersShare) {
   }
 }
 
-// 0.6823 is the mean share of an image of 224 x 200 pixels that cutmix leaves. It was computed from
-// torchvision's rule, with 1e6 draws of lambda ~ U(0, 1) and of a centre.
+// 0.6823 is the mean share of an image of 224 x 200 pixels that cutmix does not overwrite. The
+// number was computed from torchvision's rule, with 1e6 draws of lambda ~ U(0, 1) and of a centre.
 TEST(MixDrawsTest, ARectanglesMeanAreaIsTorchvisionsRules) {
   const MixDraws draws = MakeDraws("cutmix {}");
   double sum = 0;

@@ -37,7 +37,7 @@ TEST(OperationGuideTest, EveryExampleIsATransformOfItsKindThatWorks) {
     ASSERT_TRUE(
         google::protobuf::TextFormat::ParseFromString(std::string(row.guide.example), &transform));
     EXPECT_EQ(transform.kind_case(), row.kind);
-    // Only decode_raw needs the stored shape. decode_jpeg refuses one.
+    // decode_raw needs a stored shape, and decode_jpeg refuses a stored shape.
     std::vector<int64_t> shape;
     if (row.kind == v1::Transform::kDecodeRaw) shape = {8, 8, 3};
     const v1::Transform complete = WithDefaults(row, transform);

@@ -26,7 +26,8 @@ using ::testing::HasSubstr;
 constexpr char kPath[] =
     "tests/golden/torchvision/trivial-augment.bin";  // From the top of the tree.
 
-// A change's number, its strength, and whether it is negative.
+// The number of the change that trivial_augment makes, the change's strength, and whether the
+// strength is negative.
 using Draw = std::tuple<int, int, bool>;
 
 struct Made {
@@ -110,7 +111,8 @@ Program Compile(const std::vector<int64_t>& shape) {
   return *std::move(program);
 }
 
-// The draw of this record's example (see draws.h). 25 is the operation's number.
+// The draw of trivial_augment for this record's example (see draws.h). 25 is the number of
+// trivial_augment.
 Draw DrawOf(int64_t record) {
   CounterRng rng(6, 1, record, 25);
   const auto change = static_cast<int>(rng.UniformInt(0, 14));

@@ -1,4 +1,4 @@
-// Images on a web server: the requests for them, and the messages about them.
+// Tests images on a web server: which requests read them, and what errors and notes say.
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -30,8 +30,8 @@ using ::testing::SizeIs;
 
 using FarImagesTest = ImageFilesTest;
 
-// Reads all bytes of far_bytes(). Returns the records that ReadFetched() makes of these bytes, or
-// their errors.
+// Reads all bytes of far_bytes(), and passes them to ReadFetched(). Returns each record that
+// ReadFetched() makes of these bytes, or the record's error.
 std::vector<std::string> ReadAhead(const RecordSource& shard) {
   std::string bytes(static_cast<size_t>(shard.size_bytes()), '-');
   const absl::Status read =
@@ -89,7 +89,7 @@ TEST_F(FarImagesTest, ImagesOfAServerAreReadAheadWithTheSameRecords) {
   }
 }
 
-// If a state of an image has no ETag, a cache could take the image's old bytes for new ones.
+// If one image has no ETag, a cache could serve this image's old bytes after the image changed.
 TEST_F(FarImagesTest, ImagesWhoseStatesCannotBeToldApartHaveNoIdentityForACache) {
   StubObjects objects;
   objects.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {

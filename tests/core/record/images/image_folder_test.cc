@@ -116,7 +116,7 @@ TEST_F(ImageFolderTest, LabelsTxtNumbersTheClasses) {
   EXPECT_EQ(Read(**shard)[0], ImageRecord(Jpeg(1), {.name = "a", .label = 2},
                                           {.height = 8, .width = 12, .channels = 3}));
   EXPECT_NE((*shard)->content_hash(), by_place);
-  // In a shard that has only some of the classes, the classes keep their labels.
+  // If a shard has only some of the classes, their labels still come from labels.txt.
   const auto some = Open(folder_ / "b/*");
   ASSERT_THAT(some, IsOk());
   EXPECT_EQ(Read(**some)[0], ImageRecord(Png(3), {.name = "b", .label = 1},
@@ -130,8 +130,8 @@ TEST_F(ImageFolderTest, LabelsTxtNumbersTheClasses) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line above already")));
 }
 
-// A folder with images in it is a class, and the index lies in the folder above. If there is only
-// one class, a note says so.
+// If all images of a shard are in one folder, the shard has a single class. A note says so, unless
+// labels.txt numbers the classes.
 TEST_F(ImageFolderTest, ASingleClassIsNoted) {
   const auto one = Open(folder_ / "a/*");
   ASSERT_THAT(one, IsOk());
@@ -196,7 +196,7 @@ TEST_F(ImageFolderTest, ALargeFileIsOverTheLimitAndNotInTheIndex) {
   ASSERT_GT(large, static_cast<int64_t>(Png(3).size()) + 100);
   const auto shard = MustOpenAll({.max_record_bytes = large});
   AlignedBuffer scratch;
-  // The file's bytes are just within the limit. The record has more bytes than the file.
+  // The file has as many bytes as the limit allows. But the record has more bytes than the file.
   EXPECT_THAT(shard->ReadRecord(0, scratch),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("\"a/1.jpg\"")));
   EXPECT_THAT(shard->ReadRecord(2, scratch), IsOk());
@@ -265,7 +265,7 @@ TEST_F(ImageFolderTest, AFileThatMayNoLongerBeReadDoesNotBlameTheClient) {
   for (const char* name : {"a/1.jpg", "a"}) {
     std::filesystem::permissions(folder_ / name, std::filesystem::perms::none);
   }
-  // The test may run as root, who may read all files. So it reads them as another user.
+  // The test may run as root, who may read all files. So the test reads the files as another user.
   const int user = ::setfsuid(65534);
   AlignedBuffer scratch;
   for (const int64_t record : {0, 1}) {
@@ -297,7 +297,7 @@ TEST_F(ImageFolderTest, OtherBytesInAnUnchangedFileAreDamage) {
               StatusIs(absl::StatusCode::kDataLoss,
                        AllOf(HasSubstr("\"a/1.jpg\""), HasSubstr("CRC-32C of the file is"),
                              HasSubstr("systole index"))));
-  // A scan that compares with the index finds the damage, too.
+  // With kIgnore all files are scanned. Their CRC-32Cs are still compared with those in the index.
   const auto scanned = MustOpenAll({.index_use = IndexUse::kIgnore});
   EXPECT_EQ(scanned->num_damaged(), 1);
   EXPECT_THAT(scanned->damaged()[0].cause, HasSubstr("the index says"));

@@ -73,7 +73,7 @@ TEST(ImageGroupTest, NamesInAddressesAreDecoded) {
   EXPECT_EQ(Order(*there), Order(*here));
   EXPECT_THAT(Order(*here), ElementsAre("a b/5%.jpg", "z/a b.jpg", "z/a+b.jpg", "z/\xc3\xa9.jpg",
                                         "\xc3\xa9/1.jpg"));
-  EXPECT_EQ(there->images[1].name, "https://h/d/z/a%20b.jpg?sig=x%2Fy");  // For the request.
+  EXPECT_EQ(there->images[1].name, "https://h/d/z/a%20b.jpg?sig=x%2Fy");  // Keeps the query.
   // In other stores a '%' is a '%'.
   EXPECT_THAT(Order(*GroupImages({"mem://d/%41/%42.jpg"})), ElementsAre("%41/%42.jpg"));
   for (const std::string name : {"https://h/a/b%2Fc.jpg", "https://h/a%2fb/c.jpg",

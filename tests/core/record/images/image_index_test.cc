@@ -17,7 +17,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Two lines: a good image, and a damaged one whose texts have a line break and spaces.
+// The line of a good image, and the line of a damaged image. The name and the cause of the damaged
+// image have line breaks and spaces.
 constexpr char kBody[] =
     "5 0000abcd 30 40 3 3 7 0 5 7a/1.jpg\n"
     "0 00000000 0 0 0 2 9 12 x1b/\n 2.pnga bad\ncause \n";
@@ -102,7 +103,7 @@ TEST(ImageIndexTest, OtherTextsAreRefused) {
            {"a/1.jpg", "aa1.jpg"},         // No class.
            {"a/1.jpg", "a/1/jpg"},         // Two classes.
            {"a/1.jpg", "/a1.jpg"},         //
-           {"3 7 0", "3 8 0"},             // Texts of another size.
+           {"3 7 0", "3 8 0"},             // Sizes of other texts.
            {"3 7 0", "3 7 999999999"},     //
            {"3 7 0", "999999999999 7 0"}}) {
     EXPECT_THAT(CheckImageIndex(WithHead(1, absl::StrReplaceAll(good, {{part, other}}))),

@@ -35,8 +35,8 @@ using ::testing::Not;
 
 using ReadImagesTest = ImageFilesTest;
 
-// A file is not read if its state is that in the index. So a change of the file's bytes alone is
-// not noticed.
+// Opening a shard does not read a file whose size and time are those in the index. So if only the
+// bytes of a file change, this is noticed when a record is read, not at the opening.
 TEST_F(ReadImagesTest, OnlyFilesOfANewStateAreReadAgain) {
   const uint64_t hash = MustOpenAll()->content_hash();
   const std::string index = ReadWholeFile(folder_ / "images.idx");
@@ -65,7 +65,7 @@ TEST_F(ReadImagesTest, GlobsOverOneFolderShareItsIndex) {
   EXPECT_THAT(both, AllOf(HasSubstr("a/1.jpg"), HasSubstr("b/1.png")));
   MustOpenAll();
   EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), both);
-  // An index that is made anew has only the files that the glob matches.
+  // kRebuild makes the index anew, with only the files that the glob matches.
   ASSERT_THAT(Open(folder_ / "a/*", {.index_use = IndexUse::kRebuild}), IsOk());
   EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), Not(HasSubstr("b/1.png")));
 }
@@ -86,8 +86,9 @@ TEST_F(ReadImagesTest, LinesOfFilesThatAreGoneAreDropped) {
   }
 }
 
-// An index may have lines of files that the glob does not match. A store in the network is not
-// asked which of these files still exist, so the number of these lines is bounded.
+// An index may have lines of files that the glob does not match. In a local folder, the lines of
+// files that no longer exist are dropped. In other stores nothing looks for the files, and such
+// lines stay. So the number of lines that the glob does not match is bounded.
 TEST_F(ReadImagesTest, LinesOfOtherFilesInAStoreAreBoundedInNumber) {
   MemoryStore& store = MemoryStore::OfProcess();
   for (const bool too_many : {false, true}) {
@@ -116,7 +117,7 @@ TEST_F(ReadImagesTest, LinesOfOtherFilesInAStoreAreBoundedInNumber) {
   }
 }
 
-// A release with another decoder may have called the file damaged.
+// The index may be from a release whose decoder refused the file.
 TEST_F(ReadImagesTest, WhatTheIndexCallsDamagedIsReadAgain) {
   MustOpenAll();
   const std::string good = ReadWholeFile(folder_ / "images.idx");
@@ -138,7 +139,7 @@ TEST_F(ReadImagesTest, WhatTheIndexCallsDamagedIsReadAgain) {
   EXPECT_EQ(MustOpenAll()->num_damaged(), 0);
   EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), good);
 
-  // At the second opening the index already calls the file damaged, so it is not written again.
+  // At the second opening the index already calls the file damaged, so the index is not written.
   folder_.Write("a/1.jpg", "text");
   MustOpenAll();
   ShiftMtime(folder_ / "images.idx", -60);
@@ -159,8 +160,8 @@ TEST_F(ReadImagesTest, ADamagedIndexIsMadeAnewWithANote) {
   EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), good);
 }
 
-// The index of the shard "images" and the index of the images have the same file name. Opening one
-// of them replaces the index of the other.
+// The index of the shard "images" and the index of the images have the same file name. So opening
+// the shard replaces the images' index, and opening the images replaces the shard's index.
 TEST_F(ReadImagesTest, AShardThatIsCalledAsTheIndexOfImagesIsReadAsWell) {
   const std::string shard = folder_.Write("images", ShardBuilder().Add("payload").Build());
   const std::vector<std::string> images = Read(*MustOpenAll());
@@ -177,8 +178,7 @@ TEST_F(ReadImagesTest, AShardThatIsCalledAsTheIndexOfImagesIsReadAsWell) {
   }
 }
 
-// Most lines of such a large index would be about files that are not in the group, and would take
-// memory for nothing.
+// Most lines of such a large index would be about files outside the group, and only take memory.
 TEST_F(ReadImagesTest, AServersIndexThatIsFarTooLargeIsNotRead) {
   StubObjects objects;
   std::atomic<int> fetched = 0;
@@ -208,7 +208,7 @@ TEST_F(ReadImagesTest, AnIndexThatCannotBeKeptIsANoteOrAnError) {
   EXPECT_THAT(folder_.List(), Not(Contains("images.idx")));
 }
 
-// No call returns before all four files are looked at.
+// No call of file_done returns before file_done was called for all four files.
 TEST_F(ReadImagesTest, FilesAreLookedAtOnSeveralThreads) {
   WorkerPool pool(3);  // The calling thread works, too.
   Mutex mu;
@@ -294,7 +294,7 @@ TEST_F(ReadImagesTest, WhatWasReadBeforeAnErrorIsKept) {
   const std::string index = ReadWholeFile(folder_ / "images.idx");
   EXPECT_THAT(index, AllOf(HasSubstr("systole-images-1 3 "), HasSubstr("a/1.jpg"),
                            HasSubstr("a/2.jpg"), HasSubstr("b/2.PNG")));
-  // The second try reads no file, so it writes nothing.
+  // At the second try all files that can be read are in the index, so the index is not written.
   ShiftMtime(folder_ / "images.idx", -60);
   const auto time = std::filesystem::last_write_time(folder_ / "images.idx");
   read(IndexUse::kUse);
@@ -326,7 +326,7 @@ TEST_F(ReadImagesTest, AnInterruptedLookGoesOnWhereItEnded) {
   int looked = 0;
   EXPECT_THAT(open(2, looked), StatusIs(absl::StatusCode::kCancelled, testing::_));
   EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), HasSubstr("systole-images-1 2 "));
-  // For the two files that were read, only their state is asked for.
+  // Two files are in the index by now. Of these files only the size and the time are looked at.
   ChangeUnnoticed("a/1.jpg");
   EXPECT_THAT(open(100, looked), IsOk());
   EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), HasSubstr("systole-images-1 4 "));

@@ -143,7 +143,7 @@ TEST(ReadWindowTest, WhatLiesFarApartOfASourceThatIsNotLocalIsNotRead) {
   ASSERT_NO_FATAL_FAILURE(Walk(window, bytes, 3 * kMiB, 15 * kMiB, 3 * kMiB));
   EXPECT_EQ(source.num_reads(), 4);
   EXPECT_EQ(source.bytes_read(), 4 * 16u);
-  // If the next places are close together, the window is small at first, as at the beginning.
+  // When the places are close together again, the window starts again with its first size.
   source.ResetCounts();
   ASSERT_NO_FATAL_FAILURE(Walk(window, bytes, 12 * kMiB + 1000, 12 * kMiB + 200'000, 1000));
   EXPECT_EQ(source.num_reads(), 1);
@@ -185,7 +185,7 @@ TEST(ReadWindowTest, FailedReadLeavesNoMixedBytesBehind) {
   source.CutAt(5000);
   ReadWindow window = MustCreate(source, bytes.size(), 4096);
   ASSERT_THAT(window.At(0, 16), IsOk());
-  EXPECT_FALSE(window.At(4096, 16).ok());  // Fills only a part of the buffer.
+  EXPECT_FALSE(window.At(4096, 16).ok());  // Fills a part of the buffer, then fails.
   absl::StatusOr<const char*> at = window.At(16, 16);
   ASSERT_THAT(at, IsOk());
   EXPECT_EQ(std::string(*at, 16), bytes.substr(16, 16));

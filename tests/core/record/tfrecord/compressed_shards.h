@@ -85,8 +85,8 @@ inline void Evict(ChunkCache& chunks) {
   }
 }
 
-// A source of `bytes` that is compressed and not local. Reads of its bytes pass `gate`. Reads of
-// the restart points do not.
+// A compressed source of `bytes` that is not local. Reads of the compressed bytes pass `gate`.
+// Reads of the restart points, which lie in the file `restart_path`, do not pass it.
 inline std::unique_ptr<ByteSource> FarCompressed(absl::string_view bytes, Compression compression,
                                                  const std::string& name,
                                                  std::shared_ptr<Gate> gate,

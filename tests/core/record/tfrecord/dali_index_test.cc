@@ -94,10 +94,10 @@ TEST(DaliIndexTest, RecordsThatDoNotCoverTheShardAreInvalid) {
     const char* text;
     const char* message;
   } kCases[] = {
-      {"16 19\n", "line 1 has offset 16, want 0"},             // It does not begin at 0.
+      {"16 19\n", "line 1 has offset 16, want 0"},             // Does not begin at 0.
       {"0 16\n17 18\n", "line 2 has offset 17, want 16"},      // Gap.
       {"0 16\n15 20\n", "line 2 has offset 15, want 16"},      // Overlap.
-      {"0 16\n0 16\n", "line 2 has offset 0, want 16"},        // The first one twice.
+      {"0 16\n0 16\n", "line 2 has offset 0, want 16"},        // Line 1 twice.
       {"0 16\n16 0\n16 19\n", "line 2 has size 0"},            // No bytes.
       {"0 16\n16 20\n", "line 2 has size 20, want 1 to 19"},   // Beyond the shard.
       {"0 16\n16 18446744073709551615\n", "line 2 has size"},  // Would wrap around.
@@ -117,11 +117,11 @@ TEST(DaliIndexTest, TextTooLongForTheShardIsRefusedUnread) {
                                                   HasSubstr("too many for a shard of 100")));
 }
 
-// A server may claim any size for a shard, so the bound of its index must not grow without end.
+// A server may claim any size for a shard. So the bound for the size of an index has a maximum.
 TEST(DaliIndexTest, TheBoundOfATextFollowsFromTheNumbersThatItCanHold) {
   for (const uint64_t shard_bytes : {0, 15, 16, 100, 999, 1000}) {
-    // The text has the most lines if frames of 16 bytes and single bytes alternate. The last lines
-    // are the longest.
+    // The longest text: records of 16 bytes, the least size, and damaged stretches of 1 byte take
+    // turns.
     std::string text;
     for (uint64_t end = 0; end + 17 <= shard_bytes; end += 17) {
       absl::StrAppend(&text, end, " 16\n", end + 16, " 1\n");

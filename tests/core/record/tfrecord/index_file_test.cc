@@ -46,8 +46,8 @@ TEST(IndexPathTest, LiesBesideTheShard) {
   EXPECT_EQ(IndexPath("dir/a.tfrecord", ""), "dir/a.tfrecord.idx");
 }
 
-// The ending may not come after the query. If a server ignores the query, it would send the shard
-// for "a.tfrecord?v=1.idx".
+// The ending ".idx" must stand before the query. A server that ignores queries would send the shard
+// if it were asked for "a.tfrecord?v=1.idx".
 TEST(IndexPathTest, OfAnAddressItLiesBesideTheShardWithTheQueryOfTheShard) {
   const std::string index = IndexPath("https://host/a.tfrecord?v=1", "");
   EXPECT_EQ(index, "https://host/a.tfrecord.idx?v=1");
@@ -179,7 +179,7 @@ TEST(LoadIndexTest, AnIndexAloneIsTrustedForItsFramingAndNotForItsAge) {
     EXPECT_FALSE(good.scanned);
     EXPECT_EQ(good.note, "");
     std::filesystem::remove(folder / "a.tfrecord.idx.hash");
-    folder.Write("a.tfrecord.idx", "0 39\n");  // This index fits the shard's size.
+    folder.Write("a.tfrecord.idx", "0 39\n");  // Fits the shard's size.
     ShiftMtime(folder / "a.tfrecord.idx", seconds);
     const LoadedIndex bad = MustLoad(folder / "a.tfrecord");
     EXPECT_TRUE(bad.scanned);
@@ -203,7 +203,7 @@ TEST(LoadIndexTest, FilesCopiedWithTheirTimesServeTheCopy) {
   EXPECT_FALSE(loaded.scanned);
   EXPECT_EQ(loaded.note, "");
   EXPECT_EQ(loaded.content_hash, hash);
-  // A copy with another time is another state, so its index is made again.
+  // If the copy's time is not the time in the hash file, the index is made again.
   ShiftMtime(folder / "to/a.tfrecord", 1);
   EXPECT_TRUE(MustLoad(folder / "to/a.tfrecord").scanned);
   EXPECT_FALSE(MustLoad(folder / "to/a.tfrecord").scanned);
@@ -225,8 +225,8 @@ TEST(LoadIndexTest, WithoutAnIdentityTheFramingIsCheckedEachTimeAndNoHashIsKept)
 }
 
 TEST(LoadIndexTest, ShardRewrittenWithEqualSizeAndAnOlderTimeIsScannedAgain) {
-  // A copy that keeps the file's time leaves this state: the index is newer than the shard, and
-  // only the hash file shows the change.
+  // For example, an older file is copied over the shard and keeps its time. The index is then newer
+  // than the shard, and only the hash file shows the change.
   const TempFolder folder;
   TwoRecords().WriteTo(folder / "a.tfrecord");
   const uint64_t before = MustLoad(folder / "a.tfrecord").content_hash;

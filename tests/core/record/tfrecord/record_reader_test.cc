@@ -28,8 +28,8 @@ RecordReader MustCreate(const ByteSource& source, const RecordReaderOptions& opt
   return *std::move(reader);
 }
 
-// Whether Next() compiles. It must not compile on a temporary reader, because the payload that it
-// returns is a view into the reader.
+// Whether Next() compiles. Next() must not compile on a temporary reader, because Next() returns a
+// view into the reader.
 template <typename Reader>
 concept CanNext = requires(Reader&& reader) {
   std::forward<Reader>(reader).Next();
@@ -61,8 +61,8 @@ TEST(RecordReaderTest, EmptyShardEndsAtOnce) {
 }
 
 TEST(RecordReaderTest, RecordsAroundTheReadSizeComeWhole) {
-  // The reader reads 4096 bytes at a time. Frames end before, at and after the end of a read, and
-  // some span several reads.
+  // The reader reads 4096 bytes at a time. Some frames end just before, at or just after the end of
+  // a read. Some frames span several reads.
   ShardBuilder builder;
   std::vector<std::string> payloads;
   for (const size_t size :

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A sink that takes `bytes_left` bytes and is full then.
+// A sink with room for `bytes_left` bytes.
 class FullSink final : public ByteSink {
  public:
   explicit FullSink(size_t bytes_left) : bytes_left_(bytes_left) {}

@@ -23,8 +23,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// What a scan of a shard finds: the offset and size of each record, and the numbers of the damaged
-// records with the causes.
+// What a scan of a shard finds: the offset and size of each record in turn, the numbers of the
+// damaged records, and the causes of their damage.
 struct Found {
   std::vector<uint64_t> begins_and_sizes;
   std::vector<int64_t> damaged;
@@ -46,7 +46,8 @@ Found Scan(const std::string& bytes, const ScanOptions& options = {}) {
     found.causes.push_back(damaged.cause);
   }
   EXPECT_EQ(scanned->index.end(), bytes.size());
-  // A scan that gets the records' offsets must find the same framing and content.
+  // ScanIndexed() gets the places of the records from an index, and must find the same damage and
+  // content.
   const absl::StatusOr<RecordIndex> index =
       ParseDaliIndex(DaliIndexText(scanned->index), bytes.size());
   EXPECT_THAT(index, IsOk());
@@ -141,7 +142,7 @@ TEST(ScanShardTest, AGoodRecordBetweenTwoDamagedHeadersIsFoundByItsPayload) {
     builder.Add(std::string(static_cast<size_t>(i * 37 % 500), static_cast<char>(i)));
   }
   std::string shard = builder.Build();
-  // Damages every other one of the first 40 records.
+  // Damages the header of every second one of the first 40 records.
   std::vector<int64_t> damaged;
   for (int64_t i = 0; i < 40; i += 2) {
     shard = WithFlippedBit(shard, 8 * offsets[static_cast<size_t>(i)] + 3);
@@ -163,7 +164,7 @@ TEST(ScanShardTest, AHeaderBetweenTwoDamagedOnesIsNotBelievedIfItsPayloadIsDamag
 
 TEST(ScanShardTest, HeadersThatLeadNowhereCostNoMoreThanTheShardTwice) {
   // Each header claims a payload of nearly all bytes that are left. The bytes after the payload are
-  // never its CRC.
+  // never the payload's CRC.
   constexpr uint64_t kHeaders = 500;
   constexpr uint64_t kRest = 100'000;
   ShardBuilder builder;
@@ -215,8 +216,8 @@ TEST(ScanShardTest, HostileLengthWithAGoodCrcCostsOneRecord) {
 }
 
 TEST(ScanShardTest, HeaderInsideAPayloadIsNoRecordUnlessItChainsOn) {
-  // The damaged record's payload holds a header with a good CRC. No record begins where the record
-  // of this header would end.
+  // The payload of the damaged record holds a header with a good CRC. But no other record begins
+  // where the record of this header would end.
   const std::string decoy = ShardBuilder().AddHeader(5).Build();
   const std::string shard = ShardBuilder().Add("xx" + decoy + "yyyyyyyy").Add("defg").Build();
   const Found found = Scan(WithFlippedBit(shard, 0));
@@ -225,7 +226,8 @@ TEST(ScanShardTest, HeaderInsideAPayloadIsNoRecordUnlessItChainsOn) {
 }
 
 TEST(ScanShardTest, RecordBeforeATruncatedTailIsStillFoundBehindDamage) {
-  // A good header follows record 1, although the payload after that header is cut.
+  // Record 1 counts as good because the good header of record 2 follows it. This suffices, although
+  // the payload of record 2 is cut.
   const std::string shard = ShardBuilder().Add("abc").Add("defg").Add("hi").Build();
   const Found found = Scan(WithFlippedBit(shard.substr(0, shard.size() - 1), 0));
   EXPECT_THAT(found.begins_and_sizes, ElementsAre(0, 19, 19, 20, 39, 17));
@@ -276,7 +278,7 @@ TEST(ScanShardTest, IndexOfLargeRecordsReadsOneSmallPieceEach) {
   EXPECT_LE(source.bytes_read(), 70'000u);  // The shard has 2,000,320 bytes.
 }
 
-// A request for each record would take hours for a shard on a server.
+// For a large shard on a server, one request for each record would take hours.
 TEST(ScanShardTest, AShardThatIsNotLocalTakesFewReadsAndLargeRecordsOneSmallReadEach) {
   ShardBuilder small;
   for (int i = 0; i < 200; ++i) small.Add(std::string(100'000, 'x'));
@@ -331,7 +333,7 @@ TEST(ScanShardTest, ErrorsOfTheSourceArePassedOn) {
         << offset;
   }
   ErrorSource source(WithFlippedBit(bytes, 0));
-  source.FailAt(15'000, absl::UnavailableError("store is away"));  // While searching.
+  source.FailAt(15'000, absl::UnavailableError("store is away"));  // In the search for a header.
   EXPECT_THAT(ScanShard(source, {.read_bytes = 4096}),
               StatusIs(absl::StatusCode::kUnavailable, "store is away"));
   source.FailSize(absl::InternalError("no size"));
@@ -344,7 +346,8 @@ TEST(ScanShardTest, TooSmallAReadSizeIsInvalid) {
 }
 
 TEST(ScanShardTest, ContentHashIsXxh3OfSizesAndStoredPayloadCrcs) {
-  // "" has frame size 16 and CRC a282ead8. "abc" has 19 and 21f1576e. Both are little-endian.
+  // The frame size and the CRC of each record, little-endian: 16 and a282ead8 for "", 19 and
+  // 21f1576e for "abc".
   constexpr unsigned char kHashed[] = {16, 0, 0, 0, 0, 0, 0, 0, 0xd8, 0xea, 0x82, 0xa2,
                                        19, 0, 0, 0, 0, 0, 0, 0, 0x6e, 0x57, 0xf1, 0x21};
   const MemorySource source(ShardBuilder().Add("").Add("abc").Build());
@@ -377,7 +380,7 @@ TEST(ScanIndexedTest, LargeRecordsCostOneSmallReadEach) {
   const absl::StatusOr<ScannedShard> indexed = ScanIndexed(source, scanned->index);
   ASSERT_THAT(indexed, IsOk());
   EXPECT_EQ(indexed->content_hash, scanned->content_hash);
-  // The scan reads one window at the beginning, then each footer with the next header.
+  // The scan first reads one window of bytes, then each footer together with the next header.
   EXPECT_EQ(source.num_reads(), 1 + 20);
   EXPECT_LE(source.bytes_read(), (64u << 10) + 4096 + 20 * 16u);
 }

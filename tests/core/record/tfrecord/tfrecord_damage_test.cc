@@ -94,7 +94,7 @@ TEST(TfRecordDamageTest, EveryFlippedBitCostsExactlyTheRecordItIsIn) {
 }
 
 TEST(TfRecordDamageTest, FlippedBitDoesNotChangeTheTextOfTheIndex) {
-  // So an index that was made before the damage still fits the damaged shard.
+  // An index that was made before the damage must still fit the damaged shard.
   const std::string good = Built().Build();
   absl::StatusOr<ScannedShard> before = ScanShard(MemorySource(good));
   ASSERT_THAT(before, IsOk());

@@ -1,6 +1,6 @@
-// Tests records that are read in the mapped file. Their values and errors must equal those of
-// copies. If the file is cut or rewritten or fails meanwhile, its records get errors, and the
-// process goes on.
+// Tests records that are read in place, in the mapped file. Payloads and errors must be the same as
+// if the records were copied. If the file is cut or rewritten during a read, or if its storage
+// fails, records get errors, and the process goes on.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,8 +40,9 @@ ShardBuilder FourRecords() {
   return builder;
 }
 
-// The calls of the callback, as "place:" and the payload's first byte or the error. `ended` gets
-// the result of ReadRecords(). Without `ended`, this result must be OK.
+// Reads `records`. Returns a text for each call of the callback: "PLACE:" with the payload's first
+// byte or the error. `ended` gets the result of ReadRecords(). If `ended` is null, this result must
+// be OK.
 std::vector<std::string> Calls(const RecordSource& shard, const std::vector<int64_t>& records,
                                RecordBytes bytes, absl::Status* ended = nullptr) {
   std::vector<std::string> calls;
@@ -86,7 +87,7 @@ TEST(ReadInPlaceTest, PrefetchChangesNothing) {
   ASSERT_THAT(copy, IsOk());
   for (const RecordSource* shard :
        {static_cast<const RecordSource*>(file.get()), static_cast<const RecordSource*>(&*copy)}) {
-    for (int i = 0; i < 2; ++i) {  // Not mapped, then mapped.
+    for (int i = 0; i < 2; ++i) {  // The first read maps the file.
       for (const int64_t record : {0, 1, 2, 3}) shard->Prefetch(record);
       EXPECT_THAT(Calls(*shard, {3, 1}, RecordBytes::kInPlace), ElementsAre("0:d", "1:b"));
     }
@@ -142,9 +143,9 @@ TEST(ReadInPlaceTest, ShardCutBeforeARecordIsReadIsSaidAsOfCopies) {
   EXPECT_THAT(Calls(*shard, {3}, RecordBytes::kInPlace), ElementsAre("0:d"));
   std::filesystem::resize_file(path, 10'016);
   const auto resized = AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("was resized from 40064"));
-  // The first call reads the mapping behind the file's new end. This fails, and the mapping is
-  // marked as failed, so the second call does not use it. As all records would get the error of a
-  // resized file, both calls end at record 2.
+  // The first call reads the mapping behind the file's new end. This read fails, and the mapping is
+  // marked as failed, so the second call does not use the mapping. Both calls end at record 2,
+  // because each further record would get the same error.
   for (int i = 0; i < 2; ++i) {
     absl::Status ended;
     EXPECT_THAT(Calls(*shard, {0, 2, 3}, RecordBytes::kInPlace, &ended),
@@ -153,8 +154,8 @@ TEST(ReadInPlaceTest, ShardCutBeforeARecordIsReadIsSaidAsOfCopies) {
   }
 }
 
-// Cuts the file inside the callback of record 1. The callback then reads on, calls `and_then` and
-// returns `said`.
+// Reads records 0, 1 and 2. For record 1, the callback cuts the file to 0 bytes, reads the payload,
+// which is now zeros, calls `and_then` and returns `said`. `called` gets the place of each call.
 absl::Status ReadWhileCut(const RecordSource& shard, const std::string& path,
                           const std::function<void()>& and_then, std::vector<size_t>& called,
                           const absl::Status& said = absl::OkStatus()) {
@@ -185,7 +186,8 @@ TEST(ReadInPlaceTest, ShardCutUnderTheCallbackIsFailedPrecondition) {
   EXPECT_THAT(called, ElementsAre(0, 1));
 }
 
-// A device that fails for a moment looks like this: bytes could not be read, and nothing changed.
+// The callback cuts the file and puts it back. So the read sees what a device that fails for a
+// moment would cause: some bytes cannot be read, but the file is unchanged.
 TEST(ReadInPlaceTest, StorageThatFailsUnderTheCallbackIsUnavailableAndReadAgainByCopy) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";
@@ -206,8 +208,8 @@ TEST(ReadInPlaceTest, StorageThatFailsUnderTheCallbackIsUnavailableAndReadAgainB
   EXPECT_THAT(Calls(*shard, {0, 1, 2}, RecordBytes::kInPlace), ElementsAre("0:a", "1:b", "2:c"));
 }
 
-// A callback that ends the read may have used zeros in place of the bytes that could not be read.
-// So the storage's error must be reported.
+// A callback that ends the read may have got zeros in place of the bytes that could not be read. So
+// the error of the storage must be reported in place of the callback's own error.
 TEST(ReadInPlaceTest, StorageThatFailsUnderACallbackThatEndsItIsSaidAllTheSame) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";

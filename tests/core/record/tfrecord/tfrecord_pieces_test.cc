@@ -1,5 +1,5 @@
-// Records of compressed shards that are made of pieces of the compressed bytes. The pieces have
-// been fetched before.
+// Tests how a compressed shard makes its records from pieces of its compressed bytes that have
+// already been fetched.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -30,13 +30,14 @@ namespace {
 
 constexpr int kRecords = 120;
 
-// Reads all records of a shard from its pieces. `errors` has the pieces that could not be read.
 struct Fetching {
   std::vector<absl::StatusOr<std::string>> payloads = {};
   absl::Status status;
   std::map<uint64_t, int> asked = {};  // How often each piece was used, by the piece's offset.
 };
 
+// Reads `records` of a shard from its pieces. `errors` has the errors of the pieces that cannot be
+// read, by the piece's offset.
 Fetching Fetch(const RecordSource& shard, const std::vector<int64_t>& records,
                const std::map<uint64_t, absl::Status>& errors = {}) {
   Fetching fetching;
@@ -100,7 +101,7 @@ TEST_P(TfRecordPiecesTest, RecordsAreThoseOfReadsAndEachPieceIsDecompressedOnce)
     EXPECT_THAT(fetched.payloads[static_cast<size_t>(i)], IsOk());
     EXPECT_EQ(*other.ReadRecord(i, scratch), *fetched.payloads[static_cast<size_t>(i)]);
   }
-  // Records in chunks that are kept need no piece, in any order.
+  // The chunk cache still has all chunks, so these records need no piece.
   EXPECT_TRUE(Fetch(shard, {7, 3, kRecords - 1, 0}).asked.empty());
 }
 

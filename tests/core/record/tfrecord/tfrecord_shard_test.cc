@@ -33,7 +33,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// A shard over an ErrorSource, which the test can still reach.
+// A shard, and the ErrorSource that the shard owns and reads.
 struct Faulty {
   ErrorSource* source;
   TfRecordShard shard;
@@ -118,7 +118,7 @@ TEST(TfRecordShardTest, PayloadOverTheLimitIsResourceExhaustedAndNotRead) {
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(HasSubstr("shard \"f.tfrecord\", record 1 at byte offset 24"),
                              HasSubstr("has 9 bytes"), HasSubstr("limit is 8"))));
-  EXPECT_EQ(faulty.source->bytes_read(), 24 + 12u);  // The header alone.
+  EXPECT_EQ(faulty.source->bytes_read(), 24 + 12u);  // Of record 1, only the header.
   EXPECT_THAT(faulty.shard.ReadRecord(2, scratch), IsOkAndHolds(Eq("x")));
 }
 
@@ -137,7 +137,8 @@ TEST(TfRecordShardTest, DamageLargerThanTheLimitIsDataLossNotALargeRecord) {
 }
 
 TEST(TfRecordShardTest, IndexThatCutsElsewhereIsDataLossAtAccess) {
-  // The index covers the shard but joins its two records. The hash file confirms this index.
+  // The index has the shard's two records as one record. The hash file confirms the index, so the
+  // shard is opened with it.
   const TempFolder folder;
   ShardBuilder().Add("abc").Add("defg").WriteTo(folder / "a.tfrecord");
   folder.Write("a.tfrecord.idx", "0 39\n");
@@ -248,7 +249,7 @@ TEST(TfRecordShardTest, AFailureOfTheSourceNeverHasACodeThatSpeaksOfTheRecord) {
     EXPECT_THAT(faulty.shard.ReadRecord(1, scratch), unavailable);
     faulty.source->FailAt(25, absl::OkStatus());
     faulty.source->CutAt(25);
-    faulty.source->SetChanged(error);  // It is unknown whether the cut is a change.
+    faulty.source->SetChanged(error);  // The check for a change fails, too.
     EXPECT_THAT(faulty.shard.ReadRecord(1, scratch), unavailable);
     EXPECT_THAT(faulty.shard.CheckUnchanged(), unavailable);
   }
@@ -329,7 +330,7 @@ TEST(ReadRecordsTest, AReadThatFailsForOneRecordIsSplitUp) {
   }
 }
 
-// Each read of storage that is away may take minutes of retries.
+// If the storage cannot be reached, each read may take minutes of retries.
 TEST(ReadRecordsTest, AnOutageEndsItAfterOneRead) {
   for (const absl::Status& outage :
        {absl::UnavailableError("away"), absl::DeadlineExceededError("away"),

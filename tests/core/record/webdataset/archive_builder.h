@@ -52,7 +52,7 @@ class ArchiveBuilder {
   ArchiveBuilder& Add(absl::string_view name, absl::string_view content, char type = '0') {
     return AddRaw(TarHeader(name, content.size(), type)).AddContent(content);
   }
-  // A file with a pax header before it.
+  // Adds a pax header with `records`, and then a file.
   ArchiveBuilder& AddPax(absl::string_view records, absl::string_view name,
                          absl::string_view content) {
     return Add("pax", records, 'x').Add(name, content);

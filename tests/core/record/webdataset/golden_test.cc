@@ -43,7 +43,8 @@ std::string TextOf(const FeatureView& feature) {
                       Hex(absl::string_view(reinterpret_cast<const char*>(value), sizeof(value))));
 }
 
-// The key is the archive and the number of the sample. Each value has the features in hex.
+// The key is the archive and the number of the sample. The value maps the name of each feature, in
+// hex, to the feature's TextOf().
 using Samples = std::map<std::pair<std::string, int64_t>, std::map<std::string, std::string>>;
 
 TEST(WebDatasetGoldenTest, SamplesAreThoseThatWebDatasetReads) {

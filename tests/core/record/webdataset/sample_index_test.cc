@@ -24,7 +24,8 @@ std::string Archive() { return ArchiveBuilder().Add("a.x", "one").Add("b.x", "tw
 
 ScannedArchive Scanned() { return *ScanArchive(MemorySource(Archive())); }
 
-// Makes a text whose first line fits `body`.
+// Makes an index of an archive of 2,048 bytes. The first line has the given numbers and the hash of
+// `body`.
 std::string WithHead(int64_t samples, int64_t damaged, const std::string& body) {
   return absl::StrFormat("systole-samples-1 2048 %d %d %016x\n%s", samples, damaged, Xxh3(body),
                          body);
@@ -54,7 +55,7 @@ TEST(SampleIndexTest, OfAnotherStateIsFailedPrecondition) {
   EXPECT_THAT(ParseSampleIndex(text, 2049, kFile), other);
   EXPECT_THAT(ParseSampleIndex(text, 2048, "4096 78"), other);
   EXPECT_THAT(ParseSampleIndex(text, 2048, "4096 7"), other);
-  // Without an identity no state can be distinguished from another.
+  // Without an identity, two states of the archive cannot be told apart.
   EXPECT_THAT(ParseSampleIndex(SampleIndexText(Scanned(), 2048, ""), 2048, ""), other);
 }
 
@@ -105,7 +106,7 @@ TEST(SampleIndexTest, WhatIsNoIndexIsInvalidAndSaysWhy) {
   }
 }
 
-// The samples that the first line claims would take 4 TiB of memory.
+// The first line claims 2^39 samples, which would take 4 TiB of memory. But only one follows.
 TEST(SampleIndexTest, ANumberOfSamplesThatIsClaimedTakesNoMemory) {
   const uint64_t archive_bytes = uint64_t{1} << 48;
   const std::string body = "4096 77\n512 00000000 good\n";

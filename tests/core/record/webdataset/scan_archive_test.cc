@@ -22,7 +22,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// "begin-end" of each sample, as numbers of blocks of 512 bytes. A '!' follows if it is damaged.
+// Each sample of the archive as "BEGIN-END", counted in blocks of 512 bytes. A damaged sample has a
+// '!' at the end.
 std::vector<std::string> Samples(const std::string& archive) {
   const absl::StatusOr<ScannedArchive> scanned = ScanArchive(MemorySource(archive));
   EXPECT_THAT(scanned, IsOk());
@@ -91,9 +92,9 @@ TEST(ScanArchiveTest, AFlippedBitOfAHeaderCostsTheSamplesThatMayHaveLostTheFile)
     int block;
     std::vector<std::string> samples;
   } kCases[] = {
-      {0, {"0-4!", "4-8", "8-12"}},   // The damaged file is a's first one.
-      {2, {"0-2!", "2-8!", "8-12"}},  // It may be a's last file or b's first one.
-      {4, {"0-4!", "4-8!", "8-12"}},  // It may be b's first file or a's last one.
+      {0, {"0-4!", "4-8", "8-12"}},   // Block 0 is a's first file.
+      {2, {"0-2!", "2-8!", "8-12"}},  // Block 2 may be a's last file or b's first one.
+      {4, {"0-4!", "4-8!", "8-12"}},  // Block 4 may be b's first file or a's last one.
       {10, {"0-4", "4-8", "8-10!"}},
   };
   for (const auto& c : kCases) {
@@ -138,7 +139,7 @@ TEST(ScanArchiveTest, AnArchiveCutAnywhereHasADamagedLastSampleAndAllBeforeIt) {
   const std::string good = Three().bytes();
   for (size_t size = 1; size <= good.size(); size += 37) {
     const std::vector<std::string> samples = Samples(good.substr(0, size));
-    const size_t whole = (size - 1) / 2048;  // Samples before the cut one.
+    const size_t whole = (size - 1) / 2048;  // Samples before the one that is cut.
     ASSERT_GE(samples.size(), std::max<size_t>(whole, 1)) << size;
     for (size_t i = 0; i + 1 < samples.size(); ++i) {
       EXPECT_EQ(samples[i], absl::StrCat(4 * i, "-", 4 * i + 4)) << size;
@@ -154,7 +155,7 @@ TEST(ScanArchiveTest, ZerosWithSomethingBehindThemAreDamageNotTheEnd) {
   bytes.replace(4 * 512, 512, 512, '\0');
   EXPECT_THAT(Samples(bytes), ElementsAre("0-4!", "4-8!", "8-12"));
   EXPECT_THAT(FirstCause(bytes), HasSubstr("a block of zeros, which ends an archive"));
-  // Two archives in one file. webdataset reads nothing of the second one.
+  // Two archives in one file. The library webdataset reads nothing of the second archive.
   EXPECT_THAT(Samples(ArchiveBuilder().Add("a.x", "").Build() +
                       ArchiveBuilder().Add("b.x", "").Add("c.x", "").Build()),
               ElementsAre("0-1!", "1-4!", "4-5"));
@@ -169,7 +170,8 @@ TEST(ScanArchiveTest, AHeaderWithAHostileSizeCostsItsFileAlone) {
 }
 
 TEST(ScanArchiveTest, AnEntryThatSaysNothingOfItsNameIsPassedAndDoubted) {
-  // The content of this entry looks like a header. The scan must not search it.
+  // The content of the entry "hidden" looks like a header. The scan must not look for headers in
+  // this content.
   EXPECT_THAT(Samples(ArchiveBuilder()
                           .Add("a.x", "")
                           .Add("", "no record", 'x')

@@ -61,14 +61,15 @@ TEST(TarEntryTest, NamesComeFromThePrefixThePaxHeaderOrTheLongName) {
   std::string header = TarHeader("name", 0);
   header.replace(345, 6, "prefix");
   EXPECT_EQ(Read(WithNewChecksum(header)).name, "prefix/name");
-  header.replace(257, 8, std::string("ustar  \0", 8));  // GNU's headers have times there.
+  // GNU's headers have times in the place of the prefix.
+  header.replace(257, 8, std::string("ustar  \0", 8));
   EXPECT_EQ(Read(WithNewChecksum(header)).name, "name");
 
   const std::string name(300, 'n');
   const std::string pax = absl::StrCat(PaxRecord("mtime", "1.5"), PaxRecord("path", name));
   EXPECT_EQ(Read(ArchiveBuilder().AddPax(pax, "short", "x").Build()).name, name);
   EXPECT_EQ(Read(ArchiveBuilder().Add("", name + '\0', 'L').Add("short", "x").Build()).name, name);
-  // Names for all files ('g') and for a link's target ('K') do not count.
+  // A name for all files ('g') or for a link's target ('K') is not the name of a file.
   EXPECT_EQ(Read(ArchiveBuilder().Add("", pax, 'g').Add("a", "x").Build()).name, "a");
   EXPECT_EQ(Read(ArchiveBuilder().Add("", name, 'K').Add("a", "x").Build()).name, "a");
 }

@@ -33,7 +33,7 @@ ArchiveBuilder Three() {
   return builder;
 }
 
-// Overwrites a file with `bytes` and keeps its time.
+// Overwrites a file with `bytes`, and keeps the file's time of modification.
 void Overwrite(const TempFolder& folder, const std::string& name, const std::string& bytes) {
   const auto written = std::filesystem::last_write_time(folder / name);
   folder.Write(name, bytes);

@@ -150,7 +150,7 @@ TEST(ZipSourceTest, RowsOfArraysAreMembersLikeAnyOther) {
               ElementsAre(absl::StrCat("number=3 rows/label=203 rows/pair=", arrays.pairs[6])));
 }
 
-// Notes the most bytes that were needed at once for each use.
+// Keeps, for each use, the largest number of bytes that Need() was called with.
 class Counted final : public ScratchSource {
  public:
   bool Need(ScratchUse use, int64_t bytes) override {

@@ -1,4 +1,5 @@
-// Sources in memory, and a zip of them.
+// Record sources in memory, and a zip of them: a source whose records join one record of each
+// member.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CORE_RECORD_ZIP_ZIPPED_H_

@@ -1,4 +1,4 @@
-// Tests the lists of BucketStore: patterns, pages, and servers that list badly.
+// Tests the lists of BucketStore: patterns, pages, and servers that give wrong lists.
 #include "core/storage/bucket/bucket_list.h"
 
 #include <algorithm>
@@ -67,7 +67,7 @@ TEST(BucketListTest, PatternsNameWhatTheyNameOnADisk) {
   lists("d", {"d/a", "d/a.idx", "d/b", "d/odd1", "d/odd[1]"});
   lists("d/", {"d/a", "d/a.idx", "d/b", "d/odd1", "d/odd[1]"});
   lists("d/a", {"d/a"});
-  lists("d/odd[1]", {"d/odd[1]"});  // A name that exists is never expanded.
+  lists("d/odd[1]", {"d/odd[1]"});  // The name of an object is no pattern.
   lists("d/od*[1]", {"d/odd1"});
   lists("*/*/1", {"e/x/1", "e/y/1"});
   lists("e/*/2", {"e/y/2"});
@@ -98,7 +98,7 @@ TEST(BucketListTest, OnlyWhatMayMatchIsListed) {
   EXPECT_EQ(bucket.lists(), lists + 1);
 }
 
-// A page of a list without names, after which the list goes on at `token`.
+// A page without names. Its token says that the list goes on at `token`.
 StubAnswer EmptyPage(const std::string& token) {
   return Reply(200, absl::StrCat("<ListBucketResult><IsTruncated>true</IsTruncated>"
                                  "<NextContinuationToken>",
@@ -254,8 +254,8 @@ TEST(BucketListTest, RangesOfKeysAreListedInBothKindsOfBuckets) {
   }
 }
 
-// An emulator of Cloud Storage does not support start-after. Listing its bucket takes a few more
-// requests, and gives the same names.
+// Some servers, such as an emulator of Cloud Storage, do not support start-after. They refuse it or
+// ignore it. A list then takes a few more requests, and gives the same names.
 TEST(BucketListTest, AServerThatDoesNotKnowStartAfterIsListedPageByPage) {
   for (const bool refuses : {false, true}) {
     StubBucket bucket({.page_keys = 20});
@@ -315,7 +315,7 @@ TEST(BucketListTest, AListThatChangesBetweenPagesEndsAndNamesNothingTwice) {
                                        bucket.Name("d/3-x"), bucket.Name("d/5"))));
 }
 
-// A page with these elements, and the token of the next one.
+// A page with the XML elements `inside`. `next` is the token of the next page, or empty.
 StubAnswer Page(absl::string_view inside, absl::string_view next) {
   return Reply(
       200, absl::StrCat("<ListBucketResult>", inside, "<IsTruncated>",
@@ -331,7 +331,7 @@ TEST(BucketListTest, AListThatDoesNotEndIsDataLoss) {
   const std::string key = "<Contents><Key>d/a</Key></Contents>";
   bucket.SetFault([&](const StubRequest&) { return Page(key, "the same"); });
   EXPECT_THAT(List(store, bucket.Name("d/*")), stuck);
-  EXPECT_EQ(bucket.lists(), 3);  // Page 1, and page 2 with and without a range.
+  EXPECT_EQ(bucket.lists(), 3);  // Page 1, page 2 of a range, page 2 without ranges.
   std::atomic<int> pages = 0;
   bucket.SetFault([&](const StubRequest&) { return Page(key, absl::StrCat("next-", ++pages)); });
   EXPECT_THAT(List(store, bucket.Name("d/*")), stuck);
@@ -417,8 +417,8 @@ absl::StatusOr<PatternList> ListStates(const BucketStore& store, const std::stri
                           [](absl::string_view name) { return !absl::EndsWith(name, ".idx"); });
 }
 
-// A list has the state of each object, as Stat() returns it. So an object can be opened without a
-// request for its state.
+// A list has the same state (size and identity) of each object as Stat() returns. So the object can
+// be opened without a request for its state.
 TEST(BucketListTest, AListSaysTheStatesOfObjectsAndWhatElseIsInTheFolder) {
   for (const bool is_gcs : {false, true}) {
     StubBucket bucket({.is_gcs = is_gcs, .page_keys = 2});

@@ -124,7 +124,7 @@ TEST(BucketStoreTest, WhatTheRequesterPaysForIsSaidAndSigned) {
 TEST(BucketStoreTest, AnEmptyObjectIsOpenedAndRead) {
   StubBucket s3(Signed());
   EXPECT_THAT(ReadWhole(*MustOpen(S3StoreOf(s3), s3.Put("a", "")), 1), IsOkAndHolds(""));
-  // For a read of an empty object, S3 itself answers 416 without a size.
+  // The real S3 answers a read of an empty object with 416 and without a size.
   s3.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
     if (request.method == "HEAD") return std::nullopt;
     return RefuseInXml(416, "InvalidRange");
@@ -203,7 +203,7 @@ TEST(BucketStoreTest, WhatWasSaidAMomentAgoIsNotAskedAgain) {
   EXPECT_THAT(source->CheckUnchanged(), IsOk());
   EXPECT_EQ(bucket.server().requests().size(), 1u);
   EXPECT_THAT(ReadWhole(*source, 3), IsOkAndHolds("abc"));
-  EXPECT_THAT(source->CheckUnchanged(), IsOk());  // The read's answer had the ETag.
+  EXPECT_THAT(source->CheckUnchanged(), IsOk());  // Takes no request: the read had the ETag.
   EXPECT_EQ(bucket.server().requests().size(), 2u);
 }
 

@@ -1,4 +1,4 @@
-// Tests BucketStore with servers that fail, and with credentials that end.
+// Tests BucketStore with servers that fail, and with credentials that expire or are refused.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -34,7 +34,7 @@ std::unique_ptr<ByteSource> MustOpen(const BucketStore& store, const std::string
   return *std::move(source);
 }
 
-// The usual answer, cut before its last byte.
+// The bucket's usual answer to `request`, without its last byte.
 StubAnswer Cut(StubBucket& bucket, const StubRequest& request) {
   StubAnswer answer = bucket.Usual(request);
   answer.bytes.pop_back();
@@ -42,8 +42,8 @@ StubAnswer Cut(StubBucket& bucket, const StubRequest& request) {
   return answer;
 }
 
-// Disturbs the first, third, fifth .. request: the answer is one of `answers`, or the usual answer
-// cut short.
+// Disturbs the first, third, fifth .. request. These requests get `answers` in turn, then once the
+// usual answer without its last byte, then `answers` again.
 FaultyHttpServer::Fault EverySecond(StubBucket& bucket, std::vector<StubAnswer> answers) {
   const auto count = std::make_shared<std::atomic<size_t>>(0);
   return [=, &bucket](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -122,7 +122,7 @@ TEST(BucketTroubleTest, CredentialsThatEndInTheMiddleAreRenewed) {
   EXPECT_THAT(source->ReadAt(0, absl::MakeSpan(out)), IsOkAndHolds(4u));
   EXPECT_EQ(bucket.reads() - before, 2);
   EXPECT_THAT(source->ReadAt(4, absl::MakeSpan(out)), IsOkAndHolds(4u));
-  EXPECT_EQ(bucket.reads() - before, 3);  // The new credentials are kept.
+  EXPECT_EQ(bucket.reads() - before, 3);  // One more request: the new credentials were kept.
   EXPECT_THAT(source->CheckUnchanged(), IsOk());
 }
 
@@ -150,7 +150,8 @@ TEST(BucketTroubleTest, CredentialsThatAreNotAcceptedAreAnErrorWithoutThem) {
                        HasSubstr("AWS_PROFILE"), Not(HasSubstr("OFTEST")), Not(HasSubstr("WRONG")),
                        Not(HasSubstr("NEXT"))));
     EXPECT_THAT(store.Open(name), refused);
-    // The refusal must not look like the refusal of a bucket that may not be listed.
+    // If a bucket may not be listed, List() returns the name itself, as the name of an object.
+    // Refused credentials must not look like this case.
     EXPECT_THAT(store.List(name, [](absl::string_view) { return true; }), refused);
     EXPECT_FALSE(IsAbsent(store.Open(name).status(), name));
   }
@@ -167,7 +168,7 @@ TEST(BucketTroubleTest, WhereCredentialsComeFromIsToldToOperatorsAndNotToClients
   });
   const auto shard = MustOpen(store, name);
   credentials.Fail(absl::PermissionDeniedError("/home/operator/.aws/credentials: no"));
-  // PermissionDenied would mean that there may be no such object.
+  // With PermissionDenied, IsAbsent() would take the object for a missing one.
   EXPECT_THAT(store.Open(name), StatusIs(absl::StatusCode::kFailedPrecondition,
                                          AllOf(HasSubstr(name), HasSubstr("/home/operator"))));
   EXPECT_FALSE(IsAbsent(store.Open(name).status(), name));
@@ -178,7 +179,7 @@ TEST(BucketTroubleTest, WhereCredentialsComeFromIsToldToOperatorsAndNotToClients
                                  AllOf(HasSubstr("a: no request could be sent to its server"),
                                        Not(HasSubstr("operator")), Not(HasSubstr("d/")))));
   }
-  // After a failure, the next request asks for credentials again.
+  // The failure is not kept: the next request gets the credentials again.
   credentials.Fail(absl::OkStatus());
   EXPECT_THAT(shard->CheckUnchanged(), IsOk());
 }
@@ -196,7 +197,7 @@ TEST(BucketTroubleTest, SettingsThatMayNotBeReadSayNothingOfTheObject) {
   EXPECT_THAT(store.ListFolder("s3://data/d/"), unread);
 }
 
-// A store with these credentials, and the source that gives them.
+// A store, and the source of its credentials. The store owns the source.
 struct WatchedStore {
   FakeAwsCredentials* credentials;
   std::unique_ptr<BucketStore> store;

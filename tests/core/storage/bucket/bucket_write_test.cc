@@ -1,5 +1,5 @@
-// Tests what BucketStore writes: at once and in parts, with servers that fail and credentials that
-// end.
+// Tests how BucketStore writes: in one request and in parts, with servers that fail, and with
+// credentials that expire.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -82,7 +82,7 @@ int Count(const StubBucket& bucket, bool (*which)(const StubRequest&)) {
   return count;
 }
 
-// Answers the first `count` requests of a kind.
+// Gives `answer` to the first `count` requests for which `which` is true.
 FaultyHttpServer::Fault First(int count, bool (*which)(const StubRequest&), StubAnswer answer) {
   const auto left = std::make_shared<std::atomic<int>>(count);
   return [=](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -117,7 +117,7 @@ TEST(BucketWriteTest, CloudStorageTakesTheSameRequests) {
   }
 }
 
-// The stub checks each signature. The store has no tokens.
+// The stub checks each signature. The store has HMAC keys, and no tokens.
 TEST(BucketWriteTest, HmacKeysOfCloudStorageSignEachRequestOfAnUpload) {
   StubBucket bucket({.is_gcs = true, .sign = SignedByHmac(kStubHmacKeys), .min_part_bytes = 1000});
   const BucketStore store =
@@ -307,7 +307,8 @@ TEST(BucketWriteTest, ALostAnswerToTheEndIsNoErrorIfTheObjectIsThere) {
   StubBucket bucket(Signed());
   bucket.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
     if (!IsEnd(request)) return std::nullopt;
-    // The usual answer to the first request is lost. To the second request it is NoSuchUpload.
+    // The first request ends the upload, but its answer is lost. The answer to the second request
+    // is NoSuchUpload.
     StubAnswer lost = bucket.Usual(request);
     if (absl::StrContains(lost.bytes, "NoSuchUpload")) return lost;
     return StubAnswer{.bytes = "", .closes = true};

@@ -63,7 +63,7 @@ class FakeCredentials final : public Source {
     MutexLock lock(mu_);
     on_get_ = std::move(on_get);
   }
-  // The longest time that the last Get() was allowed to wait.
+  // The `timeout` of the last Get().
   absl::Duration timeout() const ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     return timeout_;

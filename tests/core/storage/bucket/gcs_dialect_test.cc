@@ -80,7 +80,7 @@ TEST(GcsDialectTest, OfTokensTheRefusalSpeaksOnlyIfTheyWouldBeSent) {
               Not(HasSubstr("credentials")));
 }
 
-// Surroundings with these variables.
+// Surroundings whose environment variables are `variables`.
 CredentialSurroundings With(std::map<std::string, std::string> variables) {
   CredentialSurroundings surroundings;
   surroundings.variable = [variables = std::move(variables)](const char* name) {

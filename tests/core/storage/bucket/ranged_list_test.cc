@@ -1,4 +1,5 @@
-// Compares lists in ranges with the keys of the bucket, for many kinds of keys and of servers.
+// Tests lists that are read in ranges, with keys of many kinds and with servers that list wrongly.
+// Each list must equal the keys of the bucket, or be given up (nullopt).
 #include "core/storage/bucket/ranged_list.h"
 
 #include <algorithm>
@@ -39,7 +40,7 @@ using ::testing::Optional;
 
 constexpr char kPrefix[] = "d/";
 
-// Lists keys as a server does. Thread-safe, if nobody changes the public fields meanwhile.
+// Lists keys as a server does. Thread-safe while no public field is changed from outside.
 struct FakeServer {
   explicit FakeServer(std::set<std::string> keys, size_t page_keys = 10, bool into_folders = true)
       : keys(std::move(keys)), page_keys(page_keys), into_folders(into_folders) {}
@@ -47,9 +48,9 @@ struct FakeServer {
   const std::set<std::string> keys;
   const size_t page_keys;
   const bool into_folders;
-  // An error is returned in place of the page. May be null.
+  // Runs before a page is made. Its error is returned in place of the page. May be null.
   std::function<absl::Status(const ListPlace& place)> before = nullptr;
-  // Changes a page that was made. May be null.
+  // Changes a page before Read() returns the page. May be null.
   std::function<void(const ListPlace& place, ListPage& page)> change = nullptr;
   std::atomic<int> pages = 0;
 
@@ -80,14 +81,14 @@ struct FakeServer {
     return page;
   }
 
-  // The key, or the folder that a list shows in its place.
+  // What a list shows for `key`: the key itself or, without into_folders, the folder of the key.
   std::string EntryOf(const std::string& key) const {
     const size_t slash = into_folders ? std::string::npos : key.find('/', sizeof(kPrefix) - 1);
     return slash + 1 == key.size() ? key
                                    : key.substr(0, slash + (slash == std::string::npos ? 0 : 1));
   }
 
-  // The entries of a whole list.
+  // The entries of the list of all keys.
   std::vector<std::string> Entries() const {
     std::set<std::string> entries;
     for (const std::string& key : keys) entries.insert(EntryOf(key));
@@ -97,7 +98,8 @@ struct FakeServer {
 
 using Listed = absl::StatusOr<std::optional<std::vector<std::string>>>;
 
-// The list's entries after its first page, as keys: without "s3://bucket/".
+// Lists in ranges what comes after the page `first`. Returns the entries without "s3://bucket/", or
+// nullopt if the list must be read page by page.
 Listed ListRest(FakeServer& server, const ListPage& first, const BucketListOptions& options = {}) {
   const BucketListing listing = {.prefix = {.scheme = "s3", .bucket = "bucket", .key = kPrefix},
                                  .into_folders = server.into_folders,
@@ -120,7 +122,7 @@ Listed ListRest(FakeServer& server, const ListPage& first, const BucketListOptio
   return entries;
 }
 
-// The whole list. The server must have more than one page.
+// The first page and ListRest(). The server must have more than one page.
 Listed List(FakeServer& server, const BucketListOptions& options = {}) {
   const absl::StatusOr<ListPage> first = server.Read({});
   if (!first.ok()) return first.status();
@@ -202,7 +204,8 @@ TEST(RangedListTest, ShardsAndWhatLiesBesideThemAreListed) {
   EXPECT_LE(server.pages, 2 * PagesOf(server) + 1);
 }
 
-// A gate at which requests wait until `wanted` of them wait at a time.
+// Requests wait at this gate until `wanted` requests wait at the same time. Then the gate opens and
+// stays open.
 class Gate {
  public:
   explicit Gate(int wanted) : wanted_(wanted) {}
@@ -229,7 +232,7 @@ class Gate {
   bool is_open_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// Keys with numbers, in six ways in which people and programs write them.
+// Six sets of keys. Each set has numbers in another form that people or programs use.
 std::vector<std::set<std::string>> ManyKinds(int count) {
   std::vector<std::set<std::string>> kinds(6);
   for (int i = 0; i < count; ++i) {
@@ -246,8 +249,8 @@ std::vector<std::set<std::string>> ManyKinds(int count) {
 TEST(RangedListTest, SeveralPagesAreAskedForAtATime) {
   for (const std::set<std::string>& keys : ManyKinds(10'000)) {
     FakeServer server(keys, /*page_keys=*/50);
-    // After the first page, the list is cut into two ranges. More ranges are made only when a page
-    // of one of these two has come.
+    // After the first page, the rest of the list is divided into two ranges. More ranges are made
+    // only after another page, so no more than 2 requests can wait at the gate.
     Gate gate(2);
     server.before = [&](const ListPlace&) {
       if (server.pages > 0) gate.Pass();
@@ -315,8 +318,8 @@ TEST(RangedListTest, AServerThatRefusesToBeginAfterAKeyIsReadPageByPage) {
   }
 }
 
-// On the first page of each guessed range, the server leaves out the first key, or adds a key in
-// front that the page before did not have.
+// The first page of each guessed range is wrong: the server leaves out the first key, or adds a key
+// in front that the bucket does not have.
 TEST(RangedListTest, AServerThatLeavesOutKeysIsReadPageByPage) {
   for (const bool leaves_out : {true, false}) {
     FakeServer server(Counted(1000));
@@ -366,7 +369,7 @@ TEST(RangedListTest, EmptyPagesAreFollowed) {
   std::atomic<int> reads = 0;
   server.change = [&reads](const ListPlace& place, ListPage& page) {
     if (place.token.empty() || ++reads % 3 != 0 || absl::EndsWith(place.token, "~")) return;
-    // An empty page. The next page goes on right after this place.
+    // The page becomes empty. Its token leads to the keys that the page had.
     page = {.next_token = place.token + "~"};
   };
   EXPECT_THAT(List(server), IsOkAndHolds(Optional(server.Entries())));
@@ -385,7 +388,7 @@ TEST(RangedListTest, AnOutageEndsTheList) {
 
 TEST(RangedListTest, AllRangesTogetherAreBounded) {
   FakeServer server(Counted(1000));
-  const size_t rest = 990;  // The names that are not on the first page.
+  const size_t rest = 990;  // Names after the first page.
   const uint64_t bytes = rest * std::string("s3://bucket/d/train-00000.tar").size();
   EXPECT_THAT(List(server, {.max_names = rest, .max_name_bytes = bytes}),
               IsOkAndHolds(Optional(server.Entries())));

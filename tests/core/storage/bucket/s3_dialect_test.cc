@@ -123,9 +123,9 @@ TEST(S3DialectTest, ABucketElsewhereIsAskedThereFromThenOn) {
     EXPECT_EQ(next.url, "https://data.s3.eu-west-1.amazonaws.com/b");
     EXPECT_EQ(next.sign->region, "eu-west-1");
     EXPECT_EQ(Prepared(*dialect, "s3://other/b").sign->region, "us-east-1");
-    // A request that already used the new region is not sent again, because it would get the same
-    // answer for ever. A request that was sent with the old region is sent again, even if its
-    // answer is late.
+    // LearnsFrom() returns whether a request is sent again. `next` already used the new region, and
+    // would get the same answer for ever. `sent` used the old region, and is sent again even if its
+    // answer comes late.
     EXPECT_FALSE(dialect->LearnsFrom("s3://data/b", next, Redirect(status, "eu-west-1")));
     EXPECT_TRUE(dialect->LearnsFrom("s3://data/a", sent, Redirect(status, "eu-west-1")));
   }
@@ -181,7 +181,7 @@ TEST(S3DialectTest, RefusedCredentialsAreRenewedAndTriedOnce) {
   EXPECT_TRUE(dialect->LearnsFrom("s3://data/a", sent, Refusal(400, "ExpiredToken")));
   const HttpRequest next = Prepared(*dialect, "s3://data/a");
   EXPECT_EQ(next.sign->access_key_id, "IDSECOND");
-  // There are no other credentials.
+  // The source has no further credentials.
   EXPECT_FALSE(dialect->LearnsFrom("s3://data/a", next, Refusal(403, "InvalidAccessKeyId")));
   EXPECT_EQ(credentials.refused(), 2);
 }
@@ -247,8 +247,8 @@ TEST(S3DialectTest, ARefusalSaysWhatToDoAndShowsNoWordsOfTheServer) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("AWS_REGION")));
   EXPECT_THAT(says(418, "Teapot"),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("want 200 or 206")));
-  // versitygw gives this answer if it does not know the access key. The answer must not count as a
-  // missing index.
+  // versitygw gives this answer if it does not know the access key. Despite the status 404, the
+  // answer must not count as a missing file.
   EXPECT_THAT(says(404, "XAdminUserNotFound"),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("does not accept"), HasSubstr("AWS_PROFILE"))));
@@ -268,8 +268,8 @@ TEST(S3DialectTest, WithoutCredentialsARefusalSaysSo) {
   EXPECT_THAT(dialect->RefusalOf("it", Refusal(403, "AccessDenied")),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        AllOf(HasSubstr("had no credentials"), HasSubstr("AWS_PROFILE"))));
-  // Answers to requests without credentials. versitygw answers with InvalidArgument. The other
-  // answers come from servers that do not tell strangers which objects exist.
+  // Answers to requests without credentials. InvalidArgument is the answer of versitygw. The other
+  // answers come from servers that hide from such callers which objects exist.
   const struct {
     int status;
     const char* code;

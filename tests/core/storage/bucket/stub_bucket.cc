@@ -222,7 +222,7 @@ StubAnswer StubBucket::ServeList(const std::map<std::string, std::string>& query
   const bool encodes = value("encoding-type") == "url";
   size_t most = page_keys_;
   if (size_t asked = 0; absl::SimpleAtoi(value("max-keys"), &asked)) most = std::min(most, asked);
-  // A token is the last key or folder of the page before, encoded.
+  // A token is the last key or folder of the previous page, in Base64.
   std::string token;
   absl::WebSafeBase64Unescape(value("continuation-token"), &token);
   const std::string after = token.empty() ? value("start-after") : token;

@@ -1,6 +1,6 @@
-// A bucket behind a StubHttpServer. Like S3 and Cloud Storage, it has objects, uploads at once and
-// in parts, lists in pages, signatures or tokens, and refusals in XML. A test may answer some
-// requests in another way.
+// A bucket of S3 or Cloud Storage behind a StubHttpServer, for tests. The bucket stores objects,
+// takes uploads in one request or in parts, lists keys in pages, checks signatures or tokens, and
+// refuses in XML. With SetFault() a test gives other answers to some requests.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_H_
 #define SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_H_
 
@@ -26,13 +26,13 @@ struct StubBucketOptions {
   // Whether the bucket is one of Cloud Storage. Objects then have generations, and requests have
   // tokens in place of signatures.
   bool is_gcs = false;
-  // The signature that requests must have. Nullopt: requests without a signature may read.
+  // The signature that requests must have. Nullopt: requests need no signature.
   std::optional<AwsSigning> sign = {};
-  // The token that requests must have. Empty: requests without a token may read.
+  // The token that requests must have. Empty: requests need no token.
   std::string token = {};
   // A page of a list has at most this many keys, even if a request asks for more.
   size_t page_keys = 1000;
-  // The least size of a part, except for the last part.
+  // The least size of a part of an upload. The last part may be smaller.
   size_t min_part_bytes = 1;
 };
 
@@ -42,7 +42,8 @@ class StubBucket {
   explicit StubBucket(const StubBucketOptions& options = {},
                       const StubCertificate* certificate = nullptr);
 
-  // Puts an object, with a new ETag and generation. Returns its name: s3://BUCKET/KEY or gs://.
+  // Puts an object, with a new ETag and generation. Returns its name: s3://BUCKET/KEY or
+  // gs://BUCKET/KEY.
   std::string Put(const std::string& key, std::string bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void Remove(const std::string& key) ABSL_LOCKS_EXCLUDED(mu_);
   std::string Name(const std::string& key) const;
@@ -51,17 +52,17 @@ class StubBucket {
   // The number of uploads in parts that have begun and not ended.
   int uploads() const ABSL_LOCKS_EXCLUDED(mu_);
   void SetFault(FaultyHttpServer::Fault fault) { server_.SetFault(std::move(fault)); }
-  // From now on only these credentials let a request in. Requests with earlier credentials get
-  // ExpiredToken.
+  // From now on requests must have these credentials. Requests that are signed with the earlier
+  // credentials get ExpiredToken. Requests with the earlier token get AuthenticationRequired.
   void Renew(const AwsSigning& sign) ABSL_LOCKS_EXCLUDED(mu_);
   void Renew(const std::string& token) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The usual answer to a request.
+  // The answer to a request if no fault is set.
   StubAnswer Usual(const StubRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
   StubHttpServer& server() { return server_.server(); }
   std::string endpoint() const { return server_.server().Url(""); }
-  // The numbers of requests so far: for lists, and for objects.
+  // The number of requests so far: lists() for lists, reads() for objects.
   int lists() const;
   int reads() const;
 
@@ -114,11 +115,12 @@ StubAnswer RefuseInXml(int status, absl::string_view code, absl::string_view mor
                        const HttpHeaders& headers = {});
 
 // A bucket of S3 that needs no credentials, for tests of code that opens stores by itself. The
-// process' environment names this bucket. All tests of the process share it, because a store keeps
-// its first server. Call this function before the store of s3:// is used.
+// function sets the environment of the process so that s3:// names lead to this bucket's server.
+// Call it before the store of s3:// is used: the store keeps its first server. So all tests of the
+// process share this bucket.
 StubBucket& UnsignedBucketOfProcess();
-// Like UnsignedBucketOfProcess(), but the environment also has credentials. A store that writes
-// needs them.
+// Like UnsignedBucketOfProcess(), but the environment also has credentials. A store needs
+// credentials to write.
 StubBucket& SignedBucketOfProcess();
 
 }  // namespace systole

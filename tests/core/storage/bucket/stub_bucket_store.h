@@ -1,4 +1,4 @@
-// A store of the bucket behind a StubBucket, with credentials of the test.
+// Makes stores that read and write the bucket of a StubBucket, with fake credentials.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_STORE_H_
 #define SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_STORE_H_
 
@@ -26,8 +26,8 @@ inline const AwsCredentials kStubCredentials = {
 inline const AwsCredentials kStubHmacKeys = {.access_key_id = "GOOG1EKEYID",
                                              .secret_access_key = "SECRETOFTEST"};
 
-// Options for a store that sends a request to the server at each check, and waits only a little
-// between attempts.
+// Options for a store that never uses a server's earlier answer about an object (`trust` is 0), and
+// waits only a little between attempts.
 inline WebStoreOptions EagerWebOptions() {
   constexpr absl::Duration kLong = absl::FromChrono(kLongestWait);
   return {.client = {.connect_timeout = kLong, .stall_timeout = kLong},

@@ -43,7 +43,7 @@ class AnonymousFile {
   const int fd_;
 };
 
-// Reads one byte of each page, which touches every page in the fewest steps.
+// Touches each page, and returns the first byte of each.
 std::string FirstOfEachPage(absl::string_view bytes) {
   std::string seen;
   for (size_t at = 0; at < bytes.size(); at += kPage) {
@@ -98,7 +98,7 @@ TEST(FileMappingTest, PrefetchMapsNothingAndReadsNothing) {
   const MappedRead mapped(&mapping);
   prefetch();
   ASSERT_EQ(::truncate((folder / "a").c_str(), 0), 0);
-  prefetch();  // The pages are gone, but no read has touched one of them.
+  prefetch();  // The pages are gone, but no read has touched them.
   EXPECT_FALSE(mapped.failed());
   EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));
   prefetch();
@@ -188,7 +188,7 @@ void FaultElsewhere() {
   FirstOfEachPage(absl::string_view(static_cast<const char*>(pages), kPage));
 }
 
-// Installs our handler and reads.
+// Reads through a FileMapping, which installs our handler of SIGBUS.
 void ReadMapped() {
   const AnonymousFile file(ThreePages());
   FileMapping mapping(file.fd(), 3 * kPage);

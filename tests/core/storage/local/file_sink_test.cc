@@ -146,8 +146,8 @@ TEST(FileSinkTest, PiecesAroundTheBufferSizeArriveInOrder) {
   EXPECT_EQ(ReadWholeFile(folder / "out"), wanted);
 }
 
-// Appends pieces of several sizes, which begin at several places of a page in memory. Some of these
-// pieces may bypass the page cache.
+// The appended pieces have several sizes, and begin at several offsets within a page of memory. A
+// direct sink may write some of them without the page cache.
 TEST(FileSinkTest, ADirectSinkWritesTheSameBytes) {
   const TempFolder folder;
   std::string wanted;
@@ -210,7 +210,7 @@ TEST(FileSinkTest, FolderThatCameUnderTheFinalNameFailsCloseAndLeavesNothing) {
 }
 
 TEST(FileSinkTest, FullDeviceIsAnErrorThatSticksAndLeavesNothing) {
-  // A limit on file size acts like a full device: write() fails in the same place.
+  // With a limit on the file's size, write() fails as on a full device.
   struct rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);

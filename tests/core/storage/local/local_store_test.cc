@@ -33,7 +33,7 @@ TEST(LocalStoreTest, TheFullNameOfALinksParentIsItsTargetsParent) {
   EXPECT_EQ(store.FullName(folder / "shards/link/./../../a"),
             std::filesystem::path(deep).parent_path().string() + "/a");
   // If ".." does not come right after a link, the name keeps the link, so that messages have the
-  // given name.
+  // given name. A link without a target counts as a plain name.
   EXPECT_EQ(store.FullName(folder / "shards/link/a"), folder / "shards/link/a");
   EXPECT_EQ(store.FullName(folder / "shards/link/x/../a"), folder / "shards/link/a");
   EXPECT_EQ(store.FullName(folder / "shards/dangling/../a"), folder / "shards/a");

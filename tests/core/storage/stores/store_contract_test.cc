@@ -1,5 +1,5 @@
-// Tests what all stores of the table that can list names have in common. All of these stores can
-// be written, too. For a new store, FreshFolder() must say where tests may write.
+// Tests what all stores in the table have in common, except those that cannot list names. The
+// tested stores can also be written. For a new store, FreshFolder() must say where tests may write.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -229,7 +229,7 @@ std::string NameOf(const testing::TestParamInfo<StoreRow>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, StoreContractTest, testing::ValuesIn(StoresWithLists()), NameOf);
-// A store that can only be read, because it implements no way to write.
+// A store that implements only the functions for reading.
 class ReadOnlyStore final : public Store {
  public:
   absl::StatusOr<std::vector<std::string>> List(const std::string&, NameFilter) const override {

@@ -116,7 +116,7 @@ TEST(WebAnswerTest, TheFirstByteTellsTheSize) {
   }
 }
 
-// An answer to a request for the bytes 10-19 of an object of 100 bytes.
+// Checks an answer to a request for the bytes 10-19 of an object of 100 bytes.
 absl::Status Checked(const HttpResponse& response,
                      const WebObject& object = {.size_bytes = 100, .etag = "\"a\""}) {
   return CheckPiece(kName, object, {.begin = 10, .end = 20}, response);
@@ -141,7 +141,8 @@ TEST(WebAnswerTest, AnotherRangeIsDataLossWithBoth) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("status 416")));
   EXPECT_THAT(Checked(Answer(200, {}, 100)),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("the bytes 10-19")));
-  // If the object has no ETag, only its size in the answer shows that it is still the same.
+  // Without an ETag, only the object's size could show that the object is still the same. This
+  // answer does not give the size.
   EXPECT_THAT(Checked(Answer(206, {{"content-range", "bytes 10-19/*"}}, 10), {.size_bytes = 100}),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes 10-19/*")));
 }

@@ -1,4 +1,4 @@
-// Tests WebStore with a server that serves objects well, except for the faults that a test injects.
+// Tests WebStore with a server that has only the faults that a test injects.
 #include "core/storage/web/web_store.h"
 
 #include <unistd.h>
@@ -33,8 +33,8 @@ using ::testing::StartsWith;
 
 constexpr absl::Duration kLong = absl::FromChrono(kLongestWait);
 
-// Options of a store that sends a request to the server at each check, and waits only a little
-// between attempts.
+// Options of a store that sends a request to the server at each CheckUnchanged(), and waits only a
+// few milliseconds between attempts.
 WebStoreOptions Eager(HttpClientOptions client = {}) {
   client.connect_timeout = kLong;
   client.stall_timeout = kLong;
@@ -106,7 +106,7 @@ TEST(WebStoreTest, ALongReadIsCutIntoPiecesOfEightMiB) {
   const auto source = MustOpen(store, objects.Put("/a", bytes));
   std::string out(bytes.size(), '\0');
   ASSERT_THAT(source->ReadAt(0, absl::MakeSpan(out)), IsOkAndHolds(bytes.size()));
-  EXPECT_TRUE(out == bytes);  // EXPECT_EQ would print 32 MiB if it failed.
+  EXPECT_TRUE(out == bytes);  // EXPECT_EQ would print 32 MiB on failure.
   std::vector<std::string> ranges;
   for (const StubRequest& request : objects.server().requests()) {
     if (request.method != "GET") continue;
@@ -236,7 +236,7 @@ TEST(WebStoreTest, AReadWithAnEtagAlsoChecksTheObjectForAWhile) {
     EXPECT_THAT(ReadWhole(*source, 3), IsOk());
     EXPECT_THAT(source->CheckUnchanged(), IsOk());
   }
-  EXPECT_EQ(CountRequests(objects, "HEAD"), 1);  // The request of Open().
+  EXPECT_EQ(CountRequests(objects, "HEAD"), 1);  // Sent by Open().
 }
 
 TEST(WebStoreTest, PassingFaultsOfTheServerAreOutlasted) {

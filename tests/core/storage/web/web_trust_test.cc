@@ -121,7 +121,7 @@ TEST(WebTrustTest, WhatAReadHasFoundReplacedIsOpenedAsItIsNow) {
 }
 
 TEST(WebTrustTest, AReadCountsAsACheckOnlyIfEachOfItsAnswersHasTheEtag) {
-  // If a request's Range header begins with `part`, its answer lacks the ETag. A read of the whole
+  // Answers to requests whose Range header begins with `part` lack the ETag. A read of the whole
   // object takes two requests, for two ranges.
   for (const char* part : {"none", "bytes=0-", "bytes=8388608-"}) {
     SCOPED_TRACE(part);
