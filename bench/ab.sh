@@ -5,11 +5,10 @@
 #
 #   bench/ab.sh main HEAD BM_Wire    how this branch changes the speed of the wire
 #
-# Runs the benchmarks of each commit five times, in turns (A B A B ..). In each run every benchmark
-# measures as many rounds as with `bench/run.sh --quick`. For each figure the script prints both
-# medians, and the median, min and max of the ratio B / A. The commits are checked out and built
-# under a temporary folder that is removed at the end. The script does not touch this tree, whatever
-# its state.
+# Runs the benchmarks of each commit five times, in turns (A B A B ..). Each run measures as much as
+# `bench/run.sh --quick`. For each figure the script prints both medians, and the median, min and
+# max of the ratio B / A. The commits are checked out and built under a temporary folder, which is
+# removed at the end. The script does not change the working tree.
 set -euo pipefail
 
 readonly runs=5
@@ -55,7 +54,7 @@ for side in A B; do
     echo "$0: $side = ${revision[$side]} does not build" >&2
     exit 1
   }
-  # The benchmarks of this side: program and name, a line each.
+  # The benchmarks of this side, one a line: the program and the benchmark's name.
   for program in "${programs[@]}"; do
     "$program" --benchmark_filter="$filter" --benchmark_list_tests 2>/dev/null |
       sed "s|^|${program##*/} |" || true
@@ -67,7 +66,7 @@ if [[ -s "$work/lacking" ]]; then
   echo "left out, because only A (left) or only B (right) has them:" >&2
   cat "$work/lacking" >&2
 fi
-# The benchmarks that both commits have: program and name, one a line.
+# The lines that are in both files: the benchmarks that both commits have.
 comm -12 "$work/A.names" "$work/B.names" >"$work/common"
 if [[ ! -s "$work/common" ]]; then
   echo "$0: the two commits have no benchmark in common that matches '$filter'" >&2
@@ -77,8 +76,8 @@ mapfile -t common < <(cut -d ' ' -f 1 "$work/common" | sort -u)
 
 export SYSTOLE_BENCH=quick
 for program in "${common[@]}"; do
-  # Runs exactly the common benchmarks: $filter may match others, too. The benchmarks' names are
-  # escaped, because they hold characters that have a meaning in a regular expression.
+  # A regular expression that matches exactly the program's common benchmarks. ($filter may match
+  # others, too.) The names are escaped, because a name may hold characters that have a meaning in a regular expression.
   names=$(sed -n "s/^$program //p" "$work/common" | sed 's/[][().*+?^$|{}\\]/\\&/g' | paste -sd '|')
   for ((run = 1; run <= runs; ++run)); do
     for side in A B; do

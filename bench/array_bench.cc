@@ -60,7 +60,8 @@ void BM_StepArray(benchmark::State& state) {
                      samples[0], samples[1]);
   }
 }
-// If m is 128, weights shift in every cycle. If m is 1024, they shift in one cycle of eight.
+// If the product has 128 rows, weights shift in every cycle. If it has 1024 rows, weights shift in
+// one cycle of eight.
 BENCHMARK(BM_StepArray)
     ->Iterations(1)
     ->ArgNames({"dataflow", "m"})

@@ -32,7 +32,7 @@ def feed_rate(data, spec):
 
 
 def memcpy_rate(rows, order):
-    """GB/s of copies of the rows in this order."""
+    """GB/s of memcpy, which copies the rows in `order`."""
     buffers = [np.empty((BATCH, *rows.shape[1:]), rows.dtype) for _ in range(4)]
     for buffer in buffers:
         buffer.fill(1)  # Makes the buffer's pages resident before the time is taken.
@@ -80,7 +80,8 @@ def main():
                 ratios.append(rates[-1] / copied)
             print(
                 f"{dtype}, {'shuffled' if shuffled else 'in order'}: "
-                f"{statistics.median(rates):.1f} GB/s, of memcpy {statistics.median(ratios):.2f} "
+                f"{statistics.median(rates):.1f} GB/s, "
+                f"{statistics.median(ratios):.2f} of the rate of memcpy "
                 f"({min(ratios):.2f} to {max(ratios):.2f})"
             )
 

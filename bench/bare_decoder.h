@@ -1,6 +1,6 @@
-// Calls libjpeg-turbo as its manual does. It checks nothing, decodes no margin around the crop, and
-// writes each row over the row before. So its speed is the ceiling for every program that decodes
-// JPEGs with libjpeg.
+// A decoder that calls libjpeg-turbo as the manual of libjpeg-turbo shows. The decoder checks
+// nothing, decodes no margin around the crop, and writes each row over the row before. So its speed
+// is the ceiling for every program that decodes JPEGs with libjpeg.
 //
 // Single-thread.
 #ifndef SYSTOLE_BENCH_BARE_DECODER_H_

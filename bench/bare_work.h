@@ -29,9 +29,8 @@ struct BareExample {
 // slices ahead, too.
 class SliceStore {
  public:
-  // If `kept`, there are as many source examples as a slice has examples, so they come from memory.
-  // Otherwise one source example is copied again and again, so it comes from the processor's
-  // caches.
+  // If `kept`, Copy() takes turns among as many source examples as a slice has, and reads them from
+  // memory. Otherwise Copy() reads the same source example each time, from the processor's caches.
   SliceStore(int64_t example_bytes, int64_t batch, bool kept);
 
   // Copies example `number`. Thread-safe for different numbers.

@@ -1,8 +1,8 @@
-// Measures pipelines of many kinds (breadth_rows.h), each beside a ceiling of its own in the same
-// run. A pipeline is complete: a StepEngine of two threads over shards in files (in the page
-// cache), with checksums, parsing, order, budget and hand-over. Its ceiling has two threads as
-// well, finds JPEGs and PNGs in memory, and does only what no implementation can leave out
-// (bare_work.h).
+// Measures pipelines of many kinds (breadth_rows.h), and in turns with each pipeline a ceiling of
+// its own. A pipeline is complete: a StepEngine of two threads reads shards in files (in the page
+// cache), with checksums, parsing, order, budget and hand-over. The ceiling has two threads, too,
+// but does only the work that no implementation can leave out (bare_work.h). Its JPEGs and PNGs are
+// in memory.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -66,15 +66,15 @@ std::vector<std::string> FilesOf(const Dataset& dataset) {
   return files;
 }
 
-// The resize of a feed's images: their second transform, after the decode.
+// How a feed resizes its images. The first transform decodes, and the second one resizes.
 struct Resizing {
   ResampleOptions options;
   ImageSize size;
   // resize_with_pad keeps the image's aspect ratio within `size`.
   bool keeps_aspect = false;
-  // A plan that cuts the same windows out of the images as the feed does. The plan resizes by the
-  // default method, because a plan with another method does not give its windows. Null: the images
-  // are resized whole.
+  // A plan that cuts the same windows out of the images as the feed does. WindowOf() gets the
+  // windows only from a plan that resizes by the default method, so this plan does. Null: the
+  // images are resized whole.
   std::shared_ptr<const FeedPlan> windows;
 
   ImageSize OutputOf(const ImageSize& in) const {
@@ -93,7 +93,7 @@ Resizing ResizingBy(const Message& message) {
   return {.options = *options, .size = {.height = message.height(), .width = message.width()}};
 }
 
-// Returns a Resizing with its `windows`. Changes `spec`, of which `crop` is a part.
+// Returns a Resizing with `windows`. Changes `spec` and its part `crop`.
 template <typename Message>
 Resizing ResizingByCrop(v1::FeedSpec& spec, Message& crop,
                         const std::shared_ptr<const Dataset>& dataset) {
@@ -168,7 +168,8 @@ class Feed {
     return static_cast<size_t>(num_steps() * row_.spec.global_batch());
   }
 
-  // A cache with room for every finished image, and for every decoded one.
+  // A cache with 1 MiB for each image. This is enough for all decoded images, or for all finished
+  // images.
   std::shared_ptr<ValueCache> MakeCache() const {
     absl::StatusOr<std::unique_ptr<ValueCache>> cache =
         ValueCache::Create({.memory_bytes = dataset_->num_records() << 20});

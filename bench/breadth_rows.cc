@@ -18,7 +18,7 @@ constexpr char kNormalize[] =
     "stddev: [0.229, 0.224, 0.225] }";
 constexpr char kToUnit[] = "normalize { stddev: 255 }";
 
-// Text that ImageSpec adds to the output of images, to the output of labels, and to the feed.
+// Text that ImageSpec() adds to the output `image`, to the output `label`, and to the feed itself.
 struct ImageFields {
   absl::string_view image = "";
   absl::string_view label = "";

@@ -1,7 +1,8 @@
 // Measures how long it takes to open a dataset of 100,000 shards in a bucket of S3 that answers
-// each request after 20 ms. The index of the folder (shards.manifest.idx) is there, so nearly all
-// requests ask for lists of objects. The indexes of shards lie beside the shards, or in a folder of
-// this machine. The bucket is a process of its own, whose CPU time does not count.
+// each request after 20 ms. The folder of the shards has an index (shards.manifest.idx), so nearly
+// all requests only list objects. There are two measurements: with the shards' own indexes beside
+// the shards, and with these indexes in a folder on this machine. The bucket is a process of its
+// own, and its CPU time is not measured.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -47,7 +48,7 @@ std::string KeyOf(const char* folder, int64_t shard) {
   return absl::StrFormat("%s/train-%05d-of-%05d.tfrecord", folder, shard, NumShards());
 }
 
-// Serves the bucket for ever. Writes the bucket's address to `out` when all objects are there.
+// Serves the bucket for ever. Writes the bucket's address to `out` once the bucket has all objects.
 [[noreturn]] void Serve(int out) {
   StubBucket bucket;
   const std::string bytes =
@@ -69,7 +70,7 @@ std::string KeyOf(const char* folder, int64_t shard) {
   while (true) pause();
 }
 
-// Starts the bucket's process. REQUIRES: no other thread runs, because this forks.
+// Starts the bucket's process. REQUIRES: no other thread runs, because this function forks.
 void StartBucket() {
   int ends[2];
   SYSTOLE_CHECK(pipe(ends) == 0);
@@ -88,7 +89,7 @@ void StartBucket() {
   }
   close(ends[0]);
   SYSTOLE_CHECK(!endpoint.empty());
-  // A proxy that the environment names cannot reach this machine.
+  // Requests to the bucket must not go through a proxy that the environment names.
   setenv("no_proxy", "127.0.0.1", 1);
   setenv("AWS_ENDPOINT_URL_S3", endpoint.c_str(), 1);
   setenv("AWS_REGION", "eu-west-1", 1);
@@ -109,8 +110,8 @@ void Open(const char* folder, const std::string& index_dir, bool write_index = f
 }
 
 // Writes the index of the folder. Opens only one shard for this, because all shards have the same
-// bytes. Then opens the dataset once. This makes the indexes of the shards whose records are
-// sampled.
+// bytes. Then opens the dataset once, because a dataset samples records of some shards when it is
+// opened, and the first opening writes the indexes of these shards.
 void MakeIndexes(const char* folder, const std::string& index_dir) {
   const ShardList list = ListShardStates({PatternOf(folder)}).value();
   const absl::StatusOr<std::unique_ptr<RecordSource>> shard =

@@ -1,9 +1,9 @@
 // Measures what the `cache` of an output saves.
-//   BM_CachedExample  A hit: pixels in memory become a random crop, mirrored, normalised, in bf16.
-//                     Compared with memcpy of as many bytes, and with making the example from its
-//                     JPEG.
-//   BM_FinishedFeed   A feed without random steps. The cache keeps its finished examples or its
-//                     rounded images. Compared with memcpy of the examples.
+//   BM_CachedExample  A hit: makes an example (a random crop, mirrored, normalised, bf16) from
+//                     decoded pixels in memory. Compared with memcpy of the example's bytes, and
+//                     with making the example from its JPEG.
+//   BM_FinishedFeed   A feed without random steps. The cache keeps the feed's finished examples, or
+//                     its resized images rounded to uint8. Compared with memcpy of the examples.
 //   BM_CachedFeed     A feed whose cache holds all images, and a feed whose cache has room for a
 //                     tenth of them. Both are compared with the feed without a cache.
 #include <cstdint>
@@ -83,7 +83,8 @@ std::shared_ptr<const FeedPlan> RandomCrops() {
   return PlanOf(spec);
 }
 
-// A feed for which a cache can keep the examples, or the pixels that they are made of.
+// A feed without random steps. A cache keeps the feed's finished examples or, if `rounds`, its
+// resized images rounded to uint8.
 std::shared_ptr<const FeedPlan> WholeImages(v1::DataType dtype, bool rounds) {
   v1::FeedSpec spec = SpecOf(dtype);
   v1::Output& image = *spec.mutable_outputs(0);
@@ -94,7 +95,7 @@ std::shared_ptr<const FeedPlan> WholeImages(v1::DataType dtype, bool rounds) {
   return PlanOf(spec);
 }
 
-// A batch's worth of photographs, as files and as pixels.
+// The photographs of one batch, as JPEGs and as decoded pixels.
 struct Images {
   std::vector<std::string> jpegs;
   std::vector<Value> pixels;
@@ -129,8 +130,8 @@ void BM_CachedExample(benchmark::State& state) {
       ProgramRunner::Create(output.program, std::make_shared<HuffmanDecoder>());
   SYSTOLE_CHECK(rest.ok() && whole.ok());
   std::vector<uint8_t> scratch;
-  // Each example is written to its own place in a batch, so that no cache of the processor holds
-  // the place that is written next.
+  // Each example has its own place in a batch, so that writes go to memory, and not to a place that
+  // a cache of the processor still holds.
   std::vector<uint8_t> batch(kGlobalBatch * kExampleBytes);
   const std::vector<uint8_t> source(batch.size(), 77);
   const int64_t epochs = ScaledWork(40);
@@ -206,8 +207,8 @@ void BM_FinishedFeed(benchmark::State& state) {
   SYSTOLE_CHECK(made.ok());
   const std::shared_ptr<ValueCache> cache = *std::move(made);
   RunEpoch(engine, plan, cache, 0);
-  // As many examples as the feed has, so that they do not fit into the processor's caches, and both
-  // sides read from memory.
+  // The memcpy copies from as many examples as the feed has. They do not fit into the processor's
+  // caches, so both sides read from memory.
   const auto records = static_cast<size_t>(Photographs()->num_records());
   const std::vector<std::string> examples(records, std::string(example_bytes, 77));
   std::vector<char> batch(kGlobalBatch * example_bytes);

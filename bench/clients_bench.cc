@@ -1,6 +1,6 @@
 // Measures one server with many clients.
-//   BM_Clients       The total rate of 1 to 16 clients, and how evenly they share it. Either all
-//                    clients read one feed, or each client reads a feed of its own.
+//   BM_Clients       The total rate of 1 to 16 clients, and how evenly the clients share this rate.
+//                    Either all clients read one feed, or each client reads a feed of its own.
 //   BM_ServerMemory  The memory of a server when most of its clients do not read.
 //
 // BM_Clients asks for small pictures (64 x 64, u8), so that the clients in this process cost little
@@ -32,14 +32,14 @@ namespace {
 
 constexpr int kNumClients[] = {1, 2, 4, 8, 16};
 
-// Lets client i take steps of `specs[i]`. The time `duration` begins when each client has had its
-// first step. Returns how many examples each client took in that time.
+// Lets client i take steps of `specs[i]`. `duration` begins when every client has had its first
+// step. Returns how many examples each client took within `duration`.
 std::vector<double> ExamplesTaken(const std::string& address,
                                   const std::vector<v1::FeedSpec>& specs,
                                   std::chrono::duration<double> duration) {
   std::vector<std::unique_ptr<FeedClient>> clients;
   for (const v1::FeedSpec& spec : specs) {
-    // Without memory for prefetching, a client is at most two steps ahead when the time begins.
+    // Without memory for prefetching, a client is at most two steps ahead when `duration` begins.
     absl::StatusOr<std::unique_ptr<FeedClient>> client =
         FeedClient::Create(spec, {.servers = {address}, .prefetch_bytes = 0});
     SYSTOLE_CHECK(client.ok());
@@ -56,7 +56,7 @@ std::vector<double> ExamplesTaken(const std::string& address,
         const absl::StatusOr<std::optional<Step>> step = clients[i]->Next();
         SYSTOLE_CHECK(step.ok() && step->has_value());
         if (std::exchange(first, false)) ++ready;
-        // Steps that a client takes before every client has had its first step do not count.
+        // A step counts only within `duration`.
         if (ready == specs.size() && !over) {
           examples[i] += static_cast<double>(specs[i].global_batch());
         }
@@ -91,8 +91,8 @@ void BM_Clients(benchmark::State& state, bool different) {
   const std::string series = different ? "different feeds" : "one feed";
   const std::unique_ptr<ServerProcess> server = ServePhotographs();
   const auto seconds = static_cast<double>(ScaledWork(100)) / 100;
-  // By number of clients, one sample for each round. `least`: the examples of the client that got
-  // the fewest. `mean`: the mean over the clients.
+  // Number of clients -> one sample for each round. `least`: the examples of the client that got
+  // the fewest. `mean`: the mean of all clients' examples.
   std::map<int, std::vector<Sample>> least;
   std::map<int, std::vector<Sample>> mean;
   std::vector<Side> sides;
@@ -214,8 +214,8 @@ void BM_ServerMemory(benchmark::State& state) {
     const std::unique_ptr<ServerProcess> server =
         ServePhotographs({"--memory-budget", absl::StrCat(kBudgetMib << 20)});
     std::vector<std::unique_ptr<IdleStream>> idle;
-    // A slice takes 2.4 MB. The slices of 64 idle clients, and those made ahead for 8 active ones,
-    // would together need more than the budget.
+    // A slice takes 2.4 MB. Without the budget, the server would make slices ahead for all 64 idle
+    // and 8 active clients. Together these slices would need more memory than the budget.
     for (uint64_t i = 0; i < kIdle; ++i) {
       idle.push_back(std::make_unique<IdleStream>(server->address(), SpecOf({.seed = i})));
     }

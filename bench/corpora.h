@@ -1,8 +1,8 @@
-// Data sets for benchmarks: TFRecord shards of tf.train.Example with their indices, made when first
-// asked for and used again afterwards. Each data set has a folder in $SYSTOLE_BENCH_CORPORA
-// (default /tmp/systole-bench-corpora). The folder's name says what decides the content: the
-// numbers of records and shards, and a hash of the first record. The number of records depends on
-// the amount of work that a run does (see rounds.h).
+// Corpora, the data sets of benchmarks: TFRecord shards of tf.train.Example with their indexes. The
+// first call makes a corpus, and later calls and runs use its files again. Each corpus has a folder
+// in $SYSTOLE_BENCH_CORPORA (default /tmp/systole-bench-corpora). The folder's name holds what
+// decides the content: the numbers of records and shards, and a hash of the first record. The
+// number of records depends on the amount of work that a run does (see rounds.h).
 //
 // Thread-safe, between processes too: while one process makes a corpus, the others wait. If a
 // corpus cannot be made, a message goes to stderr and the program ends with status 2.
@@ -38,10 +38,11 @@ constexpr int64_t kBlobBytes = 102'400;
 std::vector<std::string> ManyShards();
 constexpr int64_t kTinyRecordBytes = 64;
 
-// Eight shards each, for the pipelines of breadth_bench. All have a label below 1,000.
-//   PNGs        1,024 in the full run (at least 128): image (320 x 240, see photographs.h)
-//   large       32 photographs of 12 megapixels (at least 8): image, some 4 MB each, as cameras
-//               write them
+// Eight shards each, for the pipelines of breadth_bench. All records have a label below 1,000. The
+// numbers of records are those of the full run, and in brackets the least numbers of any run.
+//   PNGs        1,024 (at least 128): image (320 x 240, see photographs.h)
+//   large       32 photographs of 12 megapixels (at least 8): image (some 4 MB each, as cameras
+//               write them)
 //   tiny        50,000 images like CIFAR's: image (3,072 bytes, 32 x 32 x 3 uint8)
 //   tokens      200,000 lists: tokens (16 to 128 int64 below 50,000)
 //   tables      400,000 rows: row (20 floats)
@@ -51,11 +52,11 @@ std::vector<std::string> TinyImageShards();
 std::vector<std::string> TokenShards();
 std::vector<std::string> TableShards();
 
-// The folder that has the corpora's folders.
+// The folder in which each corpus has its folder.
 std::string CorporaFolder();
 
 // The shards of the corpus of this name: photographs, small-records, blobs, pngs,
-// large-photographs, tiny-images, tokens or tables. Empty if there is none.
+// large-photographs, tiny-images, tokens or tables. Empty if no corpus has this name.
 std::vector<std::string> ShardsNamed(absl::string_view name);
 
 }  // namespace systole::bench

@@ -4,15 +4,15 @@
   bench/cost.py BASE BUILD [--rounds N] [--scale X]
 
   bench/cost.py ../base/build/release build/release    what a change costs
-  bench/cost.py build/release build/release            what the admin port costs, and the noise
+  bench/cost.py build/release build/release            what the admin port costs (plus noise)
 
-Each folder has `systole` and `systole-server`. BUILD's server has its admin port open, and is
-scraped every second. BASE's server has no admin port. The builds take turns. In each run a new
-server feeds a fixed number of steps to `systole feed`. The run counts the user and system time of
-the server (by its process clock) and of the client (by getrusage). Prints the medians, and the
-ratio BUILD / BASE of each round: median, smallest and largest. Processor time depends little on
-what else the machine does, but caches are shared. For figures that you rely on, use a quiet
-machine.
+BASE and BUILD are folders that have `systole` and `systole-server`. BUILD's server has its admin
+port open, and this script scrapes it every second. BASE's server has no admin port. In each round
+both builds run once. In a run, a new server feeds a fixed number of steps to `systole feed`. The
+cost of a run is the user and system time of the server (by its process clock) and of the client (by
+getrusage). The script prints each build's median cost, and the median, smallest and largest of the
+rounds' ratios BUILD / BASE. Other programs change processor time little, but they use the same
+caches. For figures that you rely on, use a quiet machine.
 """
 
 import argparse
@@ -101,7 +101,7 @@ def _masked_crc(data, table):
 
 
 def _write_small_records(path):
-    """A TFRecord shard. Its records are equal, so that their checksum is computed once."""
+    """Writes a TFRecord shard. All records are equal, so their checksum is computed only once."""
     table = _crc_table()
     length = _SMALL_RECORD_BYTES.to_bytes(8, "little")
     payload = bytes(i * 7 & 0xFF for i in range(_SMALL_RECORD_BYTES))
@@ -153,7 +153,7 @@ def _scraped(port):
 
 
 def _run(build, feed, steps, with_admin, data):
-    """Runs once. Returns the cost of a step."""
+    """Runs one server and one client. Returns the cost of a step."""
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
         spec = work / "spec.textproto"

@@ -20,8 +20,9 @@ namespace {
 constexpr ObjectServerLink kLink = {.latency = std::chrono::milliseconds(20),
                                     .bytes_per_second = 400'000'000};
 constexpr int64_t kBatch = 64;
-// A block has 4.2 MB, like a run of ReadBlocks. A window has 16 blocks: 67 MB, a quarter of the
-// read budget. ProposeWindow() proposes this size, too.
+// A block has 4.2 MB, like the blocks that ReadBlocks (core/plan/read_blocks.h) makes without
+// shuffling. A window has 16 blocks: 67 MB, a quarter of the read budget. ProposeWindow() proposes
+// this size of the window, too.
 constexpr int64_t kBlockRecords = 41;
 constexpr int64_t kWindowRecords = 16 * kBlockRecords;
 

@@ -20,7 +20,8 @@
 
 namespace systole::bench {
 
-// The server of the corpora. main() makes it before there are other threads.
+// The server of the corpora. The first call forks, so main() calls it before there are other
+// threads.
 ObjectServer& TheServer();
 
 // What a feed does with its records: copies them, or decodes photographs.
@@ -38,8 +39,8 @@ class FarShards {
  public:
   explicit FarShards(Work work = Work::kCopy);
 
-  // Opens the far shards anew, under other addresses, so that no bytes that were read before are
-  // used again, not even those on disk. Their indexes are made anew, too.
+  // Opens the far shards anew, and makes their indexes anew. The shards get other addresses, so
+  // that no bytes that were read before are used again, neither from memory nor from disk.
   void OpenFar();
 
   // Feeds of the far shards, and of the same shards on this machine.

@@ -1,9 +1,10 @@
-// Measures a feed as bench/peers measures the peers. The feed delivers some warm-up steps, and then
-// a number of whole steps into host memory. The program measures the wall time, CPU time and memory
-// that these whole steps take. Prints one JSON object.
+// Measures a feed in the same way as the programs of bench/peers measure the peers. The feed
+// delivers some warm-up steps into host memory, and then the steps that are measured. The program
+// prints one JSON object: the wall time and CPU time of the measured steps, the largest resident
+// set, and the mean and deviation of the values of eight further steps.
 //
 //   feed_timer in-process ..   a StepEngine over the shards, in this process
-//   feed_timer client ..       the steps of a server in another process; with --server-pid, the
+//   feed_timer client ..       a feed from a server in another process; with --server-pid, the
 //                              server's CPU time and memory count, too
 //   feed_timer ready-server    a server of ready batches, for `client` to measure the wire alone;
 //                              prints its address, and ends when its standard input ends
@@ -68,7 +69,8 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
 absl::StatusOr<Usage> UsageOf(int64_t pid) {
   const std::string folder = absl::StrCat("/proc/", pid);
   SYSTOLE_ASSIGN_OR_RETURN(const std::string stat, ReadText(folder + "/stat"));
-  // The second field, the program's name in brackets, may hold spaces.
+  // The second field, the program's name in brackets, may hold spaces. So the text is split after
+  // the last ')'.
   const std::vector<std::string> fields = absl::StrSplit(stat.substr(stat.rfind(')') + 2), ' ');
   // Fields 14 and 15 of proc(5): ticks in user and in kernel mode.
   int64_t user_ticks = 0;
@@ -99,7 +101,8 @@ absl::StatusOr<Usage> UsageWith(int64_t server_pid) {
   return usage;
 }
 
-// Mean and deviation of the values of tensors. They show whether two sides made the same values.
+// Mean and standard deviation of the values of tensors. run.py in bench/peers compares them with
+// those of the peers' tensors.
 class Moments {
  public:
   void Add(const TensorView& tensor) {
@@ -128,10 +131,11 @@ class Moments {
   double squares_ = 0;
 };
 
-// Photographs differ, so the mean of a single step says little.
+// The values of this many steps are looked at. Photographs differ, so the mean of a single step
+// says little.
 constexpr int kStepsLookedAt = 8;
 
-// One slice of a step, valid until NextSlice is called for the next step.
+// One slice of a step. It is valid until the next call of NextSlice.
 struct Slice {
   const SliceLayout* layout = nullptr;
   const uint8_t* data = nullptr;
@@ -238,9 +242,9 @@ class InProcessCommand final : public TimerCommand {
     SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<ValueCache> cache,
                              ValueCache::Create({.memory_bytes = cache_bytes_}));
     StepEngine engine({.threads = static_cast<int>(threads_)});
-    // The stream goes on beyond the last measured step, as a trainer's would. Some steps are ready
-    // already when the clock starts. About as many are ready when the clock stops, so the two
-    // numbers balance.
+    // The stream goes on beyond the last measured step, as a trainer's stream does. Some measured
+    // steps are ready before the clock starts. When the clock stops, about as many later steps are
+    // ready, so the two numbers balance.
     SYSTOLE_ASSIGN_OR_RETURN(
         const std::unique_ptr<StepStream> stream,
         engine.Open(plan, {.count = int64_t{1} << 40, .core_end = NumCoresOf(spec)}, {}, "",
@@ -295,7 +299,8 @@ class ClientCommand final : public TimerCommand {
     JsonWriter json;
     json.BeginObject();
     SYSTOLE_RETURN_IF_ERROR(TimeSteps(AmountOf(spec), server_pid_, next, json));
-    // Reports how the bytes came. run.py checks that they came by the transport in the side's name.
+    // run.py in bench/peers checks by these fields that the steps came by the transport that it
+    // measures.
     const FeedClientStats stats = client->stats();
     json.Field("shared_bytes", stats.shared_payload_bytes)
         .Field("compact_steps", stats.compact_steps);

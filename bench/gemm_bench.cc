@@ -1,6 +1,6 @@
-// Measures the matrix unit: one core's product rate, packing included, as a share of the fused
-// multiply-adds that the core can issue. Also compares the unit's numerics `fast` with oneDNN
-// called directly.
+// Measures the emulator's matrix unit on one core: the rate of multiply-adds in matrix products
+// (packing of the operands included), as a share of the fused multiply-adds that the core can
+// issue. Also compares the unit's numerics `fast` with direct calls of oneDNN.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -32,9 +32,9 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Does `rounds` vector multiply-adds in each of kChains independent chains. These are enough chains
-// to hide the latency of a multiply-add. Returns the number of multiply-adds. The sums go to
-// `sink`, so that the compiler keeps them.
+// Does `rounds` vector multiply-adds in each of kChains independent chains. kChains is large enough
+// to hide the latency of a multiply-add. Returns the number of multiply-adds of single numbers.
+// Writes the sums to `sink`, so that the compiler does not remove the multiply-adds.
 int64_t MultiplyAdds(int64_t rounds, float* sink) {
   const hn::CappedTag<float, 16> d;
   using V = hn::Vec<decltype(d)>;
@@ -60,7 +60,7 @@ namespace {
 
 HWY_EXPORT(MultiplyAdds);
 
-// The best of a few bursts, so that a short disturbance does not lower the ceiling.
+// Returns the fastest of some bursts, so that a short disturbance does not lower the ceiling.
 bench::Sample MeasurePeak() {
   std::vector<float> sink(256);
   bench::Sample best;
@@ -76,7 +76,7 @@ bench::Sample MeasurePeak() {
   return best;
 }
 
-// Measures products of `macs` multiply-adds each: as many as take about a tenth of a second.
+// Calls `multiply`, a product of `macs` multiply-adds, as often as takes about a tenth of a second.
 bench::Sample MeasureProducts(int64_t macs, const std::function<void()>& multiply) {
   const int64_t count = std::max<int64_t>(1, bench::ScaledWork(int64_t{8} << 30) / macs);
   return bench::Measure(static_cast<double>(macs * count), [&] {
@@ -86,7 +86,8 @@ bench::Sample MeasureProducts(int64_t macs, const std::function<void()>& multipl
 
 constexpr char kUnit[] = "GMAC/s";
 
-// `fast` may be above the peak of f32: bf16 instructions do more at once.
+// `fast` may exceed the ceiling, because an instruction for bf16 does more multiply-adds than one
+// for f32.
 void ReportOfPeak(benchmark::State& state, Numerics numerics, const std::string& shape,
                   std::optional<double> wanted, int64_t macs,
                   const std::function<void()>& multiply) {
@@ -127,8 +128,8 @@ void BM_Multiply(benchmark::State& state, Numerics numerics) {
                  benchmark::DoNotOptimize(out.data());
                });
 }
-// The first product is square, for comparison. The others are the forward products of convolutions,
-// for 8 images of 64x64 or 32x32 pixels.
+// The first product is square. The others are the forward products of convolutions, for 8 images of
+// 64x64 or 32x32 pixels.
 void MultiplyShapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->Iterations(1)
       ->ArgNames({"m", "k", "n"})
@@ -140,8 +141,8 @@ void MultiplyShapes(benchmark::internal::Benchmark* benchmark) {
 BENCHMARK_CAPTURE(BM_Multiply, exact, Numerics::kExact)->Apply(MultiplyShapes);
 BENCHMARK_CAPTURE(BM_Multiply, fast, Numerics::kFast)->Apply(MultiplyShapes);
 
-// The product for a convolution's weight gradient: the patches of 8 images times the gradient of
-// the output.
+// The product for the gradient of a convolution's weights: the patches of 8 images times the
+// gradient of the convolution's output.
 void BM_MultiplyTransposed(benchmark::State& state, Numerics numerics) {
   const FlushScope flush;
   const int64_t images = 8, edge = state.range(0), channels = state.range(1), n = state.range(2);
@@ -177,8 +178,9 @@ void TransposedShapes(benchmark::internal::Benchmark* benchmark) {
 BENCHMARK_CAPTURE(BM_MultiplyTransposed, exact, Numerics::kExact)->Apply(TransposedShapes);
 BENCHMARK_CAPTURE(BM_MultiplyTransposed, fast, Numerics::kFast)->Apply(TransposedShapes);
 
-// oneDNN's product of two dense bf16 matrices, called as oneDNN's manual says. oneDNN plans the
-// product once. Unlike the matrix unit, it may choose how the operands lie in memory.
+// oneDNN's product of two dense bf16 matrices, called as oneDNN's manual says. The constructor lets
+// oneDNN plan the product and choose how the operands lie in memory. The matrix unit has no such
+// choice.
 class BareProduct {
  public:
   BareProduct(int64_t m, int64_t k, int64_t n)
@@ -188,7 +190,8 @@ class BareProduct {
         a_(plan_.src_desc(), engine_),
         b_(plan_.weights_desc(), engine_),
         out_(plan_.dst_desc(), engine_) {
-    // All elements are 1.0. Other numbers would do, too, if they are not slow to multiply.
+    // All elements are 1.0 (0x3f80), because some numbers, such as subnormal ones, are slow to
+    // multiply.
     for (dnnl::memory* operand : {&a_, &b_}) {
       std::fill_n(static_cast<uint16_t*>(operand->get_data_handle()),
                   operand->get_desc().get_size() / sizeof(uint16_t), uint16_t{0x3f80});
@@ -243,7 +246,8 @@ void BM_FastAgainstOneDnn(benchmark::State& state) {
                      samples[0], samples[1]);
   }
 }
-// On a CPU without bf16 products `fast` runs `exact`, so there is nothing to compare.
+// A CPU without bf16 products has no `fast`: the unit runs `exact` instead. Then this benchmark is
+// left out.
 [[maybe_unused]] benchmark::internal::Benchmark* const fast_against_onednn =
     OneDnnGemm::IsSupported()
         ? benchmark::RegisterBenchmark("BM_FastAgainstOneDnn", BM_FastAgainstOneDnn)

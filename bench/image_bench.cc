@@ -120,8 +120,8 @@ BENCHMARK_CAPTURE(BM_TransformAgainstBareDecode, u8, PixelType::kUint8, "u8")
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
 
-// Measures how much faster decode_jpeg { scale: AUTO } is when photographs of 12 megapixels become
-// 224 x 224 pixels.
+// Measures how much faster decode_jpeg is with `scale: AUTO` than with `scale: FULL`, when
+// photographs of 12 megapixels become 224 x 224 pixels.
 void BM_DecodeScaled(benchmark::State& state) {
   constexpr int kWidth = 4000;
   constexpr int kHeight = 3000;

@@ -31,8 +31,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kOneWay = std::chrono::milliseconds(10);
-// One direction of the relay holds at most this many packets. This is more than 64 MiB of TCP's
-// data, so that the path loses nothing, and TCP's buffers decide how much is under way.
+// One direction of the relay holds at most this many packets. This is room for more than 64 MiB of
+// data, to which TCP's buffers may grow. So the relay loses nothing, and TCP's buffers decide how
+// much data is under way.
 constexpr size_t kRelayPackets = 64 * 1024;
 
 absl::Status Failed(absl::string_view what) {
@@ -58,7 +59,8 @@ absl::StatusOr<int> OpenTun(const char* name) {
   return tun;
 }
 
-// Sets up the namespace of the process that calls this.
+// Sets up the network namespace of the calling process: the loopback, TCP's buffers, the device
+// `tun`.
 absl::Status Tune(const char* tun, const std::string& address) {
   return Run(absl::StrCat(
       "ip link set lo up && echo '4096 131072 67108864' > /proc/sys/net/ipv4/tcp_rmem && "
@@ -66,7 +68,7 @@ absl::Status Tune(const char* tun, const std::string& address) {
       address, "/24 dev ", tun, " && ip link set ", tun, " txqueuelen 20000 mtu 9000 up"));
 }
 
-// Packets from one device on their way to the other.
+// One direction of the relay: packets on their way from the device `from` to the device `to`.
 struct Direction {
   struct Packet {
     Clock::time_point due;
@@ -77,7 +79,7 @@ struct Direction {
   std::deque<Packet> held;
   std::vector<std::vector<uint8_t>> spare;
 
-  // True if something was read.
+  // Reads one packet. False if there is none, or no room for it.
   bool Take() {
     if (held.size() >= kRelayPackets) return false;  // The device drops what it cannot hold.
     Packet packet;
@@ -138,7 +140,8 @@ absl::Status JoinLinks(int client_tun, int control) {
     Relay(client_tun, tun);
   }
   if (relay < 0) return Failed("fork");
-  // The client makes the veth pair; then this process sets up its end.
+  // The handshake: this process has its namespace now, so the client makes the veth pair. Then this
+  // process sets up its end of the pair.
   char ready = 1;
   if (write(control, &ready, 1) != 1 || read(control, &ready, 1) != 1) return Failed("a handshake");
   SYSTOLE_RETURN_IF_ERROR(Tune("far", absl::StrCat(kFarServer)));

@@ -1,7 +1,7 @@
-// Measures the feed through links that limit it: one of 1 Gbit/s, and one of 20 ms round trip
-// (bench/link.h). The ceiling is a raw TCP socket that moves the same bytes over the same link.
-// Also measures how much faster images come through the link of 1 Gbit/s if the client finishes the
-// steps in place of the server. To finish a step is to normalise and cast its pixels.
+// Measures a feed whose speed a link limits (bench/link.h): a link of 1 Gbit/s, and a link with a
+// round trip of 20 ms. The ceiling is a raw TCP socket that moves the same bytes over the same
+// link. Also measures how much faster images come through the link of 1 Gbit/s if the client, and
+// not the server, finishes the steps. To finish a step is to normalise and cast its pixels.
 //
 // Needs root. Without root every figure is reported as not measured.
 #include <arpa/inet.h>
@@ -38,13 +38,13 @@
 namespace systole::bench {
 namespace {
 
-// 9.6 MB a step.
+// Images in a step. A step of bf16 images has 9.6 MB.
 constexpr int64_t kBatch = 32;
 constexpr int64_t kImageBytes = 224 * 224 * 3;
 
 // What StartBehindLinks() returned: OK if the links are there.
 absl::Status links;
-// The ports of the server's process.
+// The ports on which the server's process listens.
 struct Ports {
   int32_t ready = 0;
   int32_t raw = 0;
@@ -65,7 +65,8 @@ int Listen(int32_t& port) {
   return listener;
 }
 
-// Sends each client as many bytes of ready steps as it asks for, 1 MiB a call.
+// Serves one client after the other: reads how many bytes the client wants, and sends this many
+// bytes of ready steps, at most 1 MiB in a call of send().
 void ServeRaw(int listener, const ReadySteps& ready) {
   while (true) {
     const int client = accept(listener, nullptr, nullptr);
@@ -86,7 +87,8 @@ void ServeRaw(int listener, const ReadySteps& ready) {
   }
 }
 
-// Writes records of raw pixels. Their steps cost little to make, so the link is the limit.
+// Writes records of raw pixels into a new folder, and returns the folder. Steps of raw pixels cost
+// the server little, so the link is the limit.
 std::string WritePixelShard() {
   const std::string path =
       absl::StrCat(std::filesystem::temp_directory_path().string(), "/link_bench-", getpid());
@@ -143,8 +145,8 @@ Sample MeasureSteps(FeedClient& client, int64_t warm_steps, int64_t steps, int64
   });
 }
 
-// Steps before the clock starts. After them TCP's windows are open, and the client has fetched as
-// many steps ahead as it may.
+// The number of steps before the clock starts. After `full` steps TCP's windows are open, and the
+// client has fetched as many steps ahead as it may. A smoke run needs no right figures: one step.
 int64_t WarmSteps(int64_t full) { return NumRounds() == 1 ? 1 : full; }
 constexpr int64_t kWarmSteps = 12;
 
@@ -182,7 +184,8 @@ Sample MeasureSocket(const char* host, int64_t steps, int64_t step_bytes, Aligne
   return sample;
 }
 
-// False without root, or in a container that may not make namespaces: nothing can be measured then.
+// Whether there are links. If not (no root, or a container that may not make namespaces), reports
+// `figure` as not measured.
 bool HasLinks(benchmark::State& state, const std::string& figure) {
   if (links.ok()) return true;
   ReportNotMeasured(figure, std::string(links.message()));
@@ -222,7 +225,8 @@ void BM_FarLink(benchmark::State& state) {
 }
 BENCHMARK(BM_FarLink)->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-// Measures the delivery of steps of float32 images.
+// Measures how fast steps of float32 images come through the link of 1 Gbit/s. `finish`: "client"
+// or "server".
 Sample MeasureFinished(const std::string& finish, int64_t steps) {
   v1::FeedSpec spec;
   spec.set_dataset("pixels");

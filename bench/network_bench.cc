@@ -1,12 +1,14 @@
 // Measures feeds whose shards lie behind a network: 20 ms of latency, and 400 MB/s for all
 // connections together (object_server.h). The ceilings are bare libcurl, which fetches the same
-// bytes through the same server, and the same feeds with the shards on this machine.
-//   BM_FarBlocks   the blocks of a feed, read ahead without the feed; the CPU time of a GB
-//   BM_FarInOrder  a feed in order, from a cold start; the CPU time of a GB
-//   BM_FarWindow   a feed shuffled by WINDOW, from a cold start; the bytes that it fetches
+// bytes from the same server, and the same feeds with the shards on this machine.
+//   BM_FarBlocks   the blocks that a feed reads, in order and ahead, but without the feed; also the
+//                  CPU time for a GB
+//   BM_FarInOrder  a feed in order, from a cold start; also the CPU time for a GB
+//   BM_FarWindow   a feed shuffled by WINDOW, from a cold start; also how many bytes it fetches
 //   BM_FarGlobal   a feed shuffled by GLOBAL, in epochs after the first
 //
-// A feed does next to nothing with its records: a checksum, and a copy into the step.
+// A feed does little with its records: it checks their checksums, and copies them into the step.
+// Only BM_FarGlobal/decoded decodes them.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -38,7 +40,8 @@ namespace systole::bench {
 namespace {
 
 constexpr int kConnections = 64;  // As many as an HttpClient has.
-// An epoch that only copies from memory takes a tenth of a second.
+// The epochs that a turn of BM_FarGlobal makes. An epoch that only copies takes a tenth of a
+// second.
 constexpr int64_t kWarmEpochs = 10;
 constexpr int64_t kWarmEpochsDecoded = 1;
 
@@ -58,7 +61,8 @@ Sample RunEpochs(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan
   });
 }
 
-// An engine that has read nothing from afar. It has the buffers for steps already.
+// Returns an engine that has read nothing over the network. It has allocated its buffers for steps,
+// because it has made an epoch of `near`.
 std::unique_ptr<StepEngine> ColdEngine(const std::shared_ptr<const FeedPlan>& near,
                                        StepEngineOptions options = {}) {
   options.threads = UsableProcessors();
@@ -75,13 +79,12 @@ std::shared_ptr<DiskStore> OpenDisk(const TempFolder& folder) {
   return *std::move(disk);
 }
 
-// Bare libcurl's turn.
 Side FetchAll(BareFetch& bare, const std::vector<FetchRange>& ranges, double bytes) {
   return [&bare, &ranges, bytes] { return Measure(bytes, [&] { bare.Fetch(ranges); }); };
 }
 
-// Requests blocks of a BlockReader in order, as far ahead as its memory allows, and drops each
-// block when it comes.
+// Requests blocks in order from a BlockReader, as far ahead as the reader's memory allows, and
+// drops each block when it comes.
 class BlocksInOrder {
  public:
   explicit BlocksInOrder(std::shared_ptr<DiskStore> disk)
@@ -135,7 +138,7 @@ class BlocksInOrder {
 
   Mutex mu_;
   CondVar changed_;
-  bool woken_ ABSL_GUARDED_BY(mu_) = false;        // A request that was refused may succeed now.
+  bool woken_ ABSL_GUARDED_BY(mu_) = false;        // The reader may accept a request again.
   std::vector<size_t> come_ ABSL_GUARDED_BY(mu_);  // Blocks that have come: drop their tickets.
   BlockReader reader_;                             // Last: its callbacks use the other members.
 };
@@ -146,7 +149,8 @@ std::vector<double> CpuPerGb(const std::vector<Sample>& samples) {
   return cpu;
 }
 
-// The CPU seconds for a GB that a feed may use beyond bare libcurl's.
+// How many CPU-seconds for a GB blocks may take beyond bare libcurl, and a feed beyond bare libcurl
+// and the near feed.
 double AllowedCpu(bool on_disk) { return on_disk ? 0.4 : 0.15; }
 
 void BM_FarBlocks(benchmark::State& state, bool on_disk) {
@@ -158,8 +162,8 @@ void BM_FarBlocks(benchmark::State& state, bool on_disk) {
   bare.Fetch(ranges);  // Makes its connections and memory.
   const std::string name = absl::StrCat("blocks read ahead, in order, ",
                                         on_disk ? "into the cache on disk" : "in memory");
-  // The first ReadAll() is not measured, because it allocates the reader's memory. A server does
-  // this once in days of reading.
+  // The first ReadAll() is not measured, because it allocates the reader's memory. A server, which
+  // reads for days, does this only once.
   const TempFolder folder;
   BlocksInOrder reader(on_disk ? OpenDisk(folder) : nullptr);
   reader.ReadAll(shards, blocks);
@@ -209,8 +213,8 @@ void BM_FarInOrder(benchmark::State& state, bool on_disk) {
   const std::string name = absl::StrCat("feed in order over 20 ms and 400 MB/s, cold",
                                         on_disk ? ", into the cache on disk" : "");
   for (auto _ : state) {
-    // The first RunEpochs() is not measured, because it allocates the engine's memory. A server
-    // does this once in days of reading.
+    // The first RunEpochs() is not measured, because it allocates the engine's memory. A server,
+    // which reads for days, does this only once.
     const TempFolder folder;
     const std::unique_ptr<StepEngine> engine =
         ColdEngine(near, {.block_cache = on_disk ? OpenDisk(folder) : nullptr});
@@ -308,14 +312,14 @@ void BM_FarGlobal(benchmark::State& state, Work work) {
   const double bytes = shards.bytes();
   const std::shared_ptr<const FeedPlan> far = shards.Far(v1::Shuffle::GLOBAL);
   const std::shared_ptr<const FeedPlan> near = shards.Near(v1::Shuffle::GLOBAL);
-  // Half of the read budget is for records that are kept. Here that is one and a half times the
-  // bytes of all records, so all are kept.
+  // An engine keeps records in half of its read budget. This half is one and a half times the bytes
+  // of all records, so the engine keeps all records.
   const std::unique_ptr<StepEngine> far_engine =
       ColdEngine(near, {.read_budget_bytes = 3 * static_cast<int64_t>(bytes)});
   const std::unique_ptr<StepEngine> near_engine = ColdEngine(near);
   RunEpochs(*far_engine, far, bytes);
-  // Every turn makes steps of new epochs. An engine keeps its last steps for a while, and would not
-  // make them again.
+  // Every turn makes the steps of new epochs. The last steps of an earlier epoch would not be made
+  // again, because an engine keeps its last steps for a while.
   int64_t far_epoch = 0;
   int64_t near_epoch = 0;
   const int64_t epochs = work == Work::kDecode ? kWarmEpochsDecoded : kWarmEpochs;

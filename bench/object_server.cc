@@ -36,11 +36,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The bytes of one answer that are sent before the next answer has its turn.
+// At most this many bytes of one answer are sent before the next answer has its turn.
 constexpr int64_t kTurnBytes = 128 << 10;
 constexpr size_t kMostHeadBytes = 64 << 10;
-// If the process does not run for a while, the link makes up for at most this much time. So the
-// rate is kept on a busy machine, where the process does not run every millisecond.
+// If the process did not run for a while, it sends at once what the link would have sent in this
+// time, but at most what the link sends in kBurstSeconds. So the rate is kept on a busy machine,
+// where the process does not run every millisecond.
 constexpr double kBurstSeconds = 0.02;
 
 struct File {
@@ -52,7 +53,7 @@ struct File {
 struct Connection {
   OwnedFd socket;
   std::string received;
-  // An answer is under way: it waits for its time, or is being sent.
+  // Whether an answer waits for its time or is being sent.
   bool answers = false;
   Clock::time_point due;
   std::string head;
@@ -73,8 +74,8 @@ std::string HeaderValue(absl::string_view request, absl::string_view name) {
   return "";
 }
 
-// Reads "bytes=FIRST-LAST" for an object of `size` bytes. False if the object has none of these
-// bytes.
+// Reads "bytes=FIRST-LAST" or "bytes=FIRST-" for an object of `size` bytes. False if `text` has
+// another form, or if the object has none of these bytes.
 bool ParseRange(absl::string_view text, int64_t size, int64_t& begin, int64_t& end) {
   if (!absl::ConsumePrefix(&text, "bytes=")) return false;
   const std::pair<absl::string_view, absl::string_view> parts =
@@ -101,7 +102,7 @@ int ListenOnLoopback(int& port) {
 
 }  // namespace
 
-// The process's only thread.
+// Runs the server in its process, in one thread.
 class ObjectServer::Loop {
  public:
   Loop(std::string folder, const ObjectServerLink& link, int listener, Shared& shared)
@@ -158,7 +159,8 @@ class ObjectServer::Loop {
       const int on = 1;
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
       connections_[fd].socket = std::move(socket);
-      // EPOLLET reports only that a socket has new room, so Send() notes which sockets are full.
+      // With EPOLLET, a socket that has room is reported only once, and again after it was full. So
+      // Connection::full says which sockets are full.
       Watch(fd, EPOLLIN | EPOLLOUT | EPOLLET);
     }
   }
@@ -169,7 +171,7 @@ class ObjectServer::Loop {
     connections_.erase(fd);
   }
 
-  // False: the connection is gone.
+  // Returns false if the connection has ended.
   bool Receive(int fd) {
     Connection& connection = connections_.at(fd);
     while (true) {
@@ -186,7 +188,7 @@ class ObjectServer::Loop {
     return true;
   }
 
-  // Answers the request that was received, if it is whole and no other is being answered.
+  // Begins to answer the next request, if all of it was received and no other answer is under way.
   void BeginAnswer(int fd, Connection& connection) {
     const size_t end = connection.received.find("\r\n\r\n");
     if (connection.answers || end == std::string::npos) return;
@@ -196,7 +198,7 @@ class ObjectServer::Loop {
     connection.answers = true;
     connection.left = 0;
     Prepare(request, connection);
-    // All answers wait equally long, so the list stays sorted.
+    // All answers wait equally long, so `waiting_` stays sorted.
     waiting_.emplace_back(Clock::now() + link_.latency, fd);
   }
 
@@ -248,7 +250,7 @@ class ObjectServer::Loop {
     return &file;
   }
 
-  // Adds what the link has let through since the last call.
+  // Adds to allowance_ the bytes that the link could send since the last call.
   void Allow(Clock::time_point now) {
     const std::chrono::duration<double> passed = now - allowed_at_;
     allowed_at_ = now;
@@ -260,7 +262,7 @@ class ObjectServer::Loop {
     allowance_ = std::min(allowance_ + passed.count() * rate, kBurstSeconds * rate);
   }
 
-  // Lets answers take turns while the link takes bytes.
+  // Sends parts of the answers, in turns, while the link takes bytes.
   void Send() {
     while (!sending_.empty() && allowance_ > 0) {
       const int fd = sending_.front();
@@ -277,7 +279,7 @@ class ObjectServer::Loop {
     }
   }
 
-  // False: the client has gone.
+  // Sends the next part of an answer. Returns false if the connection has ended.
   bool SendTurn(Connection& connection) {
     const int fd = connection.socket.get();
     if (!connection.head.empty()) {
@@ -311,7 +313,7 @@ class ObjectServer::Loop {
   std::unordered_map<std::string, File> files_;
   std::unordered_map<int, Connection> connections_;
   std::deque<std::pair<Clock::time_point, int>> waiting_;  // Answers whose time has not come.
-  std::deque<int> sending_;  // Connections with an answer to send, and room for it.
+  std::deque<int> sending_;  // Connections that have an answer to send and are not full.
   double allowance_ = 0;     // Bytes that the link takes now. The last turn may overdraw it.
   Clock::time_point allowed_at_ = Clock::now();
 };
@@ -322,7 +324,7 @@ ObjectServer::ObjectServer(std::string folder, const ObjectServerLink& link)
                                         MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
   SYSTOLE_CHECK(shared_ != MAP_FAILED);
   new (shared_) Shared;
-  // A proxy that the environment names does not reach this machine.
+  // Requests to this server must not go through a proxy that the environment names.
   setenv("no_proxy", "127.0.0.1", 1);
   const int listener = ListenOnLoopback(port_);
   process_ = fork();

@@ -49,8 +49,8 @@ emulator::PacedResult Pace(absl::Duration step_time, int64_t steps) {
 
 void BM_PaceReadyFeed(benchmark::State& state) {
   const absl::Duration step_time = absl::Microseconds(state.range(0));
-  // As many steps as take 0.4 s, but at least a few. `wall_au` counts the lateness of the last
-  // step, which would weigh too much among very few steps.
+  // As many steps as take 0.4 s, but at least a few: `wall_au` counts how late the last step ends,
+  // and among very few steps this delay would weigh too much.
   const int64_t steps = std::max(
       {absl::Milliseconds(bench::ScaledWork(400)) / step_time, bench::ScaledWork(4), int64_t{2}});
   for (auto _ : state) {

@@ -1,8 +1,8 @@
 // Measures the host pipeline (record -> JPEG -> random-resized crop -> flip -> normalise -> cast).
-// The ceiling is bare libjpeg-turbo, which decodes the same crops of the same JPEGs and drops the
-// pixels: no program that decodes with libjpeg can be faster. The pipeline is complete: a
-// StepEngine over shards in files (in the page cache), with checksums, parsing, order, budget and
-// hand-over. Bare decode finds its JPEGs in memory.
+// The pipeline is complete: a StepEngine reads shards in files (in the page cache), with checksums,
+// parsing, order, budget and hand-over. The ceiling is bare libjpeg-turbo, which decodes the same
+// crops of the same JPEGs from memory and drops the pixels. No program that decodes with libjpeg
+// can be faster.
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -34,7 +34,7 @@ namespace {
 
 constexpr int kGlobalBatch = 128;
 
-// Photographs in shards, and their JPEGs in memory, by record.
+// Photographs in shards, and in memory the JPEG of each record.
 struct Corpus {
   std::shared_ptr<const Dataset> dataset;
   std::vector<std::string> jpegs;
@@ -114,7 +114,7 @@ struct Crop {
   CropRect rect;
 };
 
-// The crops that the steps of an epoch decode, in order.
+// The crops that the steps of the first epoch decode, in order.
 std::vector<Crop> CropsOf(const FeedPlan& plan) {
   std::vector<Crop> crops;
   for (int64_t step = 0; step < NumSteps(); ++step) {
@@ -151,8 +151,9 @@ std::vector<Sample> Twice(std::vector<Sample> samples) {
   return samples;
 }
 
-// Compares one thread with bare decode, for three output types. Then compares two threads with
-// twice the rate of one thread.
+// Compares the pipeline on one thread with bare decode on one thread, for three output types. Also
+// compares the rate of two threads with twice the rate of one thread, for the pipeline and for bare
+// decode.
 void BM_Pipeline(benchmark::State& state) {
   const int num_cores = static_cast<int>(state.range(0));
   const std::shared_ptr<const FeedPlan> bf16 = MakePlan(v1::BFLOAT16, num_cores);

@@ -7,7 +7,7 @@ _WIDTH, _HEIGHT = 720, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 24, 48, 60  # Margins. The legend is below the title.
 _LEGEND_LINE = 20
 # Neighbouring lines differ in colour and in dashes. The colours are those of Okabe and Ito, which
-# the colour-blind can tell apart. The dashes differ in print without colours, too.
+# the colour-blind can tell apart. The dashes differ even in print without colours.
 _COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"]
 _DASHES = ["none", "7 3", "2 3", "9 3 2 3"]
 _STYLE = """

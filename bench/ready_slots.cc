@@ -16,7 +16,7 @@
 namespace systole::bench {
 namespace {
 
-// The slices of two steps, in slots that are lent again and again.
+// The slices of two steps, in slots (shared memory) that are lent to clients again and again.
 class ReadySlots {
  public:
   explicit ReadySlots(const ReadySteps& ready) : ready_(ready) {
@@ -40,9 +40,10 @@ class ReadySlots {
   std::vector<AlignedBuffer> slots_;
 };
 
-// Sends, out of the slots, the steps that a request asks for, with the real server's session and
-// window. It sends a slice as soon as the previous slice is written, if fewer than two slices are
-// lent to the client, or if the lent slots and the new slice have at most kWindowBytes together.
+// Sends the steps that a request asks for, out of the slots. Uses the session and the window of the
+// real server. It sends the next slice once two conditions are met: the previous slice is written;
+// and fewer than two slices are lent, or the lent slices and the next slice have at most
+// kWindowBytes together.
 class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   SlotWriter(const ReadySlots& slots, const v1::StreamStepsRequest& request,
@@ -65,26 +66,28 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 
  private:
-  // What the writer shares with the slots that are lent to the client. A Flow may outlive the
-  // writer.
+  // The state that changes when the client gives a slot back. Every lent slot keeps it alive, so it
+  // may outlive the writer.
   struct Flow {
     Mutex mu;
-    SlotWriter* writer = nullptr;  // Null once it has finished.
+    SlotWriter* writer = nullptr;  // Null once the stream has finished.
     bool writing = true;
-    int64_t lent = 0;
+    int64_t lent = 0;  // In bytes.
   };
-  // Calls `happened`, which notes an event. Then sends the next slice if that is possible now.
+  // Calls `happened`, which notes an event in `flow`. Then calls the writer's Next() if the writer
+  // can write.
   static void Advance(Flow& flow, const std::function<void(Flow&)>& happened) {
-    // Dropped after `lock` is released, because dropping it may lock `flow.mu`.
+    // Declared before `lock`, so that it is dropped without the lock: dropping it may lock
+    // `flow.mu`.
     std::shared_ptr<const void> lent;
     MutexLock lock(flow.mu);
     happened(flow);
     if (flow.writer != nullptr && !flow.writing) lent = flow.writer->Next();
   }
-  // Lends and sends the next slice if that is possible now, or ends the stream after the last step.
-  // Returns a second reference to the slot that was lent. If the client has given the slot back
-  // already, this second reference is the last one, and the caller drops it. Null if no slot was
-  // lent.
+  // Lends and sends the next slice if the window allows it, or ends the stream after the last step.
+  // Returns a reference to the slot that was lent, or null if none was lent. If the client has
+  // given the slot back already, this reference is the last one, and the caller gives the slot back
+  // by dropping the reference.
   std::shared_ptr<const void> Next() {
     if (step_ == end_) {
       flow_->writer = nullptr;
@@ -92,7 +95,7 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       return nullptr;
     }
     const int64_t slice_bytes = slots_.ready().layout.slice_bytes();
-    // Two slices may be lent, however large they are. The engine has the same rule.
+    // As in the engine, two slices may be lent, however large they are.
     if (flow_->lent >= 2 * slice_bytes && flow_->lent > kWindowBytes - slice_bytes) return nullptr;
     const std::shared_ptr<const SealedMemory>& slot = slots_.slot(step_, core_);
     std::shared_ptr<const void> owner(slot.get(), [flow = flow_, slice_bytes](const void*) {
@@ -100,8 +103,9 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     });
     flow_->lent += slice_bytes;
     if (const v1::NotShared why = session_->Lend(slot, owner); why != v1::NO_REASON) {
-      // The client is gone, and its stream is about to end. For any other reason the real server
-      // sends the slice without shared memory, which is not what this benchmark measures.
+      // The client is gone, and its stream is about to end. If lending fails for another reason,
+      // the real server sends the slice without shared memory. This benchmark does not measure
+      // that.
       SYSTOLE_CHECK(why == v1::SESSION_OVER);
       step_ = end_;
       Next();

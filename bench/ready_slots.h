@@ -1,4 +1,5 @@
-// A server of ready batches in shared memory, for measuring one host's transport alone.
+// A server of ready batches in shared memory, for measuring only the transport between processes of
+// one host.
 //
 // Thread-compatible. A failure to make or start anything ends the program.
 #ifndef SYSTOLE_BENCH_READY_SLOTS_H_
@@ -11,7 +12,8 @@
 
 namespace systole::bench {
 
-// Lends copies of `ready` at `address`, a "unix:PATH", with the real server's sessions and window.
+// Serves copies of `ready` in shared memory at `address`, a "unix:PATH". Uses the sessions
+// (SlotSession) and the window of the real server.
 // `ready` must outlive this object. A client that does not ask for shared memory ends the program.
 class RunningSlotServer {
  public:

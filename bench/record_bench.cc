@@ -1,6 +1,7 @@
-// Measures what a record costs before anything is decoded. Scanning a shard with every checksum is
-// compared with pread of the same bytes. Turning Example records of raw bytes into tensors is
-// compared with memcpy. Shards lie in the page cache.
+// Measures what a record costs before anything is decoded:
+//   BM_ScanShard           scanning a shard with every checksum; compared with pread of its bytes
+//   BM_ExampleToRawTensor  making tensors from Example records of raw bytes; compared with memcpy
+// Shards lie in the page cache.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -35,7 +36,7 @@ namespace {
 
 constexpr int64_t kPreadBytes = 256 << 10;
 constexpr int64_t kBatch = 128;
-// With this many epochs a round takes a tenth of a second.
+// With this number of epochs a round takes a tenth of a second.
 constexpr int64_t kEpochs = 4;
 
 std::string RandomBytes(uint64_t seed, int64_t size) {
@@ -52,7 +53,7 @@ void WriteShard(const std::string& path, int64_t records, int64_t payload_bytes)
   SYSTOLE_CHECK(sink.ok());
   RecordWriter writer(*std::move(sink));
   for (int64_t r = 0; r < records; ++r) {
-    // Each record takes another stretch of `bytes`, so that neighbours differ.
+    // Each record begins at another place in `bytes`, so that neighbours differ.
     const absl::string_view payload =
         absl::string_view(bytes).substr(static_cast<size_t>(r % 4096), payload_bytes);
     SYSTOLE_CHECK(writer.Write(payload).ok());
@@ -60,7 +61,7 @@ void WriteShard(const std::string& path, int64_t records, int64_t payload_bytes)
   SYSTOLE_CHECK(writer.Close().ok());
 }
 
-// Reads all of the file `path` with pread, in pieces that stay in cache.
+// Reads all of the file `path` with pread, in pieces that fit into the processor's cache.
 void ReadBare(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY);
   SYSTOLE_CHECK(fd >= 0);
@@ -126,7 +127,7 @@ v1::FeedSpec RawSpec(int64_t image_bytes, v1::Shuffle::Mode mode) {
   return spec;
 }
 
-// Shards of Example records, each with an image of `image_bytes` bytes: about 256 MB in all.
+// Shards of Example records: about 256 MB in all. Each record has an image of `image_bytes` bytes.
 std::vector<std::string> RawShards(const TempFolder& folder, int64_t image_bytes) {
   if (image_bytes == bench::kSmallRecordBytes) return bench::SmallRecordShards();
   const int64_t records = std::max(kBatch, bench::ScaledWork((256 << 20) / image_bytes));
@@ -147,9 +148,8 @@ std::vector<std::string> RawShards(const TempFolder& folder, int64_t image_bytes
   return {folder / "raw.tfrecord"};
 }
 
-// Runs kEpochs epochs of raw tensors through the engine's one thread. The ceiling copies as many
-// bytes from memory into four slices of the same size in turn, because the engine makes four slices
-// ahead.
+// An engine with one thread makes kEpochs epochs of raw tensors. The ceiling copies as many bytes
+// from memory. It fills four slices in turn, because the engine makes four slices ahead.
 void BM_ExampleToRawTensor(benchmark::State& state) {
   KeepFreedMemory();  // As the server does.
   const int64_t image_bytes = state.range(0);

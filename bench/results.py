@@ -50,7 +50,7 @@ def _check(line):
         return
     _check_fields(line, ROW, ROW_OPTIONAL)
     if ("wanted" in line) != ("bound" in line):
-        raise ValueError("has one of wanted and bound, want both or none")
+        raise ValueError("has only one of wanted and bound; want both or neither")
     if line.get("bound", "at least") not in ("at least", "at most"):
         raise ValueError(f"bound is {line['bound']!r}, want 'at least' or 'at most'")
 

@@ -1,6 +1,6 @@
-// Compares resuming far into a feed with starting at its beginning, by the time from opening a
-// stream to its first slice. The two measurements take turns inside one iteration, so that the
-// ratio holds on a noisy machine.
+// Measures the time from opening a stream to its first slice. Compares a stream that resumes far
+// into a feed with a stream that starts at the feed's beginning. The two measurements take turns
+// inside one iteration, so that the ratio holds on a noisy machine.
 #include <chrono>
 #include <cstdint>
 #include <memory>

@@ -133,7 +133,7 @@ Ratio ReportRow(benchmark::State& state, const std::string& counter, const Row& 
     cpu.push_back(sample.cpu_seconds / sample.amount * row.unit_size);
     peak = std::max(peak, sample.peak_bytes);
   }
-  // The CPU time that the figure's side took for one unit: one image, one GB, ..
+  // The CPU time that the figure, without its ceiling, takes for one unit: one image, one GB, ..
   if (Median(cpu) > 0) line.Field("cpu_seconds_per_unit", Median(cpu));
   if (peak > 0) line.Field("peak_bytes", peak);
   line.EndObject();

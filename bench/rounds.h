@@ -1,10 +1,10 @@
 // Compares a measured figure with its ceiling, the best that the machine allows. Every round
-// measures the figure once and the ceiling once, and their ratio is taken within the round. So a
-// machine whose speed drifts from round to round does not spoil the ratio.
+// measures the figure once and the ceiling once, and divides the first by the second. So a machine
+// whose speed drifts from round to round does not spoil the ratio.
 //
 // The amount of work comes from the environment (bench/run.sh sets it):
 //   SYSTOLE_BENCH          full (default), quick (3 rounds, a quarter of the work) or
-//                          smoke (1 round of hardly any work, to show that it runs)
+//                          smoke (1 round of hardly any work, to show that the program runs)
 //   SYSTOLE_BENCH_RESULTS  a file to which every row and point is appended, one JSON object a line;
 //                          bench/table.py makes the table and the plots from it
 //
@@ -22,15 +22,15 @@
 
 namespace systole::bench {
 
-// What one side, the figure or the ceiling, did in one round. A figure that is not a rate (seconds
-// to a first batch, bytes of memory) is an amount with seconds = 1.
+// What one side, the figure or the ceiling, did in one round. If the figure is not a rate, such as
+// the seconds to a first batch or bytes of memory, `amount` is the figure and `seconds` is 1.
 struct Sample {
   // The work done in `seconds`: in images, bytes, ..
   double amount = 0;
   double seconds = 0;
   // User and system time of all processes of this side; 0 = not measured.
   double cpu_seconds = 0;
-  // The largest memory of this side's processes, in bytes; 0 = not measured.
+  // The peak memory of this side's processes, summed, in bytes; 0 = not measured.
   double peak_bytes = 0;
 
   double rate() const { return amount / seconds; }
@@ -39,16 +39,17 @@ struct Sample {
 // Measures one side once.
 using Side = std::function<Sample()>;
 
-// How many rounds to run: 5, 3 or 1.
+// How many rounds to run: 5 (full), 3 (quick) or 1 (smoke).
 int NumRounds();
 // `full` scaled to the amount of work that SYSTOLE_BENCH sets, at least 1.
 int64_t ScaledWork(int64_t full);
 
-// Calls `work`. Returns how long it took and what CPU time this process used.
+// Calls `work`, which does `amount` of work. Returns how long the call took, how much CPU time this
+// process used for it, and this process's peak memory so far.
 Sample Measure(double amount, const std::function<void()>& work);
 
-// Runs NumRounds() rounds. In each round every side is measured once. The order rotates, so that no
-// side is always first. Returns samples as [side][round].
+// Runs NumRounds() rounds. In each round every side is measured once. The order of the sides
+// rotates from round to round. Returns samples as [side][round].
 std::vector<std::vector<Sample>> TakeTurns(const std::vector<Side>& sides);
 
 enum class Bound { kAtLeast, kAtMost };
@@ -68,7 +69,8 @@ struct Row {
   std::optional<double> valid_up_to;
 };
 
-// Median, smallest and largest ratio of the rounds' rates.
+// Each round has a ratio: the figure's rate divided by the ceiling's rate. This is the median, the
+// smallest and the largest of these ratios.
 struct Ratio {
   double median = 0;
   double min = 0;
@@ -98,9 +100,9 @@ void ReportPoint(const Point& point);
 // The median of `values`, which must not be empty.
 double Median(std::vector<double> values);
 
-// For main(): runs this program's benchmarks. The command line has Google Benchmark's flags. If the
-// environment forces a SIMD target, the benchmarks run on this target. Returns the exit code: 0, or
-// 2 for a wrong flag or target.
+// For main(): runs this program's benchmarks. The command line has Google Benchmark's flags. If
+// SYSTOLE_SIMD_TARGET (core/numeric/simd_target.h) is set, the vectorised code runs on that target.
+// Returns the exit code: 0, or 2 for a wrong flag or target.
 int RunBenchmarks(int argc, char** argv);
 
 // CPU seconds of this process, user and system.

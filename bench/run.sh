@@ -2,14 +2,15 @@
 # Builds the release preset, makes the corpora, runs every benchmark of bench/ and prints one table.
 #
 #   bench/run.sh [FILTER]           full runs; FILTER is a regular expression for the benchmarks'
-#                                   names (BM_..). Table, JSON, plots and what each program
-#                                   printed go to bench/results/, which is emptied first.
-#   bench/run.sh --quick [FILTER]   3 rounds and a quarter of the work: for a look, not for claims
+#                                   names (BM_..). Empties bench/results/, then writes the table,
+#                                   JSON, plots and each program's output there.
+#   bench/run.sh --quick [FILTER]   3 rounds and a quarter of the work: too little for figures that
+#                                   are published
 #   bench/run.sh --smoke [FILTER]   1 round and next to no work: shows that all benchmarks run.
 #                                   Prints a line for each program that ran, and no figures
 #
-# Ends with 0 if every benchmark ran, even if ratios were missed. Corpora are kept in
-# $SYSTOLE_BENCH_CORPORA (default /tmp/systole-bench-corpora).
+# Exits with 0 if every benchmark ran, even if a figure missed its wanted ratio. The corpora are
+# kept in $SYSTOLE_BENCH_CORPORA (default /tmp/systole-bench-corpora) for later runs.
 set -euo pipefail
 
 amount=full
@@ -29,12 +30,12 @@ readonly build=build/release
 readonly jobs=${SYSTOLE_JOBS:-$(nproc)}
 
 cmake --preset release >/dev/null </dev/null
-# bench/CMakeLists.txt wrote this file when CMake configured: one benchmark program a line.
+# `cmake --preset` wrote this file. Each line is the path of a benchmark program.
 mapfile -t declared <"$build/bench/benchmarks.txt"
 cmake --build "$build" -j "$jobs" --target make_corpus versions "${declared[@]##*/}" </dev/null
 
 if [[ $amount == smoke ]]; then
-  # A smoke run does not overwrite the results of the last real run.
+  # A smoke run does not overwrite the results in bench/results/.
   results=$(mktemp -d)
   trap 'rm -rf "$results"' EXIT
   options=(--benchmark_min_time=0.01)
@@ -62,7 +63,8 @@ if [[ ${#programs[@]} -eq 0 ]]; then
   exit 1
 fi
 
-# For a terminal: says once a second what is running, and how long the run has taken so far.
+# Writes the running program, and the time that bench/run.sh has taken so far, on one line of the
+# terminal. Rewrites this line once a second.
 show_progress() {
   while :; do
     printf '\r\033[K[%d of %d] %s, %d:%02d in all' "$1" "${#programs[@]}" "$2" \
@@ -110,8 +112,8 @@ for i in "${!programs[@]}"; do
 done
 
 if [[ $amount == smoke ]]; then
-  # The ratios of a smoke run must not be read as results, so its table is not shown. The table is
-  # still made, to test the program that makes it.
+  # A smoke run makes the table only to test table.py. The table is not shown, because nobody should
+  # take its ratios for results.
   exec 3>/dev/null
 else
   exec 3>&1

@@ -1,11 +1,11 @@
-// Measures delivered batches: a systole-server and a client in two processes on the cores of one
-// machine. The ceiling is the same engine in one process, whose batches are dropped. The way
-// between the processes makes the ratio less than 1. There are three ways: TCP, shared memory
-// (unix:) and compact TCP. Compact pixels are rounded, travel as uint8 and are finished in the
-// client.
+// Measures how fast a client gets batches. The figure has a systole-server and a client, which are
+// two processes on the cores of one machine. The ceiling is the same engine in one process, which
+// drops its batches. The ratio is less than 1, because the figure also moves batches between
+// processes. They move in one of three ways: by TCP, by shared memory (unix:), or by compact TCP.
+// With compact TCP, pixels are rounded and travel as uint8, and the client normalises them.
 //
-// The time runs from the opening of the feed until its last step is delivered. So no step is made
-// before the time begins.
+// The figure's time begins before the feed is opened, and ends when the last step is delivered. So
+// this time includes the making of every step.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -47,8 +47,8 @@ void TakeFromServer(const std::string& address, const v1::FeedSpec& spec, int64_
     absl::StatusOr<std::optional<Step>> taken = (*client)->Next();
     SYSTOLE_CHECK(taken.ok() && taken->has_value());
   }
-  // If a way fails, the client silently takes another way. Checks that the client took the way that
-  // the row names.
+  // Checks that the batches came in the way that the row names. If that way fails, a client takes
+  // another and reports no error.
   const FeedClientStats stats = (*client)->stats();
   SYSTOLE_CHECK((stats.shared_payload_bytes > 0) == absl::StartsWith(address, "unix:"));
   SYSTOLE_CHECK((stats.compact_steps > 0) == (*client)->can_be_compact());
@@ -60,8 +60,8 @@ std::shared_ptr<const FeedPlan> PlanOf(const v1::FeedSpec& spec) {
   return *std::move(plan);
 }
 
-// `spec` with pixels that are rounded before they are normalised, and so travel as uint8. The
-// ceiling's pipeline does not round, because rounding would not change the time that it takes.
+// Returns `spec` with a step that rounds pixels before they are normalised. Such pixels can travel
+// as uint8. The ceiling takes the unchanged spec, because rounding would not change its time.
 v1::FeedSpec Compact(v1::FeedSpec spec) {
   auto& transforms = *spec.mutable_outputs(0)->mutable_transforms();
   const v1::Transform normalize = transforms.Get(transforms.size() - 1);
@@ -75,11 +75,11 @@ v1::FeedSpec Compact(v1::FeedSpec spec) {
 // A row of the table: one way from the server to the client.
 struct Figure {
   std::string name;     // The way's name in the table.
-  std::string counter;  // The prefix of its counters' names.
+  std::string counter;  // The prefix of the names of its counters.
   Side side;
 };
 
-// Reports counters that the row does not have: images a second, and CPU seconds for a GB.
+// Reports two more figures of a side as counters: images a second, and CPU seconds for a GB.
 void ReportCost(benchmark::State& state, const std::string& counter, double images,
                 const std::vector<Sample>& samples) {
   std::vector<double> img_per_s;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns the results of benchmarks into one table, the table as JSON, and a picture of each curve.
+"""Makes a table, the same table as JSON, and a picture of each curve from benchmarks' results.
 
   bench/table.py RESULTS OUT [--versions FILE]
 
@@ -31,7 +31,7 @@ def cpu_model():
 
 
 def git(*arguments):
-    """What git prints, or None if this is not a checkout."""
+    """What git prints, or None if git fails, such as outside of a checkout."""
     try:
         return subprocess.run(["git", *arguments], cwd=pathlib.Path(__file__).parent, text=True,
                               capture_output=True, check=True).stdout.strip()
@@ -53,7 +53,7 @@ def machine(versions_path):
 
 
 def cpu_cell(row):
-    """CPU seconds for 1,000 images or one GB. Empty for other units, or without CPU seconds."""
+    """CPU seconds for 1,000 images or one GB. Empty for another unit, or if not measured."""
     seconds = row.get("cpu_seconds_per_unit")
     if seconds is None or row["unit"] not in ("img/s", "GB/s"):
         return ""
@@ -126,7 +126,7 @@ def main():
     parser.add_argument("results", type=pathlib.Path)
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--versions", metavar="FILE",
-                        help="a JSON object whose fields are added to the machine's facts")
+                        help="a file with a JSON object; its fields are added to the machine facts")
     arguments = parser.parse_args()
     try:
         rows, points, not_measured = results.read(arguments.results)

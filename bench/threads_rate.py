@@ -82,8 +82,9 @@ def main():
             rates.append(rate_of(options, 1, threads))
             ratios.append(rates[-1] / rate_of(options, threads, 1))
         print(
-            f"{threads} threads: {statistics.median(rates):,.0f} examples/s, of as many processes "
-            f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})",
+            f"{threads} threads: {statistics.median(rates):,.0f} examples/s, "
+            f"{statistics.median(ratios):.2f} of the rate of as many processes "
+            f"({min(ratios):.2f} to {max(ratios):.2f})",
             flush=True,
         )
 

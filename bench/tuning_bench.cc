@@ -103,7 +103,7 @@ Sample RunEpoch(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan)
   });
 }
 
-// In each round, the sample of the side with the highest rate.
+// Returns, for each round, the sample of the side that had the highest rate in this round.
 std::vector<Sample> BestOf(absl::Span<const std::vector<Sample>> sides) {
   std::vector<Sample> best = sides[0];
   for (const std::vector<Sample>& side : sides) {

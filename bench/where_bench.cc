@@ -27,8 +27,8 @@ namespace {
 constexpr int kShards = 64;
 constexpr int64_t kRecordsPerShard = 156'288;  // A multiple of 64; 10,002,432 in all shards.
 
-// Shards of which only the columns exist: `label`, 0 to 999, and `width`, which a third of the
-// records lack.
+// Shards for which only the columns are made, not the records: `label`, with values from 0 to 999,
+// and `width`, which a third of the records lack.
 class Shards {
  public:
   Shards() {

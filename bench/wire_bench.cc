@@ -1,5 +1,5 @@
 // Measures the wire alone: ready batches go from a C++ server over loopback into the client's
-// aligned memory. They are compared with a raw TCP socket that moves the same bytes, and with
+// aligned memory. The speed is compared with a raw TCP socket that moves the same bytes, and with
 // generated protobuf code. The generated code runs in a process of its own, because this process
 // tunes the allocator (KeepFreedMemory).
 #include <sys/socket.h>

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The whole path on one machine: draws flowers, packs them into TFRecord shards, serves them, and
+# Shows Systole on one machine: draws flowers, packs them into TFRecord shards, serves the shards, and
 # trains a small network on eight emulated cores. The last line is `validation accuracy 0.NNN`.
 #
 #   deploy/demo.sh [DIR]   DIR gets the data and the server's log (default: build/demo)
 #
 # First installs missing Debian packages, except those that only tests need. Uses sudo for this
-# unless you are root. A second run reuses the build and the packed data; delete DIR to draw anew.
-# The server that this script starts ends with the script, however the script ends.
+# unless you are root. A second run reuses the build and the packed data. To draw new flowers, delete
+# DIR first. When the script ends or is interrupted, it also ends the server that it started.
 set -euo pipefail
 
 if [[ $# -gt 1 || ${1:-} == -* ]]; then
@@ -25,7 +25,7 @@ readonly data=$dir/data
 server_pid=
 train_pid=
 
-# Sends TERM, and KILL if the process is still there after 15 s. (The server drains for up to 10 s.)
+# Sends TERM, and KILL if the process still runs 15 s later. (The server drains for up to 10 s.)
 stop() {
   local pid=$1
   [[ -n $pid ]] || return 0
@@ -55,7 +55,7 @@ say() { echo "--- $*" >&2; }
 say "packages and build"
 deploy/install_dependencies.sh >&2
 cmake --preset programs >/dev/null </dev/null
-# A terminal shows the build's progress; a log gets only what goes wrong.
+# The build's progress is shown on a terminal only. A log gets only warnings and errors.
 quiet=()
 [[ -t 2 ]] || quiet=(-- --quiet)
 cmake --build "$build" -j "$(nproc)" --target systole systole-server ${quiet[@]+"${quiet[@]}"} >&2 </dev/null

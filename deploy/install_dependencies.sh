@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that Systole needs. Does nothing if all are installed.
 #
-#   deploy/install_dependencies.sh            for building the programs, and for the demo
-#   deploy/install_dependencies.sh --python   also for building the Python package
-#   deploy/install_dependencies.sh --tests    also for tests and benchmarks
-#   deploy/install_dependencies.sh --torch    also PyTorch, for `tests/run.sh torch`
-#   deploy/install_dependencies.sh --checks   also clang with its tools, for `tests/run.sh --all`
-#   deploy/install_dependencies.sh --aarch64  also the cross compiler and QEMU, for deploy/aarch64
+#   deploy/install_dependencies.sh            to build the programs, and for the demo
+#   deploy/install_dependencies.sh --python   also to build the Python package
+#   deploy/install_dependencies.sh --tests    as with --python, and for tests and benchmarks
+#   deploy/install_dependencies.sh --torch    as with --tests, and PyTorch, for `tests/run.sh torch`
+#   deploy/install_dependencies.sh --checks   as with --tests, and clang with its tools, for `tests/run.sh --all`
+#   deploy/install_dependencies.sh --aarch64  as with --tests, and a cross compiler and QEMU, for deploy/aarch64
 #
-# With --list as the last argument, the script only prints the names, one a line, and installs
-# nothing.
+# With --list as the last argument, the script prints the names of the packages, one a line, and
+# installs nothing.
 #
-# Uses sudo only if not root. CONTRIBUTING.md says what each library is for.
+# Uses sudo unless you are root. CONTRIBUTING.md says what each library is for.
 set -euo pipefail
 
 packages=(
@@ -25,7 +25,7 @@ tests=(
   "${python[@]}"
   libgtest-dev libgmock-dev libbenchmark-dev
   iproute2  # Makes the network links that link_bench sends through.
-  python3  # Tables and plots of the benchmarks; the standard library is enough.
+  python3  # Makes tables and plots of the benchmarks. Needs no other Python package.
   chromium  # Opens report pages in a test.
   shellcheck  # Reads the scripts of deploy/slurm.
 )

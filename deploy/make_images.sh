@@ -5,7 +5,7 @@
 #                                         page of deploy/demo.sh. If there is no such page, this
 #                                         script runs demo.sh
 #
-# training-report.png is the upper part of that page. statusz.png is the page of a server while a
+# training-report.png is the upper part of REPORT.html. statusz.png is the page of a server while a
 # feed of the demo's data runs. peers.png shows the table in bench/README.md. This script needs
 # chromium and Python 3 (deploy/install_dependencies.sh --tests).
 set -euo pipefail

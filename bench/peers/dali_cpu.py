@@ -17,8 +17,8 @@ BYTES = tfrecord.FixedLenFeature((), tfrecord.string, "")
 
 
 def _indexes(files, work):
-    """Runs DALI's own tool to make the index files that DALI's reader needs. A line of them is an
-    offset and a size."""
+    """Runs DALI's own tool to make the index files that DALI's reader needs. Each line of such a
+    file is the offset and the size of a record."""
     paths = []
     os.makedirs(work, exist_ok=True)
     for file in files:
@@ -46,8 +46,9 @@ def _graph(files, indexes, name, kind, make):
 
 
 def batches(options, make, name="image", kind=BYTES, conditionals=False):
-    """Yields the batches as arrays, without end. make(values) adds the operators to the feature
-    `name` of this `kind`. `conditionals`: `make` chooses among operators for each example."""
+    """Yields the batches as arrays, without end. make(values) applies the operators to the
+    values of the feature `name`, whose type is `kind`. `conditionals` must be true if `make`
+    chooses among operators for each example."""
     pipeline = pipeline_def(_graph, enable_conditionals=conditionals)(
         options.files, _indexes(options.files, options.work), name, kind, make,
         batch_size=options.batch,

@@ -4,13 +4,13 @@ Every program takes the same options, makes an iterator of image batches in host
 it to report(), which prints one JSON object:
 
   peer, version, settings   what ran
-  images, bytes             of the whole batches in the measured window
-  seconds                   the length of this window
+  images, bytes             of the measured batches
+  seconds                   the time that the measured batches took
   cpu_seconds               user and system time of the program and every process below it
   peak_bytes                the largest resident sets of all these processes, added up (pages that
                             processes share count once for each)
-  shape, mean, stddev       of some batches after the window: run.py compares them with those of the
-                            other sides
+  shape, mean, stddev       of some batches after the measured ones: run.py compares them with those
+                            of the other sides
 """
 
 import argparse
@@ -32,7 +32,8 @@ STDDEV = 63.75
 CHANNEL_MEAN = [0.485, 0.456, 0.406]
 CHANNEL_STDDEV = [0.229, 0.224, 0.225]
 
-# Photographs differ, so the mean of a single batch says little.
+# The values of this many batches are reported. Photographs differ, so the mean of a single batch
+# says little.
 _BATCHES_LOOKED_AT = 8
 
 
@@ -53,7 +54,8 @@ def arguments(description, **more):
     options.files = sorted(f for f in glob.glob(options.shards) if f.endswith(".tfrecord"))
     if not options.files:
         parser.error(f"no shard matches {options.shards}")
-    # Each corpus lies in a folder of its own name (bench/corpora.h).
+    # Converted copies of each corpus get a folder of their own, named like the corpus's folder
+    # (bench/corpora.h).
     corpus = os.path.basename(os.path.dirname(os.path.abspath(options.files[0])))
     options.work = os.path.join(options.work, corpus)
     return options
@@ -69,8 +71,8 @@ def _parents_and_ticks():
                 text = file.read()
         except OSError:
             continue  # The process has ended.
-        # The second field is the name in brackets, which may hold spaces. proc(5) calls the fields
-        # that are read here 4 (the parent) and 14 to 17 (the ticks).
+        # The second field, the name in brackets, may hold spaces. So the text is split after the
+        # last ')'. Of the fields in proc(5), 4 is the parent, and 14 to 17 are the ticks.
         fields = text[text.rindex(")") + 2:].split()
         table[int(text.split()[0])] = (int(fields[1]), sum(int(field) for field in fields[11:15]))
     return table

@@ -29,7 +29,7 @@ TIMEOUT = 300
 
 @dataclasses.dataclass(frozen=True)
 class Amount:
-    """How much one round measures. A larger amount also has a larger corpus (bench/corpora.h)."""
+    """How much one round measures. It also decides the size of the corpus (bench/corpora.h)."""
     name: str
     rounds: int
     steps: int
@@ -67,14 +67,15 @@ class Failed(Exception):
 
 
 class Environments:
-    """One virtual environment for each requirements file, because they conflict."""
+    """One virtual environment for each requirements file, because the files conflict."""
 
     def __init__(self, folder):
         self._folder = folder
         self._why_not = {}
 
     def python(self, name):
-        """The interpreter with the peer installed. Raises Failed if it cannot be installed."""
+        """Returns the interpreter of the environment `name`, and first installs the environment if it
+        is missing. Raises Failed if this is not possible."""
         if name not in self._why_not:
             self._why_not[name] = self._install(name)
         if self._why_not[name]:
@@ -233,8 +234,8 @@ def unit(side):
 
 
 def check_way(side, sample):
-    """Checks that our batches came in the way that the side's name says. If that way fails, a
-    client silently takes another one."""
+    """Checks that our batches came by the transport and in the form that the side's name says. If
+    one of them is not possible, a client takes another one and reports no error."""
     found = {"shared memory": sample["shared_bytes"] > 0, "uint8 pixels": sample["compact_steps"] > 0}
     want = {"shared memory": side.unix, "uint8 pixels": side.compact}
     if found != want:
@@ -263,7 +264,8 @@ def check_sanity(side, sample, ours):
         raise Failed(f"made {sample['shape']}, want the dimensions {want}")
     if side.wire or side.dtype == "u8" or ours is None:
         return
-    # Libraries change colours by different rules: one adds where another multiplies.
+    # The pipelines of bench/breadth_rows.cc have a wider bound, because libraries change colours by
+    # different rules: one adds where another multiplies.
     most = 0.25 if side.pipeline else 0.125
     if (abs(sample["mean"] - ours["mean"]) > most * ours["stddev"]
             or abs(sample["stddev"] / ours["stddev"] - 1) > most):

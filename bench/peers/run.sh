@@ -11,9 +11,9 @@
 #   --env DIR    where the Python environments are or go; default build/peers/env
 #
 # Table and JSON also go to build/peers/{full,quick,smoke}/ (with --breadth: full-breadth/ and so on).
-# Ends with 0 if every side ran, even if ratios were missed. Needs Python 3.11 or newer with venv
-# and pip, and about 10 GB of disk for the environments. README.md says how each peer is set up and
-# how to read the table.
+# Ends with 0 if every side ran, even if a ratio misses its bound. Needs Python 3.11 or newer
+# with venv and pip, and about 10 GB of disk for the environments. README.md says how each peer is
+# set up and how to read the table.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -29,8 +29,8 @@ class Side:
     batch: int = 128
 
 
-# Commands of Systole in C++. run.py chooses the programs for these words. Sides with such a command
-# get two threads, because there are two cores.
+# The commands of sides that run Systole in C++: words for which run.py chooses the programs.
+# IN_PROCESS and SERVED get two threads, because there are two cores.
 IN_PROCESS = ("in-process",)
 SERVED = ("served",)
 READY = ("ready",)
@@ -62,7 +62,7 @@ SIDES = (
     Side("tf.data service, uint8 wire, f32", "tensorflow", ("tf_data_service.py", "--compact")),
     Side("tf.data service, uint8 wire, bf16", "tensorflow", ("tf_data_service.py", "--compact"),
          dtype="bf16"),
-    # Slices for eight cores, as a host with eight cores needs them.
+    # Each batch is cut into slices for eight cores, as for a host with eight accelerator cores.
     Side("systole wire alone, TCP", None, READY, dtype="bf16", wire=True, cores=8),
     Side("systole wire alone, unix:", None, READY, dtype="bf16", wire=True, unix=True, cores=8),
     Side("systole wire alone, TCP, a batch in one slice", None, READY, dtype="bf16", wire=True),
@@ -139,8 +139,8 @@ def _breadth_sides(pipeline):
 
 BREADTH_SIDES = tuple(side for pipeline in PIPELINES for side in _breadth_sides(pipeline))
 
-# (figure, ceiling, ratio): the figure's rate should be at least `ratio` times the ceiling's. None:
-# there is no such bound.
+# (figure, ceiling, ratio): the figure's rate should be at least `ratio` times the ceiling's rate.
+# If `ratio` is None, any rate will do.
 RATIOS = (
     ("systole in-process, f32", "tf.data, f32", 2.5),
     ("systole in-process, f32", "DALI CPU, f32", 2.5),
@@ -181,7 +181,8 @@ BREADTH_RATIOS = tuple(
     (f"systole in-process, {pipeline.name}", f"{peer}, {pipeline.name}", None)
     for pipeline in PIPELINES for peer in pipeline.peers)
 
-# Our CPU time for an image may be at most CPU_AT_MOST times that of the best of these peers.
+# The CPU time of CPU_FIGURE for an image may be at most CPU_AT_MOST times the least CPU time of the
+# CPU_PEERS.
 CPU_FIGURE = "systole in-process, f32"
 CPU_PEERS = ("tf.data, f32", "DALI CPU, f32", "Grain + OpenCV, f32",
              "DataLoader + torchvision, f32", "DataLoader + Pillow, f32")

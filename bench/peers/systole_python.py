@@ -28,7 +28,7 @@ def _without_end(feed):
     while True:
         for batch in feed:
             # A training step gets this array. The array is dropped before the next batch is taken,
-            # so the feed gets its memory back in time, as in feed_timer.
+            # so the feed can use the array's memory again, as in feed_timer.
             image = batch["image"]
             del batch
             yield image

@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
-# Unpacks into a folder the aarch64 packages that Systole is built from: the libraries of Debian 12
-# with their headers, and Python. Nothing is installed on this machine. Does nothing if the folder
-# is complete.
+# Unpacks the aarch64 packages that a build of Systole needs into a folder: Debian 12's libraries with
+# their headers, and Python. Installs nothing on this machine. Does nothing if the folder is complete.
 #
 #   deploy/aarch64/make_root.sh [FOLDER]          default: build/aarch64-root, where toolchain.cmake looks
 #   deploy/aarch64/make_root.sh --python FOLDER   only Python, and what it and NumPy need, to try the wheel
-#   deploy/aarch64/make_root.sh --oldest FOLDER   Debian 11's libraries that the wheel does not bring
+#   deploy/aarch64/make_root.sh --oldest FOLDER   Debian 11's libraries that the wheel needs and does not contain
 #
 # The packages' installation scripts are not run. So the folder has no users and no configuration, and cannot be booted.
-# dpkg-query --root=FOLDER says which package a file is from. Needs what deploy/install_dependencies.sh --aarch64
-# installs, and 500 MB.
+# dpkg-query --root=FOLDER says which package a file is from. The script needs the packages of
+# deploy/install_dependencies.sh --aarch64, and 500 MB on the disk.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -24,14 +23,15 @@ case "$#-${1:-}" in
   2---oldest)
     suite=bullseye
     packages=(libc6 libgcc-s1 libstdc++6 zlib1g libexpat1)
-    # Without updates: those of bullseye are no longer where mmdebstrap's default takes them from.
+    # No updates: mmdebstrap's default would look for bullseye's updates in a place where they no
+    # longer are.
     mirror=(http://deb.debian.org/debian)
     shift
     ;;
   [01]-*)
-    # The packages of the host that hold libraries. CMake's package of gRPC looks for
-    # grpc_cpp_plugin in this folder, although the build runs the host's plugin. base-files has the
-    # texts of licences.
+    # Python, the same -dev packages as on the host, and two more. protobuf-compiler-grpc is needed because
+    # gRPC's CMake package looks for grpc_cpp_plugin in this folder, although the build runs the
+    # host's plugin. base-files has the texts of licences.
     mapfile -t -O 1 packages < <(deploy/install_dependencies.sh --tests --list | grep -- '-dev$')
     packages+=(protobuf-compiler-grpc base-files)
     ;;
@@ -51,7 +51,7 @@ mode=unshare
 # mmdebstrap logs what it does. The log is printed only if mmdebstrap fails.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# mmdebstrap unpacks, but writes no package database.
+# With --variant=extract mmdebstrap unpacks packages, but writes no package database. This hook writes it.
 # shellcheck disable=SC2016  # mmdebstrap's shell expands the variables.
 readonly write_database='set -e
 for package in "$1"/var/cache/apt/archives/*.deb; do

@@ -2,7 +2,7 @@
 # run while compiling, such as protoc, are the host's. Tests run under QEMU.
 #
 # The variable SYSTOLE_AARCH64_ROOT of the environment names the root (default: build/aarch64-root).
-# CMake reads this file several times, and uses the root of the first time.
+# CMake reads this file several times, but keeps the root that it found the first time.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 

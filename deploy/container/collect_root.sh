@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Makes the root file system of the server's image: the installed programs, the libraries that they need,
-# CA certificates, and an entry for each Debian package that these files come from.
+# and CA certificates.
 #
 #   deploy/container/collect_root.sh STAGED ROOT    STAGED: what `cmake --install` wrote; ROOT: a new folder
 #
-# A package's entry lies in var/lib/dpkg/status.d, where scanners of images look for it. From each package, the image
-# has only the libraries that are needed, and the copyright file.
+# From each Debian package, the image has only the libraries that are needed, and the copyright file. In
+# var/lib/dpkg/status.d, where scanners of images look, each package has an entry.
 set -euo pipefail
 
 if [[ $# -ne 2 || $1 == -* ]]; then
@@ -36,7 +36,7 @@ done <<<"$libraries"
 
 for package in "${!packages[@]}"; do
   dpkg-query -s "$package" >"$root/var/lib/dpkg/status.d/$package"
-  # Packages of one source may share a folder of documentation, by a symbolic link.
+  # The package's folder of documentation may be a symbolic link to the folder of another package.
   install -D -m 644 "$(realpath "/usr/share/doc/$package/copyright")" "$root/usr/share/doc/$package/copyright"
 done
 # Many copyright files do not contain the license, but only name its file in this folder.

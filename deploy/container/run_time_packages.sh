@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Prints the Debian packages of the libraries that programs need, one a line, sorted.
 #
-#   deploy/container/run_time_packages.sh FILE..    programs and shared objects
-#   deploy/container/run_time_packages.sh --libraries FILE..    the libraries themselves: path and package
+#   deploy/container/run_time_packages.sh FILE..    FILE: a program or a shared object
+#   deploy/container/run_time_packages.sh --libraries FILE..    prints each library's path and package
 #
 # The names of the libraries come from the dynamic linker. So a package is named only if a program
 # cannot start without it.
@@ -18,7 +18,8 @@ if [[ $# -eq 0 || $1 == -* ]]; then
   exit 2
 fi
 
-# A package may name a file in /lib that lies in /usr/lib: Debian 12 has merged these folders.
+# A package's list may name a file of /usr/lib by its old path in /lib: Debian 12 has merged these
+# folders.
 package_of() {
   local found
   found=$(dpkg-query -S "$1" 2>/dev/null || dpkg-query -S "${1#/usr}" 2>/dev/null) || {

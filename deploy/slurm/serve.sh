@@ -4,13 +4,13 @@
 #   serve.sh JOB   JOB: the job's folder, with certificates in JOB/tls
 #
 # JOB/addresses/NODE.address has the address while the server serves. If a server ends, the script starts it again after
-# a pause of 1 s. Each further failure doubles the pause, up to 60 s. The script gives up if the first start fails, or
-# after ten failures in a row. Once a server has served for a minute, failures are counted from 0 again.
+# a pause of 1 s. Each further end doubles the pause, up to 60 s. The script gives up if the first server ends before it
+# serves, or after ten restarts in a row. If a server has run for a minute, the count and the pause begin anew.
 set -euo pipefail
 
 readonly job=$1 node=$SLURMD_NODENAME
 readonly address=$job/addresses/$node.address
-# A folder on this node alone.
+# A folder that other nodes do not see.
 own=$(mktemp -d "${TMPDIR:-/tmp}/systole.XXXXXX")
 readonly own
 server=''
@@ -49,7 +49,7 @@ serve() {
   server=$!
   while kill -0 "$server" 2>/dev/null; do
     if [[ -e $own/port ]]; then
-      # The address has the node's name, which the other nodes can look up and which is in the server's certificate.
+      # The host of the address is the node's name: other nodes can look it up, and the server's certificate has it.
       echo "$node:$(<"$own/port")" >"$address.new"
       mv "$address.new" "$address"
       served=yes
