@@ -40,7 +40,7 @@ class NotifySocket {
     return bytes < 0 ? "" : std::string(text, static_cast<size_t>(bytes));
   }
 
-  // The next message. After kLongestWait fails the test and returns "".
+  // The next message. If none comes within kLongestWait, fails the test and returns "".
   std::string Next() {
     pollfd ready = {.fd = fd_.get(), .events = POLLIN};
     const int wait_ms = static_cast<int>(std::chrono::milliseconds(kLongestWait).count());

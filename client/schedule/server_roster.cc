@@ -81,7 +81,8 @@ bool ServerRoster::AskFailed(int number, const Failure& failure, absl::Duration 
   Fail(*server, failure, now);
   if (failure.kind == FailureKind::kSuspect) ++server->suspect;
   if (failure.kind == FailureKind::kDamaged) ++server->damaged;
-  // Another process may listen at the address next. Failures of the lost one do not count for it.
+  // Another process may listen at the address next. The lost process's failures must not count
+  // against it.
   if (failure.kind == FailureKind::kLost) server->suspect = server->damaged = 0;
   return true;
 }

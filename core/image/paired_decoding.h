@@ -1,6 +1,9 @@
 // Decodes the images of two examples together. This takes less time than decoding one image after
 // the other. Each example has a lane of its own. An image must be started before it is added.
 //
+// To decode an image ahead means to decode rows of it before the caller finishes the example. The
+// rows that are not decoded ahead are decoded then.
+//
 //   Add(0, a)   Add(1, b)   Add(1, c)      an example may have several images
 //   Advance() -> 0                         a is decoded ahead as far as possible, b or c in part
 //   .. finish the example of lane 0 ..     Clear(0), Add(0, d), Advance(), ..
@@ -30,8 +33,8 @@ class PairedDecoding {
   bool waits(int lane) const { return lanes_[static_cast<size_t>(lane)].waits; }
 
   // Decodes images of both lanes together until one lane has no image that can be decoded further
-  // ahead, and returns this lane. If only one lane waits, returns the lane that waits and decodes
-  // nothing. REQUIRES: a lane waits.
+  // ahead, and returns this lane. If only one lane waits, decodes nothing and returns that lane.
+  // REQUIRES: a lane waits.
   int Advance();
 
   // Empties the lane. Call it when the lane's example is finished or given up.

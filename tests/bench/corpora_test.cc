@@ -89,7 +89,7 @@ TEST_F(CorporaTest, ACorpusIsMadeOnce) {
   EXPECT_EQ(fs::file_size(paths[0]), 7u);
 }
 
-TEST_F(CorporaTest, ABrokenOffRunLeavesNothingHalfMade) {
+TEST_F(CorporaTest, ACorpusLeftIncompleteByAKilledRunIsRebuilt) {
   const std::vector<std::string> paths = SmallRecordShards();
   const fs::path folder = fs::path(paths[0]).parent_path();
   // If a run is killed while it makes the corpus, it leaves a folder of this name.

@@ -59,7 +59,7 @@ def peer(name):
 
 
 class PictureTest(unittest.TestCase):
-    def test_shows_ours_and_every_peer_of_the_table(self):
+    def test_shows_systole_and_every_peer_of_the_readme_table(self):
         readme = PEERS.parent / "README.md"
         shown = picture.in_process(readme.read_text(encoding="utf-8"))
         self.assertEqual({name for name, _ in shown},
@@ -86,7 +86,7 @@ class ProgramsTest(unittest.TestCase):
                 foreign = [line for line in lines if not line.startswith("./client/python ")]
                 self.assertEqual([line for line in foreign if "==" not in line], [])
 
-    def test_ratios_compare_sides_that_exist_and_measure_the_same(self):
+    def test_ratios_compare_existing_sides_with_equal_settings(self):
         every_side = (*sides.SIDES, *sides.BREADTH_SIDES)
         by_name = {side.name: side for side in every_side}
         self.assertEqual(len(by_name), len(every_side))
@@ -98,7 +98,7 @@ class ProgramsTest(unittest.TestCase):
         for name in (sides.CPU_FIGURE, *sides.CPU_PEERS):
             self.assertEqual(by_name[name].dtype, "f32")
 
-    def test_the_names_of_our_servers_say_how_their_batches_come(self):
+    def test_systole_side_names_state_transport_and_compact_format(self):
         for side in sides.SIDES:
             if side.command not in (sides.SERVED, sides.READY):
                 continue
@@ -118,7 +118,7 @@ def keys(program, *tables):
 
 
 class BreadthTest(unittest.TestCase):
-    def test_every_pipeline_is_one_of_the_benchmark(self):
+    def test_pipelines_are_those_of_the_cpp_breadth_benchmark(self):
         rows = (PEERS.parent / "breadth_rows.cc").read_text(encoding="utf-8")
         names = re.findall(r'\.name = "(\w+)"', rows)
         self.assertGreater(len(names), 10)
@@ -149,20 +149,20 @@ class RecordsTest(unittest.TestCase):
 
 
 class SanityTest(unittest.TestCase):
-    def test_channels_first_is_the_same_output(self):
+    def test_a_channels_first_shape_is_accepted(self):
         run.check_sanity(peer("p"), sample(shape="float32[128, 3, 224, 224]"), sample())
 
-    def test_another_shape_is_refused(self):
+    def test_a_different_image_size_is_refused(self):
         with self.assertRaisesRegex(run.Failed, "112"):
             run.check_sanity(peer("p"), sample(shape="float32[128, 112, 112, 3]"), sample())
 
-    def test_other_values_are_refused(self):
+    def test_a_different_mean_or_stddev_is_refused(self):
         for other in ({"mean": 0.3}, {"stddev": 1.2}):
             with self.subTest(other), self.assertRaisesRegex(run.Failed, "ours 0.000, 0.800"):
                 run.check_sanity(peer("p"), sample(**other), sample())
 
 
-    def test_a_pipeline_is_compared_with_ours_of_the_same(self):
+    def test_a_peer_is_checked_against_systole_on_the_same_pipeline(self):
         png = sides.Side("p", "environment", ("program.py",), pipeline="png", batch=2)
         ours = sample(images=2, shape="float32[2, 32, 32, 3]") | {"bytes": 2 * 12288}
         run.check_sanity(png, ours | {"shape": "float32[2, 3, 32, 32]"}, ours)
@@ -173,7 +173,7 @@ class SanityTest(unittest.TestCase):
             with self.subTest(other), self.assertRaisesRegex(run.Failed, message):
                 run.check_sanity(png, ours | other, ours)
 
-    def test_values_of_another_size_are_refused(self):
+    def test_a_wrong_number_of_bytes_per_image_is_refused(self):
         bf16 = sides.Side("p", "environment", ("program.py",), dtype="bf16", wire=True)
         with self.assertRaisesRegex(run.Failed, "602112 bytes, want 301056"):
             run.check_sanity(bf16, sample(), None)
@@ -183,13 +183,13 @@ class WayTest(unittest.TestCase):
     """Each side names the way by which its batches come, such as shared memory. If this way fails,
     the client silently takes another way. run.check_way() refuses samples of another way."""
 
-    def test_what_came_as_the_side_says_is_taken(self):
+    def test_samples_delivered_the_stated_way_are_accepted(self):
         shared = sides.Side("s", None, sides.SERVED, unix=True)
         run.check_way(shared, sample(shared_bytes=1, compact_steps=0))
         compact = sides.Side("s", None, sides.SERVED, compact=True)
         run.check_way(compact, sample(shared_bytes=0, compact_steps=1))
 
-    def test_what_came_another_way_is_refused(self):
+    def test_samples_delivered_another_way_are_refused(self):
         shared = sides.Side("s", None, sides.SERVED, unix=True)
         tcp = sides.Side("s", None, sides.SERVED)
         for side, shared_bytes, compact_steps in ((shared, 0, 0), (tcp, 1, 0), (tcp, 0, 1)):
@@ -203,7 +203,7 @@ class TurnsTest(unittest.TestCase):
         run.take_turns(runner, [peer("a"), peer("b")], rounds=2)
         self.assertEqual(runner.asked, ["a", "b", "b", "a"])
 
-    def test_a_side_that_fails_is_told_and_left_out(self):
+    def test_a_failed_side_is_reported_and_left_out(self):
         runner = FakeRunner(a=[run.Failed("not installed: no wheel")], b=[sample()] * 2)
         samples, failures = run.take_turns(runner, [peer("a"), peer("b")], rounds=2)
         self.assertEqual(failures, {"a": "not installed: no wheel"})
@@ -226,7 +226,7 @@ class RowsTest(unittest.TestCase):
         self.assertIn(THRIFTY, row["ceiling"])
         self.assertEqual((row["ratio"], row["bound"]), (0.5, "at most"))
 
-    def test_what_was_not_measured_has_no_row(self):
+    def test_no_row_is_made_without_a_measured_peer(self):
         self.assertEqual(run.rows({OURS: [sample()]}), [])
 
 

@@ -48,7 +48,7 @@ TEST(PhotographsTest, APngHoldsThePixelsThatTheJpegIsMadeOf) {
   EXPECT_LT(png.size(), pixels.size());
 }
 
-TEST(PhotographsTest, MeanSizeIsThatOfRealOnes) {
+TEST(PhotographsTest, MeanFileSizeIsThatOfRealPhotographs) {
   constexpr int kCount = 32;
   size_t bytes = 0;
   for (int seed = 0; seed < kCount; ++seed) bytes += MakePhotograph(seed).size();
@@ -98,7 +98,7 @@ std::vector<float> Shrink(const std::string& jpeg, int height, int width, bool s
 // of such an image is the mean of a square block of pixels of the full decode. Shrinking this image
 // and shrinking the full decode give different results. From the full decode, the resize reads
 // only four pixels for each new pixel. In the smaller image, every pixel of the full decode counts.
-TEST(PhotographsTest, ScaledPixelsAreMeansAndDifferFromThoseOfTheFullDecodeAsStated) {
+TEST(PhotographsTest, ScaledDecodeIsABlockMeanAndDiffersFromFullDecodeWithinBounds) {
   struct Case {
     JpegScale scale;
     Difference of_images;  // Upper bounds.

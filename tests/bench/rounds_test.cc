@@ -31,7 +31,7 @@ TEST(RoundsTest, EnvironmentDecidesRoundsAndWork) {
   EXPECT_EQ(ScaledWork(10), 1);  // At least 1.
 }
 
-TEST(RoundsTest, UnknownAmountEndsTheProgram) {
+TEST(RoundsTest, AnInvalidSystoleBenchValueEndsTheProgram) {
   WantAmount("fast");
   EXPECT_EXIT(NumRounds(), testing::ExitedWithCode(2), "SYSTOLE_BENCH is 'fast', want full, quick");
 }
@@ -69,7 +69,7 @@ class SilentReporter final : public benchmark::BenchmarkReporter {
   std::map<std::string, double> counters;
 };
 
-TEST(RoundsTest, WhatCannotBeMeasuredIsALineWithItsReason) {
+TEST(RoundsTest, AMeasurementThatCannotRunIsRecordedWithItsReason) {
   const TempFolder folder;
   const std::string results = folder / "results.jsonl";
   setenv("SYSTOLE_BENCH_RESULTS", results.c_str(), 1);
@@ -80,7 +80,7 @@ TEST(RoundsTest, WhatCannotBeMeasuredIsALineWithItsReason) {
   EXPECT_EQ(line, R"({"not_measured":"link","reason":"needs root"})");
 }
 
-TEST(RoundsTest, ARowIsALineOfTheResultsAndCounters) {
+TEST(RoundsTest, RowsAndPointsGoToTheResultsFileAndRatiosToCounters) {
   const TempFolder folder;
   const std::string results = folder / "results.jsonl";
   setenv("SYSTOLE_BENCH_RESULTS", results.c_str(), 1);

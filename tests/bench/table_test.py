@@ -70,7 +70,7 @@ class ReadTest(TempDirTest):
 
 
 class VerdictTest(unittest.TestCase):
-    def test_both_directions_and_the_edge(self):
+    def test_a_ratio_at_the_bound_is_a_hit_and_beyond_it_a_miss(self):
         def verdict(ratio, **more):
             return results.verdict(ROW | {"ratio": ratio} | more)
         self.assertEqual(verdict(0.9), "")
@@ -79,14 +79,14 @@ class VerdictTest(unittest.TestCase):
         self.assertEqual(verdict(1.2, wanted=1.2, bound="at most"), "hit")
         self.assertEqual(verdict(1.21, wanted=1.2, bound="at most"), "MISS")
 
-    def test_above_what_can_be_the_ceiling_is_to_blame(self):
+    def test_a_ratio_above_its_valid_range_means_a_bad_ceiling(self):
         row = ROW | {"wanted": 0.6, "bound": "at least", "valid_up_to": 1}
         self.assertEqual(results.verdict(row | {"ratio": 1.0}), "hit")
         self.assertEqual(results.verdict(row | {"ratio": 1.01}), "BAD CEILING")
 
 
 class NumberTest(unittest.TestCase):
-    def test_three_digits_or_more(self):
+    def test_numbers_show_three_or_more_significant_digits(self):
         for value, text in ((0, "0"), (0.012345, "0.0123"), (1, "1.00"), (12.34, "12.3"),
                             (1234.5, "1,234"), (-2.5, "-2.50")):
             self.assertEqual(results.number(value), text)
@@ -134,7 +134,7 @@ class TableTest(TempDirTest):
         done = self.run_script("table.py", self.write(ROW | {"rounds": 3}), self.folder)
         self.assertIn("3 rounds: too few to claim a figure", done.stdout)
 
-    def test_errors_end_it_with_a_message(self):
+    def test_invalid_input_ends_the_script_with_an_error_message(self):
         for path, message in ((self.write("nonsense\n", name="a"), "a, line 1: Expecting value"),
                               (self.write(ROW, ROW, name="b"), "'decode' against 'bare' appears"),
                               (self.folder / "absent", "No such file")):
@@ -167,13 +167,13 @@ class CompareTest(TempDirTest):
         self.assertEqual(cells, ["decode", "bare", "img/s", "200", "240", "1.100", "1.000", "1.200",
                                  "1.100", "3"])
 
-    def test_figures_of_one_side_are_named(self):
+    def test_figures_in_only_one_file_are_listed(self):
         done = self.compare([ROW, ROW | {"figure": "gone"}], [ROW, ROW | {"figure": "new one"}])
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stderr, "only in old: gone, against bare\n"
                                       "only in new: new one, against bare\n")
 
-    def test_what_does_not_fit_is_an_error(self):
+    def test_results_that_cannot_be_compared_are_an_error(self):
         for rows_b, message in (([ROW | {"figure": "other"}], "no figure in common"),
                                 ([ROW, ROW], "1 runs of A and 2 of B"),
                                 ([ROW | {"unit": "GB/s"}], "in img/s in A and GB/s in B")):
@@ -197,13 +197,13 @@ class PlotTest(unittest.TestCase):
             self.assertIn(text, texts)
         self.assertEqual(len(list(root.iter(SVG + "circle"))), 3)
 
-    def test_needs_nothing_else_and_knows_the_dark(self):
+    def test_svg_has_a_dark_theme_and_no_external_references(self):
         text = plot.svg([POINT])
         self.assertIn("prefers-color-scheme: dark", text)
         self.assertNotIn("href", text)
         self.assertEqual(text.count("http"), 1)  # The XML namespace.
 
-    def test_points_stand_where_their_values_say(self):
+    def test_points_lie_on_a_log_x_axis_and_a_linear_y_axis(self):
         root = self.draw(*[POINT | {"x": x, "y": 10.0 * x} for x in (1, 2, 4, 8)])
         places = [(float(circle.get("cx")), float(circle.get("cy")))
                   for circle in root.iter(SVG + "circle")]
@@ -213,7 +213,7 @@ class PlotTest(unittest.TestCase):
         self.assertAlmostEqual(places[2][1] - places[3][1], 2 * (places[1][1] - places[2][1]),
                                delta=0.3)  # More is higher up. The y axis is linear.
 
-    def test_everything_stays_inside(self):
+    def test_points_stay_inside_the_drawing(self):
         root = self.draw(*[POINT | {"x": x, "y": y} for x, y in ((0, 0), (3, 7.3), (5, 99.9))])
         _, _, width, height = map(float, root.get("viewBox").split())
         for circle in root.iter(SVG + "circle"):
@@ -230,7 +230,7 @@ class PlotTest(unittest.TestCase):
         self.assertAlmostEqual(lengths[0], 4 * lengths[1], delta=0.3)
         self.assertLess(lengths[0], float(root.get("viewBox").split()[2]))
 
-    def test_nice_ticks_cover_the_top(self):
+    def test_axis_ticks_start_at_zero_and_reach_the_largest_value(self):
         for top in (0, 0.003, 1, 1.01, 6, 9.99, 10, 1234):
             ticks = plot.nice_ticks(top)
             self.assertEqual(ticks[0], 0)

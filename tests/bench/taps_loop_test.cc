@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 constexpr ImageSize kIn = {.height = 400, .width = 600};
 constexpr ImageSize kOut = {.height = 200, .width = 200};
 
-TEST(TapsLoopTest, EveryValueIsTheSumOfItsProductsOnEveryTarget) {
+TEST(TapsLoopTest, EveryValueIsTheWeightedSumOfItsTapsOnEverySimdTarget) {
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
@@ -33,7 +33,7 @@ TEST(TapsLoopTest, EveryValueIsTheSumOfItsProductsOnEveryTarget) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-TEST(PassesTest, TheDefaultMethodMakesColumnsOfTheRowsThatItNeedsFirst) {
+TEST(PassesTest, TheDefaultMethodResizesWidthFirstInTheNeededRowsOnly) {
   EXPECT_THAT(PassesOf({}, kIn, kOut),
               ElementsAre(TapsPass{.rows = 400, .row_values = 600, .taps = 2},
                           TapsPass{.rows = 200, .row_values = 600, .taps = 2}));

@@ -75,7 +75,7 @@ class CostlyTest : public ChaosTest {
   }
 };
 
-TEST_F(CostlyTest, CostlyFeedsLeaveAnotherPeerItsBytesAndTheServerItsEnd) {
+TEST_F(CostlyTest, CostlyFeedsNeitherDisturbAnotherPeerNorPreventServerShutdown) {
   const int feeds = Times(4, 64);
   std::vector<std::unique_ptr<Process>> costly;
   for (int i = 0; i < feeds; ++i) costly.push_back(StartCostly(i));
@@ -93,7 +93,7 @@ TEST_F(CostlyTest, CostlyFeedsLeaveAnotherPeerItsBytesAndTheServerItsEnd) {
   Restart(0);
 }
 
-TEST_F(CostlyTest, ACancelledFeedLeavesTheThread) {
+TEST_F(CostlyTest, ACancelledFeedReleasesTheServersThread) {
   auto costly = StartCostly(1);
   ASSERT_TRUE(WaitUntil([&] { return StreamsOpened() >= 1; }));
   costly->Signal(SIGKILL);
@@ -103,7 +103,7 @@ TEST_F(CostlyTest, ACancelledFeedLeavesTheThread) {
   ExpectUndisturbed(*feed, 10);
 }
 
-TEST_F(CostlyTest, WhatWouldCostMoreIsRefusedWithWhatMakesItSo) {
+TEST_F(CostlyTest, ASpecAboveTheCostLimitIsRefusedAndItsCostliestPartIsNamed) {
   const std::string spec = folder_.Write(
       "group.textproto", absl::StrCat(CostlySpec(1), " mix { group: 64 images: 'x' mixup {} }"));
   const Finished refused = RunSystole({"feed", "--server", Servers(), "--spec", spec,

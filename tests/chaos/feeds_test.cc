@@ -47,7 +47,7 @@ class FeedsTest : public ChaosTest, public testing::WithParamInterface<KindOfFee
 INSTANTIATE_TEST_SUITE_P(Kinds, FeedsTest, testing::ValuesIn(KindsOfFeed(kRows)),
                          [](const auto& info) { return info.param.name; });
 
-TEST_P(FeedsTest, ServersAreKilledConnectionsAreCutAndBatchAndCoresChange) {
+TEST_P(FeedsTest, ExamplesStayTheSameThroughKillsCutsAndChangesOfBatchAndCores) {
   SetAll({.bytes_per_second = 60 << 20, .bytes_per_cut = 16 << 20});
   const int64_t examples = Times(16, 96) * kFeedUnit;  // In each life of the trainer.
   std::string token;

@@ -98,7 +98,7 @@ class HostileMood {
   std::mt19937_64 random_;
 };
 
-TEST(HostileServerTest, WhatAServerSaysAtRandomDoesNoHarm) {
+TEST(HostileServerTest, RandomHostileAnswersNeverYieldWrongStepsOrUnprintableErrors) {
   v1::ResolveFeedResponse honest_answer;
   {
     const FakeServer server({.resolve = [&](v1::ResolveFeedResponse& answer) {

@@ -13,7 +13,7 @@ namespace {
 
 using NetworkTest = ChaosTest;
 
-TEST_F(NetworkTest, ConnectionsAreCutAtAnyByte) {
+TEST_F(NetworkTest, AFeedIsUndisturbedByConnectionsCutAtAnyByte) {
   for (int i = 0; i < 3; ++i) AddServer();
   SetAll({.bytes_per_cut = 12 << 20});
   const int wanted = Times(20, 1000);
@@ -35,7 +35,7 @@ TEST_F(NetworkTest, BytesThatAreDamagedOnTheWayAreFoundAndFetchedAgain) {
   EXPECT_GE(proxy(0).flips() + proxy(1).flips(), 3);
 }
 
-TEST_F(NetworkTest, ALongWay) {
+TEST_F(NetworkTest, AFeedIsUndisturbedByHighNetworkLatency) {
   for (int i = 0; i < 2; ++i) AddServer();
   SetAll({.delay = absl::Milliseconds(100)});
   const int steps = Times(4, 20);
@@ -43,7 +43,7 @@ TEST_F(NetworkTest, ALongWay) {
   ExpectUndisturbed(*feed, steps);
 }
 
-TEST_F(NetworkTest, ANarrowWay) {
+TEST_F(NetworkTest, AFeedIsUndisturbedByLowNetworkBandwidth) {
   AddServer();
   SetAll({.bytes_per_second = 10'000'000 / 8});
   const int steps = Times(3, 10);
@@ -51,7 +51,7 @@ TEST_F(NetworkTest, ANarrowWay) {
   ExpectUndisturbed(*feed, steps);
 }
 
-TEST_F(NetworkTest, AConnectionThatSwallowsEverythingIsLeft) {
+TEST_F(NetworkTest, AFeedAbandonsAConnectionThatSwallowsAllBytes) {
   for (int i = 0; i < 2; ++i) AddServer();
   SetAll({.bytes_per_second = 60 << 20});
   const int steps = Times(200, 600);
@@ -61,7 +61,7 @@ TEST_F(NetworkTest, AConnectionThatSwallowsEverythingIsLeft) {
   ExpectUndisturbed(*feed, steps, printed);
 }
 
-TEST_F(NetworkTest, EverythingAtOnce) {
+TEST_F(NetworkTest, AFeedIsUndisturbedByRandomlyChangingNetworkFaults) {
   for (int i = 0; i < 3; ++i) AddServer();
   const int steps = Times(150, 600);
   const auto feed = StartFeed(steps);

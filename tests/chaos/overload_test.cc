@@ -40,7 +40,7 @@ struct Crowds {
   std::unique_ptr<ReaderCrowd> readers;
 };
 
-TEST_F(OverloadTest, CrowdsOfConnectionsToAServerWithFewDescriptors) {
+TEST_F(OverloadTest, ThePeerLimitProtectsDescriptorsAndFeedsFromIdleCrowds) {
   AddServer({}, {.open_files = 128});
   // 8 honest readers need far fewer than the server's 128 descriptors.
   ExpectFairShare(/*honest=*/8, [&] {
@@ -51,7 +51,7 @@ TEST_F(OverloadTest, CrowdsOfConnectionsToAServerWithFewDescriptors) {
   EXPECT_THAT(server(0).err(), Not(HasSubstr("Too many open files")));
 }
 
-TEST_F(OverloadTest, CrowdsThatTakeAllDescriptorsAreForgotten) {
+TEST_F(OverloadTest, FeedsAreServedAgainAfterACrowdHasTakenAllDescriptors) {
   AddServer({"--max-connections", "5000", "--max-connections-per-peer", "5000"},
             {.open_files = 128});
   const int rounds = Times(2, 10);
@@ -63,7 +63,7 @@ TEST_F(OverloadTest, CrowdsThatTakeAllDescriptorsAreForgotten) {
   EXPECT_THAT(server(0).err(), HasSubstr("Too many open files"));
 }
 
-TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirShareAndTheServerItsMemory) {
+TEST_F(OverloadTest, IdleAndSlowPeersLeaveFeedsAFairShareAndMemoryWithinBounds) {
   constexpr int64_t kBudget = 128 * kMiB;
   // Memory beside the budget: gRPC, a plan for each feed, stacks.
   constexpr int64_t kBeside = 64 * kMiB;
@@ -95,7 +95,7 @@ TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirShareAndTheServer
   Restart(0);
 }
 
-TEST_F(OverloadTest, AFullDiskUnderTheIndexCostsTheIndexAlone) {
+TEST_F(OverloadTest, OnAFullDiskTheServerWritesNoIndexButServesFeeds) {
   const std::string orders = folder_.Write("orders", "full .idx");
   AddServer({}, {.environment = {absl::StrCat("LD_PRELOAD=", SYSTOLE_STORAGE_SHIM),
                                  absl::StrCat("SYSTOLE_SHIM=", orders)}});

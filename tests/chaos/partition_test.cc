@@ -102,7 +102,7 @@ class PartitionTest : public ChaosTest {
   std::vector<std::unique_ptr<Process>> servers_;
 };
 
-TEST_F(PartitionTest, TheOtherServerCarriesTheFeed) {
+TEST_F(PartitionTest, AFeedContinuesFromTheServerThatIsStillReachable) {
   const int steps = Times(100, 400);
   for (int round = 0; round < Times(1, 3); ++round) {
     std::string lines;

@@ -147,7 +147,7 @@ void PeersTest::Scramble(google::protobuf::Message& message, int depth) {
   }
 }
 
-TEST_F(PeersTest, SpecsWithoutSense) {
+TEST_F(PeersTest, RandomSpecsAreAcceptedOrRefusedWithAOneLineError) {
   int accepted = 0;
   for (int i = 0; i < Times(2000, 10'000); ++i) {
     v1::FeedSpec spec;
@@ -179,7 +179,7 @@ TEST_F(PeersTest, SpecsWithoutSense) {
   EXPECT_GT(accepted, 0);
 }
 
-TEST_F(PeersTest, BytesAtRandom) {
+TEST_F(PeersTest, RandomBytesDoNotDisturbTheServer) {
   for (int i = 0; i < Times(100, 1000); ++i) {
     const OwnedFd socket = ConnectOnLoopback(PortOf(proxy(0).address()));
     ASSERT_TRUE(socket.ok());
@@ -190,7 +190,7 @@ TEST_F(PeersTest, BytesAtRandom) {
   }
 }
 
-TEST_F(PeersTest, RequestsAndMetadataThatAreTooLarge) {
+TEST_F(PeersTest, OversizedRequestsAndMetadataAreRefused) {
   v1::FeedSpec spec;
   spec.set_dataset(std::string(200 << 10, 'x'));
   EXPECT_EQ(Resolve(spec).error_code(), grpc::RESOURCE_EXHAUSTED);
@@ -205,7 +205,7 @@ TEST_F(PeersTest, RequestsAndMetadataThatAreTooLarge) {
   EXPECT_FALSE(stub_->ServerStatus(&context, {}, &response).ok());
 }
 
-TEST_F(PeersTest, NamesOfFilesAreNamesOfNothing) {
+TEST_F(PeersTest, FilePathsAreNotAcceptedAsDatasetNames) {
   for (const char* name : {"../raw", "/etc/passwd", "raw/../raw", "raw-0.tfrecord", "raw\0x"}) {
     v1::FeedSpec spec;
     spec.set_dataset(name);

@@ -104,7 +104,7 @@ class SecurityTest : public ChaosTest {
   }
 };
 
-TEST_F(SecurityTest, StrangersConnectedToTheServerOfAFeedThatRuns) {
+TEST_F(SecurityTest, StrangersAreShutOutAndDoNotDisturbARunningFeed) {
   AddSecureServer();
   proxy(0).Set({.bytes_per_second = 40 << 20});
   MakeCertificates("others");
@@ -144,7 +144,7 @@ TEST_F(SecurityTest, StrangersConnectedToTheServerOfAFeedThatRuns) {
   EXPECT_THAT(server(0).err(), Not(HasSubstr(secret)));
 }
 
-TEST_F(SecurityTest, ServersThatAClientMustNotBelieve) {
+TEST_F(SecurityTest, ClientsRefuseServersWithoutTlsOrWithAnExpiredCertificate) {
   // The server speaks plain text, but the client wants TLS.
   AddServer();
   ExpectShutOut(address(0), {"--tls", "--tls-ca", folder_ / "tls/ca.pem"});
@@ -168,7 +168,7 @@ TEST_F(SecurityTest, ServersThatAClientMustNotBelieve) {
   ExpectUndisturbed(*feed, 20);
 }
 
-TEST_F(SecurityTest, APermissionThatIsTakenAwayEndsItsFeedAndNoOther) {
+TEST_F(SecurityTest, RemovingATokenEndsItsFeedButNotTheFeedOfAnotherToken) {
   AddSecureServer();
   proxy(0).Set({.bytes_per_second = 40 << 20});
   const int steps = Times(100, 400);
@@ -200,7 +200,7 @@ TEST_F(SecurityTest, APermissionThatIsTakenAwayEndsItsFeedAndNoOther) {
   ExpectUndisturbed(*again, 5);
 }
 
-TEST_F(SecurityTest, CertificatesAreReplacedAgainAndAgainWhileAFeedRuns) {
+TEST_F(SecurityTest, ServerCertificatesCanBeReplacedWithoutDisturbingAFeed) {
   AddSecureServer();
   proxy(0).Set({.bytes_per_second = 40 << 20});
   const int steps = Times(100, 500);

@@ -81,7 +81,7 @@ class ServersTest : public ChaosTest {
   std::optional<ResumeToken> token_;
 };
 
-TEST_F(ServersTest, OneOfThreeIsKilledAgainAndAgain) {
+TEST_F(ServersTest, AFeedIsUndisturbedByRepeatedKillsOfOneOfThreeServers) {
   for (int i = 0; i < 3; ++i) AddServer();
   SetAll({.bytes_per_second = 60 << 20});  // So slow that servers still send when they are killed.
   const int steps = Times(150, 700);
@@ -113,7 +113,7 @@ TEST_F(ServersTest, RecordsOfAZipStayTogetherWhileServersAreKilled) {
   ExpectSameWhileServersAreKilled(Times(45, 150));
 }
 
-TEST_F(ServersTest, TwoOfThreeAreKilledAgainAndAgain) {
+TEST_F(ServersTest, AFeedIsUndisturbedByRepeatedKillsOfTwoOfThreeServers) {
   for (int i = 0; i < 3; ++i) AddServer();
   SetAll({.bytes_per_second = 60 << 20});
   const int steps = Times(150, 700);
@@ -121,7 +121,7 @@ TEST_F(ServersTest, TwoOfThreeAreKilledAgainAndAgain) {
   ExpectUndisturbedBy([this] { Kill(2); }, Times(5, 20), steps, feed);
 }
 
-TEST_F(ServersTest, AServerThatIsStoppedForAWhileComesBack) {
+TEST_F(ServersTest, AFeedIsUndisturbedByAServerThatIsSuspendedForAWhile) {
   for (int i = 0; i < 2; ++i) AddServer();
   SetAll({.bytes_per_second = 60 << 20});
   const int steps = Times(120, 1000);
@@ -160,7 +160,7 @@ TEST_F(ServersTest, ARollingRestartIsNotSeen) {
   ExpectUndisturbedBy(restart_next, Times(6, 30), steps, feed);
 }
 
-TEST_F(ServersTest, AllServersAreGoneForAWhileAndComeBack) {
+TEST_F(ServersTest, AFeedWaitsWhileAllServersAreDownAndThenContinues) {
   for (int i = 0; i < 3; ++i) AddServer();
   SetAll({.bytes_per_second = 60 << 20});
   const int steps = Times(120, 600);
@@ -175,7 +175,7 @@ TEST_F(ServersTest, AllServersAreGoneForAWhileAndComeBack) {
 
 // The trainer is started again and again. Each time it is killed in the middle of a step, after a
 // random number of whole steps.
-TEST_F(ServersTest, ATrainerIsKilledAndResumedFromItsLastTokenAgainAndAgain) {
+TEST_F(ServersTest, ARepeatedlyKilledTrainerResumesExactlyFromItsLastToken) {
   for (int i = 0; i < 2; ++i) AddServer();
   std::string lines;
   int done = 0;
@@ -196,7 +196,7 @@ TEST_F(ServersTest, ATrainerIsKilledAndResumedFromItsLastTokenAgainAndAgain) {
 
 // In turns, eight cores belong to one host, or two cores to each of four hosts. The change comes
 // after a random number of steps.
-TEST_F(ServersTest, TheTokenOfOneHostIsGoodForFourAndBack) {
+TEST_F(ServersTest, AResumeTokenOfOneHostIsValidForFourHostsAndViceVersa) {
   for (int i = 0; i < 3; ++i) AddServer();
   std::string lines;
   int done = 0;
@@ -225,7 +225,7 @@ TEST_F(ServersTest, TheTokenOfOneHostIsGoodForFourAndBack) {
 // The list of servers is replaced again and again. Each list has a random choice of one to four of
 // the four servers. A server that leaves the list is killed. Before it is in a list again, it is
 // started again.
-TEST_F(ServersTest, ServersThatAreAddedAndRemovedAgainAndAgain) {
+TEST_F(ServersTest, AFeedIsUndisturbedByServersAddedToAndRemovedFromItsList) {
   for (int i = 0; i < 4; ++i) AddServer();
   SetAll({.bytes_per_second = 40 << 20});
   const std::string list = folder_ / "servers";

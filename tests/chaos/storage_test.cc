@@ -75,7 +75,7 @@ class StorageTest : public ChaosTest {
   std::string other_spec_;
 };
 
-TEST_F(StorageTest, AShardThatIsReplacedEndsTheFeedAndSaysSo) {
+TEST_F(StorageTest, AShardThatGrowsEndsTheFeedWithAnErrorThatNamesTheShard) {
   const Finished finished =
       Broken([&] { std::ofstream(folder_ / "raw-1.tfrecord", std::ios::app) << "more"; });
   EXPECT_NE(finished.exit_code, 0);

@@ -77,7 +77,7 @@ class StrangersTest : public FairShareTest {
   int64_t idle_bytes_ = 0;
 };
 
-TEST_F(StrangersTest, FloodsLeaveFeedsTheirBytesAndTheServerItsMemory) {
+TEST_F(StrangersTest, RequestFloodsNeitherDisturbFeedsNorExceedTheMemoryLimit) {
   const int steps = Times(200, 2000);
   const auto feed = StartFeed(steps);
   FloodingCrowd(address(0), Times(1, 10)).Wait();

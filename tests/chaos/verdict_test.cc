@@ -99,18 +99,18 @@ class VerdictTest : public ChaosTest {
   bool HasCome(int64_t bytes) { return proxy(0).passed() >= bytes; }
 };
 
-TEST_F(VerdictTest, SlowFilesAreNamedStorage) {
+TEST_F(VerdictTest, SlowFilesAreReportedAsTheStorageLimit) {
   AddServerOfSlowFiles();
   ExpectLimit("storage");
 }
 
-TEST_F(VerdictTest, SlowFilesOfOneServerOfTwoAreNamedStorage) {
+TEST_F(VerdictTest, SlowFilesOfOneOfTwoServersAreReportedAsTheStorageLimit) {
   AddServer();
   AddServerOfSlowFiles();
   ExpectLimit("storage");
 }
 
-TEST_F(VerdictTest, ASlowWebServerIsNamedStorage) {
+TEST_F(VerdictTest, ASlowWebServerIsReportedAsTheStorageLimit) {
   // Each step is a shard, and the web server answers one request at a time.
   StubObjects objects;
   constexpr int kShards = kSteps + 2;
@@ -138,7 +138,7 @@ TEST_F(VerdictTest, ASlowWebServerIsNamedStorage) {
             Unthrottled(address(0), spec("files"), "--digest=example"));
 }
 
-TEST_F(VerdictTest, ACostlyOutputIsNamedDecode) {
+TEST_F(VerdictTest, ACostlyOutputIsReportedAsTheDecodeLimit) {
   PackFlowers(folder_, /*images=*/8, /*shards=*/1);
   const std::string flowers = absl::StrCat("flowers=", folder_.path(), "/flowers-train-*");
   AddServer({"--dataset", flowers});
@@ -160,18 +160,18 @@ TEST_F(VerdictTest, ACostlyOutputIsNamedDecode) {
             Unthrottled((*server)->address(), spec, "--digest=example"));
 }
 
-TEST_F(VerdictTest, ANarrowWayIsNamedWire) {
+TEST_F(VerdictTest, LowNetworkBandwidthIsReportedAsTheWireLimit) {
   AddServer();
   SetAll({.bytes_per_second = 4 * kStepBytes});
   ExpectLimit("wire");
 }
 
-TEST_F(VerdictTest, ASlowProcessorOfTheClientIsNamedClient) {
+TEST_F(VerdictTest, ASlowClientProcessorIsReportedAsTheClientLimit) {
   AddServer();
   ExpectLimit("client", {.environment = {absl::StrCat("LD_PRELOAD=", SYSTOLE_SLOW_CHECKSUM)}});
 }
 
-TEST_F(VerdictTest, ATrainerThatTakesItsTimeIsNamedTrainer) {
+TEST_F(VerdictTest, ForASlowTrainerTheFeedReportsThatStepsWereReadyInTime) {
   AddServer();
   ExpectRemarkIfTrainer(
       [&](int step) {
@@ -185,7 +185,7 @@ TEST_F(VerdictTest, ATrainerThatTakesItsTimeIsNamedTrainer) {
       "steps were ready before the trainer asked for them.");
 }
 
-TEST_F(VerdictTest, StepsThatComeJustInTimeAreNamedNothing) {
+TEST_F(VerdictTest, ForStepsThatComeJustInTimeTheFeedReportsThatItKeptUp) {
   AddServer();
   // Slightly more bytes than a step has together with the headers of its chunks and frames.
   constexpr int64_t kGranted = kStepBytes * 21 / 20;

@@ -43,7 +43,7 @@ void Configure(const std::string& project, const std::string& build,
            build, "-G", SYSTOLE_GENERATOR, "-DCMAKE_CXX_COMPILER=" SYSTOLE_COMPILER, definition});
 }
 
-TEST(ConfigureTest, ALibraryThatIsMissingNamesTheScriptThatInstallsIt) {
+TEST(ConfigureTest, TheErrorForAMissingLibraryNamesTheInstallScript) {
   const TempFolder folder;
   // pkg-config looks only in this empty folder, so it finds nothing. libjpeg is the first library
   // that CMake asks pkg-config for.
@@ -56,7 +56,7 @@ TEST(ConfigureTest, ALibraryThatIsMissingNamesTheScriptThatInstallsIt) {
                                            HasSubstr("deploy/install_dependencies.sh")));
 }
 
-TEST(InstallTest, AProjectOutsideTheTreeTakesAFeed) {
+TEST(InstallTest, AnOutsideProjectBuildsWithTheInstallationAndReadsAFeed) {
   const TempFolder folder;
   const std::string prefix = folder / "prefix";
   const std::string build = folder / "build";
@@ -86,7 +86,7 @@ TEST(InstallTest, AProjectOutsideTheTreeTakesAFeed) {
   EXPECT_THAT(refused.err, HasSubstr("other.textproto:1:"));
 }
 
-TEST(InstallTest, ProgramsSayTheProjectsVersion) {
+TEST(InstallTest, InstalledProgramsPrintTheProjectVersion) {
   const TempFolder prefix;
   ASSERT_NO_FATAL_FAILURE(Install(prefix.path()));
   for (const std::string program : {"bin/systole", "bin/systole-server"}) {
@@ -98,7 +98,7 @@ TEST(InstallTest, ProgramsSayTheProjectsVersion) {
 
 // In this tree a source can include every header, even without linking the header's target. An
 // installation has only the headers of linked targets.
-TEST(InstallTest, WhatInstalledHeadersIncludeIsInstalled) {
+TEST(InstallTest, OwnHeadersThatInstalledHeadersIncludeAreInstalled) {
   const TempFolder prefix;
   ASSERT_NO_FATAL_FAILURE(Install(prefix.path()));
   const fs::path headers = prefix / "include/systole";
@@ -145,7 +145,7 @@ TEST(InstallTest, TheLibraryHasNoDecoderAndNoOperation) {
   }
 }
 
-TEST(InstallTest, AProjectMayHaveTheTreeAsAFolder) {
+TEST(InstallTest, AProjectWithTheSourceTreeAsASubfolderConfigures) {
   const TempFolder build;
   Configure("subproject", build.path(), "-DSYSTOLE_SOURCE_DIR=" + SourceFolder());
 }

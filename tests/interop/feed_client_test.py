@@ -94,7 +94,7 @@ class FeedClientTest(unittest.TestCase):
         with self.assertRaisesRegex(feed_client.BadAnswer, "header is damaged"):
             feed_client.check_chunk(chunk)
 
-    def test_refuses_a_chunk_that_does_not_belong_here(self) -> None:
+    def test_refuses_chunks_out_of_place_or_of_the_wrong_size(self) -> None:
         first, second, third = one_step(7)
         for chunks in (
             [second, first, third],
@@ -110,14 +110,14 @@ class FeedClientTest(unittest.TestCase):
             ):
                 read(chunks)
 
-    def test_says_that_the_stream_ends_too_early(self) -> None:
+    def test_names_the_step_before_which_a_stream_ends_or_drains(self) -> None:
         with self.assertRaisesRegex(feed_client.BadAnswer, "ends before step 7"):
             read(one_step(7)[:2])
         goes = seal(service_pb2.Chunk(step=8, draining=True))
         with self.assertRaisesRegex(feed_client.BadAnswer, "drains before step 8"):
             read(one_step(7) + [goes], steps=2)
 
-    def test_refuses_tensors_that_cannot_be(self) -> None:
+    def test_refuses_invalid_tensor_types_and_shapes(self) -> None:
         for dtype, shape in (
             (feed_pb2.DATA_TYPE_UNSPECIFIED, [2]),
             (feed_pb2.UINT8, []),

@@ -38,7 +38,7 @@ TEST(BlankCommentsTest, KeepsLinesAndLiterals) {
   EXPECT_THAT(BlankComments("/* never closed"), Eq("               "));
 }
 
-TEST(ParseIncludesTest, FindsBothKindsAndSkipsComments) {
+TEST(ParseIncludesTest, FindsQuotedAngleAndMacroIncludesOutsideComments) {
   const std::vector<Include> includes = ParseIncludes(
       "// #include <no>\n"
       "#include <vector>\n"
@@ -56,7 +56,7 @@ TEST(ParseIncludesTest, FindsBothKindsAndSkipsComments) {
   EXPECT_EQ(includes[2].path, "MACRO");
 }
 
-TEST(CheckIncludesTest, AcceptsWhatTheTableNames) {
+TEST(CheckIncludesTest, AcceptsIncludesThatTheRulesAllow) {
   EXPECT_THAT(IncludeViolations("core/record/tfrecord/record_reader.cc",
                                 "#include <sys/stat.h>\n#include <vector>\n"
                                 "#include \"absl/status/statusor.h\"\n"
@@ -90,7 +90,7 @@ TEST(CheckIncludesTest, RefusesANeighbourOfTheSameLevel) {
               ElementsAre(HasSubstr("server may not use client")));
 }
 
-TEST(CheckIncludesTest, RefusesMessagesInCoreOutsideThePipeline) {
+TEST(CheckIncludesTest, RefusesProtobufInCoreRoomsOutsideThePipeline) {
   for (const char* folder : {"core/order", "core/batch", "core/image", "core/memory"}) {
     EXPECT_THAT(
         IncludeViolations(std::string(folder) + "/x.cc", "#include \"systole/v1/feed.pb.h\"\n"),
@@ -113,7 +113,7 @@ TEST(CheckIncludesTest, RefusesGrpcInCoreAndInTheEmulator) {
               IsEmpty());
 }
 
-TEST(CheckIncludesTest, RefusesAForeignLibraryOutsideItsFence) {
+TEST(CheckIncludesTest, RefusesALibraryOutsideTheFilesThatMayIncludeIt) {
   EXPECT_THAT(IncludeViolations("core/image/window/crop.cc", "#include <jpeglib.h>\n"),
               ElementsAre(HasSubstr("libjpeg may be included only")));
   EXPECT_THAT(IncludeViolations("core/image/jpeg/jpeg_decoder.h", "#include <jpeglib.h>\n"),
@@ -155,7 +155,7 @@ TEST(CheckIncludesTest, RefusesAFolderThatIsNoRoom) {
   EXPECT_THAT(IncludeViolations("core/image/detail/x.h", ""), ElementsAre(HasSubstr("no room")));
 }
 
-TEST(CheckIncludesTest, ShowsTheEmulatorNothingOfTheClientLibrary) {
+TEST(CheckIncludesTest, RefusesIncludesOfTheClientLibraryInTheEmulator) {
   EXPECT_THAT(IncludeViolations("client/emulator/training/trainer.cc",
                                 "#include \"client/feed/feed_client.h\"\n"),
               ElementsAre(HasSubstr("client/emulator/training may not use client")));
@@ -190,7 +190,7 @@ TEST(CheckLinksTest, ARoomLinksJustWhatItIncludes) {
               ElementsAre(HasSubstr("has no systole_room(core/b)")));
 }
 
-TEST(CheckCirclesTest, ASourceAndItsHeaderAreOneFile) {
+TEST(CheckCirclesTest, AnIncludeCycleIsFoundAcrossASourceAndItsHeader) {
   const std::vector<SourceFile> sources = {{"core/a/a.h", "#include \"core/a/b.h\"\n"},
                                            {"core/a/b.h", ""},
                                            {"core/a/b.cc", "#include \"core/a/b.h\"\n"},
@@ -213,7 +213,7 @@ std::vector<std::string> SizeViolations(const std::vector<SourceFile>& programs)
   return CheckSizes({.max_lines = 10, .max_lines_of_header_and_sources = 15}, programs);
 }
 
-TEST(CheckSizesTest, AFileMayHaveSoManyLines) {
+TEST(CheckSizesTest, AFileAboveTheLineLimitIsRefused) {
   for (const std::string path : {"core/a/b.h", "core/a/b.cc", "bench/b.py", "deploy/b.sh"}) {
     EXPECT_THAT(SizeViolations({{path, Lines(10)}}), IsEmpty());
     EXPECT_THAT(SizeViolations({{path, Lines(10) + "without an end"}}),
@@ -221,7 +221,7 @@ TEST(CheckSizesTest, AFileMayHaveSoManyLines) {
   }
 }
 
-TEST(CheckSizesTest, AHeaderMayHaveSoManyWithTheSourcesThatImplementIt) {
+TEST(CheckSizesTest, AHeaderAndItsSourcesShareALineLimit) {
   const std::vector<SourceFile> short_ones = {{"core/a/b.h", Lines(5)},
                                               {"core/a/b.cc", Lines(5)},
                                               {"core/a/b_more.cc", Lines(5)},
@@ -238,7 +238,7 @@ TEST(CheckSizesTest, AHeaderMayHaveSoManyWithTheSourcesThatImplementIt) {
   EXPECT_THAT(SizeViolations(long_ones), IsEmpty());
 }
 
-TEST(CheckReservedWordsTest, KeepsThreadsAndWaitsInFlow) {
+TEST(CheckReservedWordsTest, RefusesThreadsAndWaitsOutsideCoreConcurrency) {
   for (const char* code :
        {"std::thread t;", "std::jthread t;", "std::mutex mu;", "std::shared_mutex mu;",
         "std::recursive_mutex mu;", "std::condition_variable cv;", "std::lock_guard lock(mu);",
@@ -254,7 +254,7 @@ TEST(CheckReservedWordsTest, KeepsThreadsAndWaitsInFlow) {
   }
 }
 
-TEST(CheckReservedWordsTest, CountsCodeAndNotComments) {
+TEST(CheckReservedWordsTest, FindsReservedWordsButNotInCommentsOrLongerWords) {
   EXPECT_THAT(WordViolations("server/x.cc", "// Not a std::mutex.\n/* std::thread */\n"),
               IsEmpty());
   EXPECT_THAT(WordViolations("server/x.cc", "// One.\n\nstd::mutex mu;  // std::mutex\n"),
@@ -262,7 +262,7 @@ TEST(CheckReservedWordsTest, CountsCodeAndNotComments) {
   EXPECT_THAT(WordViolations("server/x.cc", "my_std::mutex_like x; std::threads y;"), IsEmpty());
 }
 
-TEST(CheckReservedWordsTest, RefusesStoredRandomnessClocksAndPrinting) {
+TEST(CheckReservedWordsTest, RefusesStandardRandomnessClocksAndPrintingWhereReserved) {
   EXPECT_THAT(WordViolations("client/cli/x.cc", "#include <random>\n"),
               ElementsAre(HasSubstr("randomness comes from core/random")));
   EXPECT_THAT(WordViolations("core/order/x.cc", "absl::Time t = absl::Now();\n"),
@@ -275,7 +275,7 @@ TEST(CheckReservedWordsTest, RefusesStoredRandomnessClocksAndPrinting) {
   EXPECT_THAT(WordViolations("core/order/x.cc", "std::snprintf(b, 1, \"x\");\n"), IsEmpty());
 }
 
-TEST(CheckReservedWordsTest, RefusesLibmWhereBytesAreMade) {
+TEST(CheckReservedWordsTest, RefusesLibmInImageCodeAndInTheEmulator) {
   for (const char* code : {"std::exp(x)", "std::log(x)", "std::pow(x, 2)", "std::tanh(x)"}) {
     EXPECT_THAT(WordViolations("client/emulator/x.cc", code), ElementsAre(HasSubstr("libm")))
         << code;
@@ -285,7 +285,7 @@ TEST(CheckReservedWordsTest, RefusesLibmWhereBytesAreMade) {
               IsEmpty());
 }
 
-TEST(CheckHeadersTest, WantsTheGuardOfThePathAndAThreadWord) {
+TEST(CheckHeadersTest, WantsAnIncludeGuardFromThePathAndAThreadSafetyWord) {
   const std::string good =
       "// A thing. Thread-safe.\n"
       "#ifndef SYSTOLE_CORE_CONCURRENCY_QUEUE_H_\n#define "
@@ -297,7 +297,7 @@ TEST(CheckHeadersTest, WantsTheGuardOfThePathAndAThreadWord) {
               ElementsAre(HasSubstr("says none of Thread-safe")));
 }
 
-TEST(CheckHeadersTest, WantsTheTogglingGuardInKernelHeaders) {
+TEST(CheckHeadersTest, WantsTheHighwayToggleGuardInInlHeaders) {
   EXPECT_THAT(CheckHeaders({{"core/image/resize-inl.h",
                              "// Thread-safe.\n#if defined(SYSTOLE_CORE_IMAGE_RESIZE_INL_H_) == "
                              "defined(HWY_TARGET_TOGGLE)\n"}}),
@@ -320,7 +320,7 @@ TEST(CheckHeadersTest, WantsASourcesOwnHeaderFirst) {
   EXPECT_THAT(CheckHeaders({{"core/order/b.cc", "#include <string>\n"}}), IsEmpty());
 }
 
-TEST(CheckPrecompiledNamesTest, AFileNeedsAnIncludeThatLeadsToTheHeader) {
+TEST(CheckPrecompiledNamesTest, AUsedPrecompiledHeaderMustBeIncludedDirectlyOrIndirectly) {
   LayerRules rules;
   rules.precompiled = {{"optional", {"std::optional", "std::nullopt"}}};
   const SourceFile used{"core/a.cc", "int x;\nstd::optional<int> y;\n"};
@@ -337,7 +337,7 @@ TEST(CheckPrecompiledNamesTest, AFileNeedsAnIncludeThatLeadsToTheHeader) {
   EXPECT_THAT(CheckPrecompiledNames(rules, {through, {"core/b.h", ""}}), testing::SizeIs(1));
 }
 
-TEST(CheckPrecompiledNamesTest, OnlyWholeNamesOfCodeCount) {
+TEST(CheckPrecompiledNamesTest, NamesInCommentsAndPartsOfLongerNamesAreIgnored) {
   LayerRules rules;
   rules.precompiled = {{"algorithm", {"std::find"}}};
   for (const std::string text : {"// std::find\n", "std::find_if(x);\n", "mystd::find(x);\n",
@@ -348,7 +348,7 @@ TEST(CheckPrecompiledNamesTest, OnlyWholeNamesOfCodeCount) {
               testing::SizeIs(1));
 }
 
-TEST(CheckFoldersTest, HoldsTheTopLevelFixed) {
+TEST(CheckFoldersTest, RefusesExtraAndMissingTopLevelEntries) {
   const LayerRules rules = SystoleRules();
   Tree tree{.top_level = rules.top_level, .folders = {"core", "core/concurrency"}, .sources = {}};
   EXPECT_THAT(CheckFolders(rules, tree), IsEmpty());
@@ -362,7 +362,7 @@ TEST(CheckFoldersTest, HoldsTheTopLevelFixed) {
   EXPECT_THAT(CheckFolders(rules, tree), ElementsAre("CHANGELOG.md: missing at the top level"));
 }
 
-TEST(CheckFoldersTest, RefusesDrawers) {
+TEST(CheckFoldersTest, RefusesFoldersWithCatchAllNames) {
   const LayerRules rules = SystoleRules();
   for (const char* name : {"util", "common", "helpers", "misc", "base"}) {
     const std::string folder = std::string("core/image/") + name;
@@ -372,7 +372,7 @@ TEST(CheckFoldersTest, RefusesDrawers) {
   }
 }
 
-TEST(CheckRulesTest, RefusesACycleAndAnUnknownRoom) {
+TEST(CheckRulesTest, RefusesARuleToAHigherLevelAndAnUnknownRoom) {
   LayerRules rules;
   rules.rooms = {{"a", 1, {"b"}}, {"b", 2, {"a"}}, {"c", 3, {"d", "b/x.h"}}};
   EXPECT_THAT(CheckRules(rules), ElementsAre("a (level 1) names b (level 2), want a lower level",

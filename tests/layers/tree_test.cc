@@ -38,17 +38,19 @@ void ExpectNone(const std::vector<std::string>& violations) {
 }
 
 TEST_F(TreeTest, RulesOnlyPointDownwards) { ExpectNone(CheckRules(rules_)); }
-TEST_F(TreeTest, IncludesFollowTheTable) { ExpectNone(CheckIncludes(rules_, tree_.sources)); }
+TEST_F(TreeTest, IncludesFollowTheLayerRules) { ExpectNone(CheckIncludes(rules_, tree_.sources)); }
 TEST_F(TreeTest, RoomsLinkWhatTheyInclude) { ExpectNone(CheckLinks(rules_, tree_)); }
-TEST_F(TreeTest, FilesStandInNoCircle) { ExpectNone(CheckCircles(tree_.sources)); }
-TEST_F(TreeTest, ReservedWordsStayHome) { ExpectNone(CheckReservedWords(rules_, tree_.sources)); }
-TEST_F(TreeTest, HeadersAreGuardedAndSayTheirThreadWord) {
+TEST_F(TreeTest, FilesHaveNoIncludeCycles) { ExpectNone(CheckCircles(tree_.sources)); }
+TEST_F(TreeTest, ReservedWordsAreUsedOnlyWhereAllowed) {
+  ExpectNone(CheckReservedWords(rules_, tree_.sources));
+}
+TEST_F(TreeTest, HeadersHaveIncludeGuardsAndSayTheirThreadSafety) {
   ExpectNone(CheckHeaders(tree_.sources));
 }
 TEST_F(TreeTest, PrecompiledHeadersAreIncludedWhereTheyAreUsed) {
   ExpectNone(CheckPrecompiledNames(rules_, tree_.sources));
 }
-TEST_F(TreeTest, EachPrecompiledHeaderHasARow) {
+TEST_F(TreeTest, PrecompiledHeadersInCMakeMatchTheLayerRules) {
   const std::string list = ReadWholeFile(SourceFolder() + "/CMakeLists.txt");
   const size_t begin = list.find("set(systole_precompiled_headers");
   ASSERT_NE(begin, std::string::npos);
@@ -62,9 +64,11 @@ TEST_F(TreeTest, EachPrecompiledHeaderHasARow) {
   for (const PrecompiledHeader& row : rules_.precompiled) rows.push_back(row.path);
   EXPECT_THAT(headers, testing::UnorderedElementsAreArray(rows));
 }
-TEST_F(TreeTest, FilesAreShort) { ExpectNone(CheckSizes(rules_, tree_.programs)); }
-TEST_F(TreeTest, FoldersAreTheFixedOnes) { ExpectNone(CheckFolders(rules_, tree_)); }
-TEST_F(TreeTest, PictureOfTheRoomsIsOfTheTable) {
+TEST_F(TreeTest, FilesKeepTheLineLimits) { ExpectNone(CheckSizes(rules_, tree_.programs)); }
+TEST_F(TreeTest, TheTopLevelIsFixedAndNoFolderHasACatchAllName) {
+  ExpectNone(CheckFolders(rules_, tree_));
+}
+TEST_F(TreeTest, ThePictureOfTheRoomsMatchesTheLayerRules) {
   EXPECT_EQ(ReadWholeFile(SourceFolder() + "/deploy/images/rooms.svg"), RoomPicture(rules_))
       << "draw it again: build/release/tests/draw_rooms >deploy/images/rooms.svg";
 }

@@ -160,7 +160,7 @@ class AccessTest : public testing::Test {
   v1::ServerStatusResponse counted_;  // Status() fills it.
 };
 
-TEST_F(AccessTest, WithoutAnAccessBlockEverybodyMayEverything) {
+TEST_F(AccessTest, WithoutAnAccessBlockEverybodyMayDoEverything) {
   Start("");
   std::vector<std::string> names;
   EXPECT_TRUE(List("", names).ok());
@@ -169,7 +169,7 @@ TEST_F(AccessTest, WithoutAnAccessBlockEverybodyMayEverything) {
   EXPECT_TRUE(Open("dogs", "")->ReadOne());
 }
 
-TEST_F(AccessTest, WithoutAGoodCredentialNothingIsAnswered) {
+TEST_F(AccessTest, CallsWithoutAValidCredentialAreUnauthenticated) {
   StartForA();
   const v1::FeedSpec spec = Endless("cats").spec();
   for (const std::string token : {"", "wrong"}) {
@@ -192,7 +192,7 @@ TEST_F(AccessTest, WithoutAGoodCredentialNothingIsAnswered) {
   EXPECT_THAT(Log(), Not(HasSubstr("wrong")));  // No token is in the log.
 }
 
-TEST_F(AccessTest, WhatIsNotPermittedIsNotThere) {
+TEST_F(AccessTest, ADatasetThatTheCallerMayNotReadLooksMissing) {
   StartForA();
   std::vector<std::string> names;
   EXPECT_TRUE(List(token_, names).ok());
@@ -253,7 +253,7 @@ TEST_F(AccessTest, NoRefusalNamesADatasetThatTheCallerMayNotRead) {
 
 // A new config may remove a dataset after the server has permitted a request for the dataset, and
 // before it has answered the request.
-TEST_F(AccessTest, ADatasetThatWasJustRemovedIsRefusedWithoutTheNamesOfOthers) {
+TEST_F(AccessTest, TheErrorForAJustRemovedDatasetNamesNoOtherDataset) {
   StartForA();
   server_->Change({"cats"}, Catalogue());
   const std::string where = "select { where { feature: 'label' present: true } }";
@@ -268,7 +268,7 @@ TEST_F(AccessTest, ADatasetThatWasJustRemovedIsRefusedWithoutTheNamesOfOthers) {
             "no dataset 'cats'; this server has none for this caller");
 }
 
-TEST_F(AccessTest, AMixtureNeedsAllOfItsMembers) {
+TEST_F(AccessTest, AMixtureNeedsReadAccessToAllItsMembers) {
   StartForA();
   v1::FeedSpec spec = Endless("").spec();
   const auto add = [&](const std::string& name) {
@@ -282,7 +282,7 @@ TEST_F(AccessTest, AMixtureNeedsAllOfItsMembers) {
   EXPECT_EQ(Resolve(spec, token_).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_F(AccessTest, AZipNeedsAllOfItsMembers) {
+TEST_F(AccessTest, AZipNeedsReadAccessToAllItsMembers) {
   StartForA();
   const auto zipped = [&](const std::string& other) {
     v1::FeedSpec spec = Endless("").spec();
@@ -299,7 +299,7 @@ TEST_F(AccessTest, AZipNeedsAllOfItsMembers) {
   EXPECT_EQ(zipped("none").error_message(), "no dataset 'none'; this server has 'cats'");
 }
 
-TEST_F(AccessTest, ATokenTakenAwayEndsAStreamWhoseClientDoesNotRead) {
+TEST_F(AccessTest, ARevokedTokenEndsItsStreamEvenIfTheClientDoesNotRead) {
   StartForA();
   const std::string second = *AddToken(tokens_, "a", std::nullopt);
   server_->Tick();
@@ -320,7 +320,7 @@ TEST_F(AccessTest, ATokenTakenAwayEndsAStreamWhoseClientDoesNotRead) {
   EXPECT_TRUE(stays->ReadOne());
 }
 
-TEST_F(AccessTest, AStreamWhoseClientTakesNothingGivesItsPlaceBack) {
+TEST_F(AccessTest, AStreamWhoseClientDoesNotReadIsEndedAndFreesItsPlace) {
   Start("", {.max_streams = 1, .stalled_stream_timeout = absl::Seconds(120)});
   const std::unique_ptr<Reader> stalled = Open("cats", "");
   ASSERT_TRUE(stalled->ReadOne());  // The client stops reading here.
@@ -339,7 +339,7 @@ TEST_F(AccessTest, AStreamWhoseClientTakesNothingGivesItsPlaceBack) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
 }
 
-TEST_F(AccessTest, OnAUnixSocketTheKernelTellsWhoseACallIs) {
+TEST_F(AccessTest, OnAUnixSocketTheUserIdIdentifiesTheCaller) {
   const auto access_of = [](uid_t user) {
     return absl::StrCat("identities { name: 'me' unix_users: '", user, "' may { read: 'cats' } }");
   };
@@ -359,7 +359,7 @@ TEST_F(AccessTest, OnAUnixSocketTheKernelTellsWhoseACallIs) {
   EXPECT_EQ(Open("cats", "")->End().error_code(), grpc::StatusCode::UNAUTHENTICATED);
 }
 
-TEST_F(AccessTest, AClientWithoutAPlaceIsToldWhenToAskAgain) {
+TEST_F(AccessTest, AStreamBeyondMaxStreamsIsRefusedWithARetryDelay) {
   Start("", {.max_streams = 1});
   const std::unique_ptr<Reader> first = Open("cats", "");
   ASSERT_TRUE(first->ReadOne());
@@ -371,7 +371,7 @@ TEST_F(AccessTest, AClientWithoutAPlaceIsToldWhenToAskAgain) {
   EXPECT_EQ(std::string(pushback->second.data(), pushback->second.size()), "1000");
 }
 
-TEST_F(AccessTest, AnIdentityCannotKeepAnotherOut) {
+TEST_F(AccessTest, AnIdentityWithAllStreamsLosesItsNewestToAnotherIdentity) {
   Start(
       "token_file: 'TOKENS' identities { name: 'a' token_names: 'a' may { read: 'cats' } } "
       "anonymous { read: 'cats' }",
@@ -426,7 +426,7 @@ TEST_F(AccessTest, RefusalsAreCountedByTheirCause) {
 
 // The server closes a connection that sends many more bytes than it has earned by served calls and
 // by time (server/README.md). In this test the server's clock stands still, so time earns nothing.
-TEST_F(AccessTest, RefusedCallsDoNotAccountForWhatAConnectionSends) {
+TEST_F(AccessTest, AConnectionWithTooManyRefusedCallsIsClosed) {
   StartForA();
   const v1::FeedSpec spec = Endless("cats").spec();
   // A call with a valid credential is served, and earns more bytes than it sends. So any number of
@@ -441,7 +441,7 @@ TEST_F(AccessTest, RefusedCallsDoNotAccountForWhatAConnectionSends) {
   EXPECT_TRUE(WaitUntil([&] { return Resolve(spec, token_).ok(); }));
 }
 
-TEST_F(AccessTest, CallsOfNoMethodDoNotAccountForWhatAConnectionSendsEither) {
+TEST_F(AccessTest, AConnectionWithTooManyCallsOfUnknownMethodsIsClosed) {
   StartForA();
   RawHttp2 client(server_->address());
   bool is_there = true;

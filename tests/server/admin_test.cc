@@ -150,7 +150,7 @@ TEST_F(AdminTest, CallsAreCountedByMethodAndStatus) {
 // codes, whatever clients send. But which codes occur varies from run to run: when the listener
 // drops a connection whose calls are all refused, the calls that are still open end with other
 // codes.
-TEST_F(AdminTest, NothingThatAClientSendsMakesASeries) {
+TEST_F(AdminTest, ClientInputCreatesNoNewMetricSeries) {
   Serve();
   const auto send = [this](int i) {
     EXPECT_NE(Call(absl::StrCat("/odd.Service", i, "/Method", i)), grpc::StatusCode::OK);
@@ -185,7 +185,7 @@ TEST_F(AdminTest, TheConfigInForceIsShownWithoutItsSecrets) {
   EXPECT_EQ(shown.find("SECRET"), std::string::npos);
 }
 
-TEST_F(AdminTest, PicturesCanBeSwitchedOffAndAreOffIfASocketsModeSaysWhoMayRead) {
+TEST_F(AdminTest, TheStatusPageSaysWhyItShowsNoPictures) {
   Serve();
   EXPECT_NE(Get("/statusz").body.find("There are no pictures now"), std::string::npos);
   const auto page = [this](const v1::ServerConfig& config) -> std::string {
@@ -217,7 +217,7 @@ TEST_F(AdminTest, PicturesCanBeSwitchedOffAndAreOffIfASocketsModeSaysWhoMayRead)
   EXPECT_NE(page(config).find("There are no pictures now"), std::string::npos);
 }
 
-TEST_F(AdminTest, WithoutTheFlagThereIsNoPort) {
+TEST_F(AdminTest, WithoutAnAdminAddressThereIsNoAdminPort) {
   const absl::StatusOr<std::unique_ptr<AdminPort>> admin =
       Server::OpenAdmin(ListenOn("127.0.0.1:0"), nullptr, nullptr);
   ASSERT_THAT(admin, IsOk());

@@ -15,7 +15,8 @@
 namespace systole {
 
 struct PackPlanOptions {
-  // Train shards, 1 to 99999 (the names have five digits) and no more than train images.
+  // The number of train shards: 1 to 99999 (the names have five digits), and at most the number of
+  // train images.
   int64_t shards = 16;
   // The part of each class that is set aside for validation, in [0, 1). 0 = no validation shards.
   double validation = 0;

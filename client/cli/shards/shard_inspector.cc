@@ -27,7 +27,8 @@ constexpr size_t kMostDamagedShown = 3;
 constexpr int64_t kPreviewValues = 8;
 constexpr size_t kPreviewBytes = 60;
 
-// Widens `range`, the range of `seen` numbers so far, so that it holds `value`, too.
+// Widens `range` so that it holds `value`, too. `seen` says how many numbers it was made from so
+// far.
 void Widen(Range& range, int64_t seen, int64_t value) {
   range.least = seen == 0 ? value : std::min(range.least, value);
   range.most = seen == 0 ? value : std::max(range.most, value);
@@ -202,7 +203,7 @@ absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, 
                            GroupShards({paths.begin(), paths.end()}));
   for (const NamedShard& files : shards) {
     ShardOptions scanning = {.index_use = IndexUse::kIgnore};
-    if (files.is_group()) {  // A group of files is the only shard.
+    if (files.is_group()) {  // A group of files is always the only element of `shards`.
       const auto records = static_cast<int64_t>(files.group.files.size());
       if (record < 0 || record >= records) {
         before = records;

@@ -57,7 +57,7 @@ struct JpegDecompressor {
   int next_ready = 0;
   int rows_left = 0;  // Rows that were neither returned nor kept yet, including skip_rows.
 
-  // Rows that KeepRows() made, and the error that stopped KeepRows().
+  // Rows that KeepRows() of the decoder decoded ahead, and the error that stopped it.
   std::vector<uint8_t> kept;  // [kept_rows, kept_stride].
   size_t kept_stride = 0;
   int kept_rows = 0;

@@ -34,7 +34,7 @@ void Damage(const std::string& path) {
   ShardBuilder().AddRaw(WithFlippedBit(bytes, bytes.size() / 2 * 8)).WriteTo(path);
 }
 
-TEST(SystoleBinaryTest, MakesPacksIndexesInspectsAndVerifies) {
+TEST(SystoleBinaryTest, FlowersAreMadePackedIndexedInspectedAndVerified) {
   const TempFolder folder;
   const Finished made =
       RunSystole({"make-flowers", folder / "images", "--images", "25", "--seed", "2"});
@@ -109,7 +109,7 @@ TEST(SystoleBinaryTest, DamageExitsWithOneAndNamesTheRecord) {
   EXPECT_THAT(indexed.out, HasSubstr("record 2 at byte offset"));
 }
 
-TEST(SystoleBinaryTest, WhatIsLostBetweenTwoRecordsIsToldByTheManifest) {
+TEST(SystoleBinaryTest, InspectAndVerifyReportShardsThatDifferFromTheManifest) {
   const TempFolder folder;
   FillImageFolder(folder, {"a"}, 6);
   ASSERT_EQ(RunSystole({"pack", folder.path(), folder / "p", "--shards", "3"}).exit_code, 0);
@@ -132,7 +132,7 @@ TEST(SystoleBinaryTest, WhatIsLostBetweenTwoRecordsIsToldByTheManifest) {
   }
 }
 
-TEST(SystoleBinaryTest, ACutShardTellsWhatIsLostAtLeast) {
+TEST(SystoleBinaryTest, InspectAndVerifyReportTheMinimumLossOfATruncatedShard) {
   const TempFolder folder;
   folder.Write("cut", ShardBuilder().Add("abc").Add(std::string(100, 'x')).Build().substr(0, 60));
   const Finished inspected = RunSystole({"inspect", folder / "cut"});
@@ -157,7 +157,7 @@ TEST(SystoleBinaryTest, BrokenImageExitsWithOneUnlessItIsSkipped) {
   EXPECT_THAT(skipped.out, HasSubstr(absl::StrCat("skipped ", folder / "a/broken.jpg: ")));
 }
 
-TEST(SystoleBinaryTest, RawAndFramingOnlyReachTheirWork) {
+TEST(SystoleBinaryTest, RawAndFramingOnlyOptionsTakeEffect) {
   const TempFolder folder;
   FillImageFolder(folder, {"a", "b"}, 2);
   const Finished packed =
@@ -250,7 +250,7 @@ TEST(SystoleBinaryTest, WrongUsageExitsWithTwo) {
   }
 }
 
-TEST(SystoleBinaryTest, NothingThereExitsWithThree) {
+TEST(SystoleBinaryTest, MissingInputsAndRecordsExitWithThree) {
   const TempFolder folder;
   const std::string empty = folder.Write("empty.tfrecord", "");
   const std::vector<std::vector<std::string>> command_lines = {
@@ -267,7 +267,7 @@ TEST(SystoleBinaryTest, NothingThereExitsWithThree) {
   }
 }
 
-TEST(SystoleBinaryTest, HelpOfEverySubcommandHasAnExample) {
+TEST(SystoleBinaryTest, HelpOfMakePackIndexInspectAndVerifyHasAnExample) {
   for (const char* command : {"make-flowers", "pack", "index", "inspect", "verify"}) {
     const Finished outcome = RunSystole({command, "--help"});
     EXPECT_EQ(outcome.exit_code, 0) << command;

@@ -116,29 +116,29 @@ class BitFlipTest : public testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-TEST_F(BitFlipTest, OfTheRequestWhatASpecYields) {
+TEST_F(BitFlipTest, FeedSurvivesEveryBitFlipInTheResolveFeedRequest) {
   EXPECT_GT(FlipEachBit("server", Direction::kToServer, 0, &FeedClientStats::damaged_requests),
             8 * 60);
 }
 
-TEST_F(BitFlipTest, OfTheRequestForSteps) {
+TEST_F(BitFlipTest, FeedSurvivesEveryBitFlipInTheStreamStepsRequest) {
   EXPECT_GT(FlipEachBit("server", Direction::kToServer, 1, &FeedClientStats::damaged_requests),
             8 * 100);
 }
 
-TEST_F(BitFlipTest, OfTheRequestForStepsThatTravelCompactly) {
+TEST_F(BitFlipTest, FeedSurvivesEveryBitFlipInACompactStreamStepsRequest) {
   EXPECT_GT(FlipEachBit("client", Direction::kToServer, 1, &FeedClientStats::damaged_requests),
             8 * 100);
 }
 
-TEST_F(BitFlipTest, OfTheAnswerWhatASpecYields) {
+TEST_F(BitFlipTest, FeedSurvivesEveryBitFlipInTheResolveFeedAnswer) {
   for (const char* const finish : {"server", "client"}) {
     EXPECT_GT(FlipEachBit(finish, Direction::kToClient, 0, &FeedClientStats::damaged_answers),
               8 * 100);
   }
 }
 
-TEST_F(BitFlipTest, OfTheFirstChunks) {
+TEST_F(BitFlipTest, FeedSurvivesEveryBitFlipInTheFirstChunks) {
   // These are the three tensors of core 0.
   for (const int64_t chunk : {1, 2, 3}) {
     EXPECT_GT(FlipEachBit("server", Direction::kToClient, chunk, &FeedClientStats::damaged_chunks),

@@ -34,7 +34,7 @@ TEST(FeedClientCreateTest, TheCallerCanEndTheWaitForAServer) {
   EXPECT_EQ(asked, 2);
 }
 
-TEST(FeedClientCreateTest, OfASpecWithConditionsTheErrorSaysThatServersMayNeedMoreTime) {
+TEST(FeedClientCreateTest, TimeoutErrorOfASpecWithWhereSuggestsALongerTimeout) {
   v1::FeedSpec spec = SpecOf(FakeFeed());
   FeedClientOptions options = Quick({DeadAddress()});
   options.connect_timeout = absl::Milliseconds(10);
@@ -47,7 +47,7 @@ TEST(FeedClientCreateTest, OfASpecWithConditionsTheErrorSaysThatServersMayNeedMo
                        AllOf(HasSubstr(more), HasSubstr("raise connect_timeout"))));
 }
 
-TEST(FeedClientCreateTest, AskedToWaitItAsksForNoStepBeforeTheFirstNext) {
+TEST(FeedClientCreateTest, WithoutStartAtOnceNoStepIsRequestedBeforeNext) {
   const FakeFeed feed;
   const FakeServer server(feed);
   FeedClientOptions options = Quick({server.address()});
@@ -76,7 +76,7 @@ TEST(FeedClientCreateTest, TheEndMayBeSetBeforeTheFirstNext) {
   }
 }
 
-TEST(FeedClientCreateTest, ASpecThatNoServerTakesIsRefusedBeforeAnyoneIsAsked) {
+TEST(FeedClientCreateTest, AnOversizedSpecIsRefusedBeforeAnyServerIsAsked) {
   v1::FeedSpec spec = SpecOf(FakeFeed());
   spec.set_dataset(std::string(kMaxSpecBytes, 'd'));
   EXPECT_THAT(FeedClient::Create(spec, Quick({"127.0.0.1:1"})).status(),
@@ -145,7 +145,7 @@ absl::Status CreateWith(std::function<void(v1::ResolveFeedResponse&)> change) {
   return FeedClient::Create(SpecOf(feed), Quick({server.address()})).status();
 }
 
-TEST(FeedClientCreateTest, ADescriptionThatCannotBeIsRefused) {
+TEST(FeedClientCreateTest, AnInvalidFeedDescriptionIsRefused) {
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.clear_tensors(); }),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("describes 0 tensors, want 3")));
   EXPECT_THAT(
@@ -172,7 +172,7 @@ TEST(FeedClientCreateTest, ADescriptionThatCannotBeIsRefused) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("5 examples per core")));
 }
 
-TEST(FeedClientCreateTest, AnOversizedDescriptionDecidesNoAllocation) {
+TEST(FeedClientCreateTest, AFeedDescriptionWithTooLargeSlicesIsRefused) {
   // The slice has 40 GiB, which is valid for a SliceLayout, but more than max_step_bytes.
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) {
                 a.mutable_tensors(2)->set_shape(1, int64_t{10} << 30);
@@ -237,7 +237,7 @@ TEST(FeedClientCreateTest, MixedContentIsAcceptedWhereAllowed) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("abc")));
 }
 
-TEST(FeedClientCreateTest, ATokenGoesOnWhereItWasTaken) {
+TEST(FeedClientCreateTest, AFeedResumesWhereItsTokenWasTaken) {
   const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 30};
   const FakeServer a(feed), b(feed);
   for (int taken = 0; taken <= 30; taken += 5) {
@@ -259,7 +259,7 @@ TEST(FeedClientCreateTest, ATokenGoesOnWhereItWasTaken) {
   }
 }
 
-TEST(FeedClientCreateTest, AnotherBatchGoesOnAtTheSameExampleOrSaysHowManyItSkips) {
+TEST(FeedClientCreateTest, AnotherBatchSizeResumesAtTheSameExampleOrLogsTheSkip) {
   const FakeFeed eight = {.epochs = 1, .steps_per_epoch = 30};
   const FakeFeed sixteen = {.per_core_batch = 8, .epochs = 1, .steps_per_epoch = 15};
   const FakeServer before(eight), after(sixteen);

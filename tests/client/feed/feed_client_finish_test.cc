@@ -40,7 +40,7 @@ std::vector<std::string> Streams(const FakeServer& server) {
   return streams;
 }
 
-TEST(FeedClientFinishTest, WhatComesOverANetworkIsFinishedByTheClient) {
+TEST(FeedClientFinishTest, TensorsFromANetworkServerAreFinishedByTheClient) {
   const FakeFeed feed = {.pixels = true};
   for (const char* const finish : {"auto", "client"}) {
     const FakeServer server(feed);
@@ -58,7 +58,7 @@ TEST(FeedClientFinishTest, WhatComesOverANetworkIsFinishedByTheClient) {
   }
 }
 
-TEST(FeedClientFinishTest, AServerThatFinishesIsNotAskedForForms) {
+TEST(FeedClientFinishTest, WithFinishServerNoCompactFormIsRequested) {
   FakeFeed feed = {.pixels = true};
   feed.resolve = [](v1::ResolveFeedResponse& answer) {
     for (const v1::TensorDescription& tensor : answer.tensors()) {
@@ -76,7 +76,7 @@ TEST(FeedClientFinishTest, AServerThatFinishesIsNotAskedForForms) {
   EXPECT_EQ(client->stats().compact_steps, 0);
 }
 
-TEST(FeedClientFinishTest, OnOneMachineTheServerFinishesUnlessToldOtherwise) {
+TEST(FeedClientFinishTest, OverAUnixSocketTheServerFinishesUnlessFinishIsClient) {
   const TempFolder folder;
   const FakeFeed feed = {.pixels = true};
   const FakeServer server(feed, "unix:" + (folder / "socket"));
@@ -89,7 +89,7 @@ TEST(FeedClientFinishTest, OnOneMachineTheServerFinishesUnlessToldOtherwise) {
   EXPECT_THAT(Streams(server), ElementsAre("0 finished", "0 finished", "0 compact"));
 }
 
-TEST(FeedClientFinishTest, EachServerHasTheFormThatItsWayWants) {
+TEST(FeedClientFinishTest, LocalServersSendFinishedAndRemoteServersCompactSteps) {
   const TempFolder folder;
   const FakeFeed feed = {.pixels = true};
   const FakeServer near(feed, "unix:" + (folder / "socket")), far(feed);
@@ -101,7 +101,7 @@ TEST(FeedClientFinishTest, EachServerHasTheFormThatItsWayWants) {
   EXPECT_EQ(client->stats().compact_steps, 10);
 }
 
-TEST(FeedClientFinishTest, WhatHasNoFormTravelsAsItIs) {
+TEST(FeedClientFinishTest, TensorsWithoutACompactFormAreSentFinished) {
   const FakeFeed feed;  // Its tensors are uint8 and int64, which have no compact form.
   const FakeServer server(feed);
   const auto client = CreateAs("client", feed, {server.address()});
@@ -114,7 +114,7 @@ TEST(FeedClientFinishTest, WhatHasNoFormTravelsAsItIs) {
 
 // If a server is lost while it sends a step in one form, the client fetches the step again in the
 // other form.
-TEST(FeedClientFinishTest, AServerLostInEitherFormChangesNothing) {
+TEST(FeedClientFinishTest, LosingALocalOrRemoteServerChangesNoStepData) {
   for (const bool far_dies : {false, true}) {
     for (const int64_t broken : {1, 6, 7, 11}) {
       SCOPED_TRACE(absl::StrCat(far_dies, " ", broken));
@@ -155,7 +155,7 @@ TEST(FeedClientFinishTest, ACompactChunkDamagedOnTheWayIsFetchedAgain) {
 }
 
 // With another scale, the client would make other floats of the same uint8 values.
-TEST(FeedClientFinishTest, AServerThatDescribesAnotherFormIsRefused) {
+TEST(FeedClientFinishTest, AServerWithADifferentCompactFormIsRefused) {
   const FakeFeed feed = {.pixels = true};
   FakeFeed other = feed;
   other.resolve = [](v1::ResolveFeedResponse& answer) {
@@ -185,7 +185,7 @@ TEST(FeedClientFinishTest, AServerThatDescribesAnotherFormIsRefused) {
   }
 }
 
-TEST(FeedClientFinishTest, AnotherWordIsRefused) {
+TEST(FeedClientFinishTest, AnUnknownFinishValueIsRefused) {
   const FakeFeed feed;
   FeedClientOptions options = Quick({"127.0.0.1:1"});
   for (const char* const word : {"", "Client", "compact"}) {

@@ -58,7 +58,7 @@ TEST(FeedClientLossTest, AStreamThatBreaksAnywhereIsTakenUpAgain) {
   }
 }
 
-TEST(FeedClientLossTest, AServerWhoseStreamBrokeAfterItsLastStepIsAskedBeforeItGetsOthers) {
+TEST(FeedClientLossTest, AServerThatBrokeAfterItsLastStepTakesOverALostStep) {
   // The first server sends the even steps, and its stream breaks after step 18, the last of these.
   // Then the second server's stream breaks at step 19, and the client requests step 19 from the
   // first server.
@@ -89,7 +89,7 @@ TEST(FeedClientLossTest, AStreamThatEndsTooEarlyIsTakenUpAgain) {
                  0, 20);
 }
 
-TEST(FeedClientLossTest, CodesOfATornConnectionAreTriedAgain) {
+TEST(FeedClientLossTest, StatusCodesOfALostConnectionAreRetried) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kUnavailable, absl::StatusCode::kDeadlineExceeded,
         absl::StatusCode::kCancelled, absl::StatusCode::kInternal, absl::StatusCode::kUnknown}) {
@@ -110,7 +110,7 @@ TEST(FeedClientLossTest, AnInternalErrorThatRepeatsEndsTheFeed) {
                        AllOf(HasSubstr("a bug of the server's"), HasSubstr("[server 127.0.0.1:"))));
 }
 
-TEST(FeedClientLossTest, OtherCodesEndTheFeedAfterTheStepsBefore) {
+TEST(FeedClientLossTest, PermanentErrorsEndTheFeedAfterTheEarlierSteps) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition,
         absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound}) {
@@ -127,7 +127,7 @@ TEST(FeedClientLossTest, OtherCodesEndTheFeedAfterTheStepsBefore) {
   }
 }
 
-TEST(FeedClientLossTest, ARunningFeedOutlivesAnswersOfWhoeverHasNeverServedIt) {
+TEST(FeedClientLossTest, ARunningFeedRetriesSuspectErrorsBelowTheLimit) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kUnimplemented, absl::StatusCode::kResourceExhausted,
         absl::StatusCode::kUnauthenticated, absl::StatusCode::kPermissionDenied}) {
@@ -156,7 +156,7 @@ TEST(FeedClientLossTest, ARunningFeedOutlivesAnswersOfWhoeverHasNeverServedIt) {
   }
 }
 
-TEST(FeedClientLossTest, TheSameAnswersOverAndOverEndTheFeed) {
+TEST(FeedClientLossTest, SuspectErrorsThatRepeatUpToTheLimitEndTheFeed) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kUnimplemented, absl::StatusCode::kUnauthenticated}) {
     FeedClientStats stats;
@@ -276,7 +276,7 @@ TEST(FeedClientLossTest, OneOfTwoServersMayBeMissingFromTheStart) {
   ExpectAllSteps(Drain(*client), 0, 20);
 }
 
-TEST(FeedClientLossTest, NobodyThereIsUnavailableWithinTheConnectTimeout) {
+TEST(FeedClientLossTest, IfNoServerAnswersCreateFailsAsUnavailable) {
   const std::string a = DeadAddress(), b = DeadAddress();
   FeedClientOptions options = Quick({a, b});
   options.connect_timeout = absl::Milliseconds(300);
@@ -386,7 +386,7 @@ TEST(FeedClientLossTest, ASilentServerCountsAsLost) {
   EXPECT_GE(stats.streams_lost, 1);
 }
 
-TEST(FeedClientLossTest, AServerSilentForEverIsNamed) {
+TEST(FeedClientLossTest, AServerThatStaysSilentEndsTheFeedAsUnavailable) {
   FeedClientOptions options = Quick({});
   options.silence_timeout = absl::Milliseconds(50);
   options.retry_for = absl::Seconds(2);
@@ -409,7 +409,7 @@ TEST(FeedClientLossTest, AChunkDamagedOnTheWayIsFetchedAgain) {
   EXPECT_EQ(stats.damaged_answers, 0);
 }
 
-TEST(FeedClientLossTest, AHeaderDamagedOnTheWayIsTreatedAsDamagedDataAre) {
+TEST(FeedClientLossTest, ADamagedChunkHeaderIsRetriedAndThenEndsTheFeed) {
   const std::function<void(v1::Chunk&)> kDamages[] = {
       [](v1::Chunk& chunk) { chunk.set_step(chunk.step() ^ 64); },
       [](v1::Chunk& chunk) { chunk.set_core(chunk.core() ^ 1); },
@@ -458,7 +458,7 @@ TEST(FeedClientLossTest, ARequestDamagedOnTheWayIsSentAgain) {
                        HasSubstr(absl::StrCat(kMaxDamagedFailures, " attempts in a row"))));
 }
 
-TEST(FeedClientLossTest, AnAnswerDamagedOnTheWayIsAskedForAgain) {
+TEST(FeedClientLossTest, ADamagedResolveFeedAnswerIsRequestedAgain) {
   std::atomic<int> asked = 0;
   FakeFeed feed;
   feed.resolve_checksum = [&asked](std::string& checksum) {

@@ -72,7 +72,7 @@ TEST(FeedClientMetricsTest, StepsThatWaitForTheTrainerAreReadyAndTakeMemory) {
             full * static_cast<double>(client->shape().bytes()));
 }
 
-TEST(FeedClientMetricsTest, ATrainerThatWaitsIsSeenMeanwhile) {
+TEST(FeedClientMetricsTest, WaitingSecondsGrowDuringAWaitAndThenReturnToZero) {
   const FakeFeed feed = {.spoil = [](int, int, FakeChunk& piece) {
     if (piece.header.step == 1) piece.hang = true;
   }};
@@ -106,7 +106,7 @@ TEST(FeedClientMetricsTest, AllFeedsHaveTheSameSeries) {
   EXPECT_EQ(Exposed(first->Metrics()).names(), Exposed(second->Metrics()).names());
 }
 
-TEST(FeedClientMetricsTest, APumpTellsWhatIsReadyForTheSlowestCore) {
+TEST(FeedClientMetricsTest, APumpReportsTheReadyStepsOfTheShortestQueue) {
   const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 3};
   const FakeServer server(feed);
   const auto client = MustCreate(feed, Quick({server.address()}));

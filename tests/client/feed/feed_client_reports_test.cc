@@ -56,7 +56,7 @@ FakeFeed ReportingTo(Reports& reports) {
   return feed;
 }
 
-TEST(FeedClientReportsTest, EachRequestHasTheClientsNumberAndWhatIsKnown) {
+TEST(FeedClientReportsTest, EachStreamRequestHasTheClientNumberAndTheWaitRatioOnceKnown) {
   FakeFeed feed = {.epochs = 1, .steps_per_epoch = 1500};  // A stream has 1,024 steps.
   feed.example_bytes = 1;
   const FakeServer server(feed);
@@ -73,7 +73,7 @@ TEST(FeedClientReportsTest, EachRequestHasTheClientsNumberAndWhatIsKnown) {
   EXPECT_EQ(server.reports(), 0);
 }
 
-TEST(FeedClientReportsTest, AServerThatSendsStepsIsToldAgainAndAgain) {
+TEST(FeedClientReportsTest, AServerThatSendsStepsGetsRepeatedReports) {
   Reports reports;
   const FakeFeed feed = ReportingTo(reports);
   const FakeServer server(feed);
@@ -101,7 +101,7 @@ TEST(FeedClientReportsTest, TwoClientsHaveDifferentNumbers) {
   EXPECT_NE(server.requests()[0].trainer().client(), server.requests()[1].trainer().client());
 }
 
-TEST(FeedClientReportsTest, AnOlderServerIsAskedOnceAndServesTheFeed) {
+TEST(FeedClientReportsTest, AServerWithoutTheReportMethodGetsOneReportAndServesTheFeed) {
   Reports reports;
   FakeFeed feed = ReportingTo(reports);
   feed.report = nullptr;

@@ -39,7 +39,7 @@ void Pause(absl::Duration time) {
   while (clock() < end) never.WaitFor(mu, end - clock());
 }
 
-TEST(FeedClientServersTest, AServerThatHangsIsLeftBeforeItsSilenceCounts) {
+TEST(FeedClientServersTest, StepsOfAHungServerMoveBeforeTheSilenceTimeout) {
   const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 200};
   FakeFeed hung = feed;
   hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step >= 20; };
@@ -73,7 +73,7 @@ TEST(FeedClientServersTest, ALateStepComesFromAnotherServer) {
   }
 }
 
-TEST(FeedClientServersTest, AServerThatDripsIsGivenUpAfterRetryFor) {
+TEST(FeedClientServersTest, AServerThatTricklesAStepFailsTheFeedAfterRetryFor) {
   // A step has hundreds of chunks. From step 3 on, the server pauses 50 ms before each chunk, so a
   // step takes half a minute.
   FakeFeed feed = {.per_core_batch = 400, .spoil = [](int, int, FakeChunk& piece) {
@@ -108,7 +108,7 @@ TEST(FeedClientServersTest, TheLongestWaitIsThatForTheSlowestStep) {
   }
 }
 
-TEST(FeedClientServersTest, ATrainerThatDoesNotWaitLosesNoTime) {
+TEST(FeedClientServersTest, RetryForDoesNotRunWhileTheTrainerPauses) {
   const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 400};
   auto server = std::make_unique<FakeServer>(feed);
   const std::string address = server->address();
@@ -270,7 +270,7 @@ TEST(FeedClientServersTest, ANewcomerWithOtherDataEndsTheFeed) {
   EXPECT_THAT(end, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("def")));
 }
 
-TEST(FeedClientServersTest, AFullServerThatSaysWhenIsAskedAgainThen) {
+TEST(FeedClientServersTest, AFullServerIsRetriedAfterItsPushbackDelay) {
   const MonotonicClock clock = SteadyClock();
   std::atomic<int64_t> refused_us = 0;
   std::atomic<int64_t> came_back_us = 0;
@@ -288,7 +288,7 @@ TEST(FeedClientServersTest, AFullServerThatSaysWhenIsAskedAgainThen) {
   EXPECT_EQ(client->stats().retries, 1);
 }
 
-TEST(FeedClientServersTest, AFullServerThatSaysNotWhenEndsTheFeed) {
+TEST(FeedClientServersTest, AFullServerWithoutAValidPushbackDelayEndsTheFeed) {
   for (const char* pushback : {"-1", "soon", "", "1e9"}) {
     const FakeFeed feed = {
         .pushback = [pushback](int) { return std::optional<std::string>(pushback); }};

@@ -100,7 +100,7 @@ TEST_F(FeedClientSlotsTest, ASlotThatWasNeverOfferedIsRefusedAndTheFeedGoesOnAsB
   ExpectAllAsBytes(FeedWith([](const SlotSocket&) {}));
 }
 
-TEST_F(FeedClientSlotsTest, AServerThatHangsUpItsMemoryIsTriedAgain) {
+TEST_F(FeedClientSlotsTest, SharedMemoryIsRetriedAfterTheServerClosesTheSlotSocket) {
   // A server that is replaced hangs up in this way. The server after it may share memory properly.
   const FakeFeed feed = FeedWith([](const SlotSocket& socket) { socket.Shutdown(); });
   const FakeServer server(feed, address());
@@ -112,7 +112,7 @@ TEST_F(FeedClientSlotsTest, AServerThatHangsUpItsMemoryIsTriedAgain) {
   EXPECT_NE(server.requests()[0].slot_session(), server.requests()[1].slot_session());
 }
 
-TEST_F(FeedClientSlotsTest, ASlotAndPiecesInOneStepAreOneStep) {
+TEST_F(FeedClientSlotsTest, OneStepMayArrivePartlyInASlotAndPartlyInChunks) {
   const FakeFeed feed = FeedWith([](const SlotSocket& socket) {
     absl::StatusOr<SealedMemory> memory = SealedMemory::Create(SliceBytes());
     ASSERT_THAT(memory, IsOk());
@@ -142,7 +142,7 @@ TEST_F(FeedClientSlotsTest, ASlotAndPiecesInOneStepAreOneStep) {
   EXPECT_EQ(client->stats().payload_bytes, 20 * 2 * 500);
 }
 
-TEST_F(FeedClientSlotsTest, SwitchedOffItAsksForNothing) {
+TEST_F(FeedClientSlotsTest, NoSharedMemoryIsRequestedIfShareMemoryIsOff) {
   const FakeFeed feed;
   const FakeServer server(feed, address());
   FeedClientOptions options = Quick({server.address()});
@@ -165,7 +165,7 @@ TEST_F(FeedClientSlotsTest, AServerThatDoesNotShareIsAskedForBytes) {
   EXPECT_THAT(client->stats().not_shared, StartsWith("no server shares memory at '"));
 }
 
-TEST_F(FeedClientSlotsTest, WhatTheServerSaysIsTold) {
+TEST_F(FeedClientSlotsTest, StatsReportTheServersFirstReasonForNotSharing) {
   FakeFeed feed;
   feed.spoil = [](int, int chunk, FakeChunk& piece) {
     if (chunk == 0) piece.header.not_shared = v1::NO_SLOT_LEFT;
@@ -178,7 +178,7 @@ TEST_F(FeedClientSlotsTest, WhatTheServerSaysIsTold) {
   EXPECT_THAT(client->stats().not_shared, StartsWith(NotSharedText(v1::NO_SLOT_LEFT)));
 }
 
-TEST_F(FeedClientSlotsTest, ATooLongPathIsTold) {
+TEST_F(FeedClientSlotsTest, StatsSayToShortenATooLongUnixSocketPath) {
   const std::string folder = folder_ / std::string(102 - (folder_ / "").size(), 'x');
   const FakeFeed feed;
   const FakeServer server(feed, "unix:" + folder);
@@ -188,7 +188,7 @@ TEST_F(FeedClientSlotsTest, ATooLongPathIsTold) {
   EXPECT_THAT(client->stats().not_shared, HasSubstr("choose a shorter --listen unix:PATH"));
 }
 
-TEST_F(FeedClientSlotsTest, ByTcpNothingIsMissed) {
+TEST_F(FeedClientSlotsTest, OverTcpNoReasonForNotSharingIsReported) {
   const FakeFeed feed;
   const FakeServer server(feed);
   const auto client = MustCreate(feed, Quick({server.address()}));

@@ -94,7 +94,7 @@ TEST(FeedClientTest, StartsAtAnyStepAndStopsAfterAnyNumber) {
   }
 }
 
-TEST(FeedClientTest, CountsInEpochsWhereAsked) {
+TEST(FeedClientTest, StopsAfterTheEpochsAskedForOrAtTheFeedsEnd) {
   const FakeFeed feed = {.epochs = 3, .steps_per_epoch = 10};
   const FakeServer server(feed);
   const struct {
@@ -126,7 +126,7 @@ TEST(FeedClientTest, OpensBoundedStreamsOneAfterTheOther) {
   EXPECT_EQ(server.requests()[2].count(), 2500 - 2048);
 }
 
-TEST(FeedClientTest, AFeedWithoutEndGoesOn) {
+TEST(FeedClientTest, AnEndlessFeedCanStartAtAVeryLargeStep) {
   const FakeFeed feed = {.epochs = 0};
   const FakeServer server(feed);
   FeedClientOptions options = Quick({server.address()});
@@ -201,7 +201,7 @@ TEST(FeedClientTest, ATrainerMayHoldMoreStepsThanTheWindow) {
   for (const Step& step : held) EXPECT_EQ(WrongBytesOf(step), "");
 }
 
-TEST(FeedClientTest, LandsInTheCallersMemoryAndGivesItBack) {
+TEST(FeedClientTest, StepsReuseFewBuffersOfTheCallersAllocatorAndFreeAll) {
   const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 30};
   const FakeServer server(feed);
   std::atomic<int> live = 0;
@@ -244,7 +244,7 @@ TEST(FeedClientTest, MemoryThatIsNotAlignedIsRefused) {
   EXPECT_THAT(client->Next(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("64-byte")));
 }
 
-TEST(FeedClientTest, NoMemoryIsAnError) {
+TEST(FeedClientTest, AFailedAllocationIsResourceExhausted) {
   const FakeFeed feed;
   const FakeServer server(feed);
   FeedClientOptions options = Quick({server.address()});
@@ -256,7 +256,7 @@ TEST(FeedClientTest, NoMemoryIsAnError) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("no memory for a step")));
 }
 
-TEST(FeedClientTest, ATrainerThatStopsStopsTheServer) {
+TEST(FeedClientTest, BackpressureStopsTheServerWhileTheTrainerPauses) {
   // Steps of 4 MiB and a window of 3 steps. Besides, sockets and gRPC's windows can hold some
   // 10 MiB. The test allows 8 steps for these.
   const FakeFeed feed = {.num_cores = 1,

@@ -170,7 +170,7 @@ TEST_F(FinishDigestTest, EveryFormGivesTheSameBytesOnEverySimdTarget) {
   }
 }
 
-TEST_F(FinishDigestTest, WhatCanBeFinishedByFactorsIsAndTheRestByATable) {
+TEST_F(FinishDigestTest, CompactTensorsUseFactorsWherePossibleAndTablesOtherwise) {
   const auto client = Open("client");
   int factors = 0;
   int tables = 0;
@@ -194,7 +194,7 @@ TEST_F(FinishDigestTest, WhatCanBeFinishedByFactorsIsAndTheRestByATable) {
   EXPECT_GT(tables, 10);
 }
 
-TEST_F(FinishDigestTest, TensorsOfAllCoresInOneBlockHoldTheSameBytesHoweverTheyCome) {
+TEST_F(FinishDigestTest, TensorMajorPlacementHasTheSameBytesOverTcpAndSharedMemory) {
   // Because of the output `large`, the slices are large enough for shared memory.
   const v1::FeedSpec spec = Spec(absl::StrCat(Outputs(1), R"pb(
     outputs {
@@ -306,7 +306,7 @@ TEST_F(FinishDigestTest, AServerThatDiesInTheMiddleChangesNothing) {
   EXPECT_EQ(digests, finished);
 }
 
-TEST_F(FinishDigestTest, SomeCoresOfACompactFeedAreThoseOfTheWhole) {
+TEST_F(FinishDigestTest, ASubsetOfCoresGetsTheSameBytesFromACompactFeed) {
   const Digests finished = DigestsOf("server");
   const auto client = Open("client", {.core_begin = 1, .core_end = 2});
   const Digests second_core = DrainToDigests(*client);
@@ -316,7 +316,7 @@ TEST_F(FinishDigestTest, SomeCoresOfACompactFeedAreThoseOfTheWhole) {
 
 // The server mixes the images of 2 examples in the output `mixed`, and sends this output finished.
 // The output `plain` travels in the compact form.
-TEST_F(FinishDigestTest, WhatIsMixedIsFinishedBeforeItTravels) {
+TEST_F(FinishDigestTest, TheServerFinishesMixedOutputsAndSendsOthersCompact) {
   const std::string pixels =
       "feature: 'raw' shape: [2, 2, 3] dtype: BFLOAT16 transforms { decode_raw {} } transforms { "
       "normalize { mean: 100 stddev: 50 } } }";

@@ -60,7 +60,7 @@ absl::Status TakeFeed(const FakeFeed& feed, const Taking& taking = {}) {
 }
 
 // The client refuses compressed messages, because a megabyte could become a gigabyte.
-TEST(HostileServerTest, NothingThatIsCompressedIsInflated) {
+TEST(HostileServerTest, CompressedMessagesAreRefused) {
   EXPECT_THAT(TakeFeed({}, {.patient = true}), IsOk());
   EXPECT_FALSE(TakeFeed({.compresses = true}).ok());
 }
@@ -233,7 +233,7 @@ TEST(HostileServerTest, EveryRefusalKeepsItsCodeAndIsFitToPrint) {
   }
 }
 
-TEST(HostileServerTest, AnAnswerLargerThanAnyCanBeIsNotTakenIn) {
+TEST(HostileServerTest, AnAnswerAboveTheMessageSizeLimitIsRefused) {
   const FakeFeed feed = {.resolve = [](v1::ResolveFeedResponse& answer) {
     answer.mutable_tensors(0)->set_name(std::string(3 << 20, 'x'));
     return absl::OkStatus();

@@ -73,7 +73,7 @@ TEST(InfeedQueueTest, ASliceSaysWhenItArrived) {
   }
 }
 
-TEST(InfeedQueueTest, ASliceThatWaitsForRoomHasArrived) {
+TEST(InfeedQueueTest, ArrivedAtIsTheStartOfAPushThatWaitsForRoom) {
   std::atomic<int> now_s = 5;
   InfeedQueue queue(1, [&now_s] { return absl::Seconds(now_s++); });
   ASSERT_THAT(queue.Push(Numbered(0)), IsOk());

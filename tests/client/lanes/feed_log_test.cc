@@ -64,7 +64,7 @@ std::vector<std::string> TextsOf(FeedLog& log) {
   return texts;
 }
 
-TEST(FeedLogTest, ALostStreamIsToldWithFeedServerDatasetAndStep) {
+TEST(FeedLogTest, ALostStreamIsLoggedWithFeedServerDatasetAndStep) {
   const FakeFeed feed = {.spoil = [](int stream, int, FakeChunk& piece) {
     if (stream == 0 && piece.header.step == 4) piece.end = absl::UnavailableError("gone");
   }};
@@ -83,7 +83,7 @@ TEST(FeedLogTest, ALostStreamIsToldWithFeedServerDatasetAndStep) {
           AllOf(HasSubstr(R"("level":"info","cause":"server_lost")"), HasSubstr("answers again"))));
 }
 
-TEST(FeedLogTest, AServerThatGivesNoAnswerIsToldOnceNotWithEachAttempt) {
+TEST(FeedLogTest, AnUnreachableServerIsNotLoggedAtEachAttempt) {
   const FakeFeed feed = {.epochs = 0};
   auto dead = std::make_unique<FakeServer>(feed);
   const std::string address = dead->address();
@@ -106,7 +106,7 @@ TEST(FeedLogTest, AServerThatGivesNoAnswerIsToldOnceNotWithEachAttempt) {
   EXPECT_LE(told, 3);
 }
 
-TEST(FeedLogTest, WhatEndsTheFeedIsToldByItsErrorAlone) {
+TEST(FeedLogTest, TheErrorThatEndsTheFeedIsNotLogged) {
   const FakeFeed feed = {.spoil = [](int, int, FakeChunk& piece) {
     if (piece.header.step == 4) piece.end = absl::DataLossError("damaged");
   }};
@@ -118,7 +118,7 @@ TEST(FeedLogTest, WhatEndsTheFeedIsToldByItsErrorAlone) {
   EXPECT_THAT(lines.lines(), Not(Contains(HasSubstr("damaged"))));
 }
 
-TEST(FeedLogTest, LateStepsAreTold) {
+TEST(FeedLogTest, ALateStepThatIsHedgedIsLogged) {
   const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 60};
   FakeFeed hung = feed;
   hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step == 21; };
@@ -133,7 +133,7 @@ TEST(FeedLogTest, LateStepsAreTold) {
                                     a.address(), " is asked for it, too")));
 }
 
-TEST(FeedLogTest, AServerThatLagsIsTold) {
+TEST(FeedLogTest, StepsMovedFromALaggingServerAreLogged) {
   const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 200};
   FakeFeed hung = feed;
   hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step >= 20; };

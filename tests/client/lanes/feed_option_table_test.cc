@@ -85,7 +85,7 @@ TEST(FeedOptionTableTest, ATextThatFailsItsCheckIsRefusedByTheNameThatTheUserKno
                                HasSubstr("--traceparent is 'none', want a traceparent of W3C")));
 }
 
-TEST(FeedOptionTableTest, AWordThatIsNoneOfTheOptionsIsRefusedWithAllOfThem) {
+TEST(FeedOptionTableTest, AnInvalidWordIsRefusedWithAListOfTheValidWords) {
   FeedClientOptions options;
   for (const char* const word : {"auto", "server", "client"}) {
     options.finish = word;
@@ -96,7 +96,7 @@ TEST(FeedOptionTableTest, AWordThatIsNoneOfTheOptionsIsRefusedWithAllOfThem) {
             "--finish is 'Client\\n', want auto, server or client");
 }
 
-TEST(FeedOptionTableTest, TheReadmeHasItsRows) {
+TEST(FeedOptionTableTest, TheReadmeShowsEveryRowOfTheTable) {
   std::ifstream file(SourceFolder() + "/client/feed/README.md");
   const std::string readme((std::istreambuf_iterator<char>(file)), {});
   std::string rows;

@@ -39,12 +39,12 @@ class FeedServersTest : public testing::Test {
   const FeedClientOptions options_ = {};
   FeedLog log_{/*wanted=*/true, spec_};
   FeedClientStats stats_;
-  // A server that is not asked has no link.
+  // No test here asks a server anything, so the client opens no connection and needs no keys.
   FeedServers servers_{spec_,        options_, std::make_shared<const ChannelSecurity>(),
                        /*client=*/7, log_,     stats_};
 };
 
-TEST_F(FeedServersTest, NewcomersAreToldFirstAndNumbersAreNeverUsedTwice) {
+TEST_F(FeedServersTest, JoinsComeBeforeLeavesAndServerNumbersAreNeverReused) {
   EXPECT_THAT(Changes(servers_.SetAddresses({"a:1", "b:1"}, false)),
               UnorderedElementsAre("+0", "+1"));
   EXPECT_THAT(Changes(servers_.SetAddresses({"b:1", "a:1"}, false)), IsEmpty());
@@ -58,7 +58,7 @@ TEST_F(FeedServersTest, NewcomersAreToldFirstAndNumbersAreNeverUsedTwice) {
   EXPECT_TRUE(servers_.idle());
 }
 
-TEST_F(FeedServersTest, EachClientUsesOtherServersFirst) {
+TEST_F(FeedServersTest, DifferentClientsRankServersDifferently) {
   std::vector<std::string> addresses;
   for (int i = 0; i < 100; ++i) addresses.push_back(absl::StrCat("server-", i, ":1"));
   FeedServers others(spec_, options_, std::make_shared<const ChannelSecurity>(), /*client=*/8, log_,
@@ -71,7 +71,7 @@ TEST_F(FeedServersTest, EachClientUsesOtherServersFirst) {
   }
 }
 
-TEST_F(FeedServersTest, AServerThatIsNotUsedHasNoConnection) {
+TEST_F(FeedServersTest, TheUnreachableErrorCountsTheServersThatWereNotAsked) {
   servers_.SetAddresses({"a:1", "b:1", "c:1"}, false);
   servers_.Ask(1, [](absl::Status) {});
   EXPECT_EQ(servers_.LinkOf(1).address(), "b:1");

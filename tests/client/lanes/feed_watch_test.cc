@@ -40,7 +40,7 @@ FakeFeed LargeSteps() { return {.example_bytes = 1 << 18, .chunk_bytes = 1 << 17
 
 bool IsLost(const FeedWaiting& waiting) { return !waiting.lost.empty(); }
 
-TEST(FeedWatchTest, TellsAServerThatCannotBeReachedWhileCreateWaits) {
+TEST(FeedWatchTest, ShowsTheUnreachableServerWhileCreateWaits) {
   const std::string dead = DeadAddress();
   FeedClientOptions options = Quick({dead});
   std::atomic<bool> looked = false;
@@ -64,7 +64,7 @@ TEST(FeedWatchTest, TellsAServerThatCannotBeReachedWhileCreateWaits) {
   EXPECT_FALSE(options.watch->waiting().has_value());  // The feed is gone.
 }
 
-TEST(FeedWatchTest, TellsTheServerThatWasLostAndTheOneThatIsAsked) {
+TEST(FeedWatchTest, ShowsTheLostServerAndTheServerAskedNext) {
   auto lost = std::make_unique<FakeServer>(LargeSteps());
   const std::string address = lost->address();
   FeedClientOptions options = Quick({address});
@@ -87,7 +87,7 @@ TEST(FeedWatchTest, TellsTheServerThatWasLostAndTheOneThatIsAsked) {
   EXPECT_FALSE(options.watch->waiting().has_value());  // Nobody waits for a cancelled feed.
 }
 
-TEST(FeedWatchTest, TheNextServerIsNamedAndALaneThatMovesAgainWaitsForNothing) {
+TEST(FeedWatchTest, ShowsTheServerThatTakesOverAndNoWaitAfterTheEnd) {
   auto lost = std::make_unique<FakeServer>(LargeSteps());
   const std::string address = lost->address();
   Mutex mu;
@@ -126,7 +126,7 @@ TEST(FeedWatchTest, TheNextServerIsNamedAndALaneThatMovesAgainWaitsForNothing) {
   EXPECT_FALSE(options.watch->waiting().has_value());
 }
 
-TEST(FeedWatchTest, TellsAServerThatSaysNothing) {
+TEST(FeedWatchTest, ShowsASilentServerAsAskedAndNotLost) {
   const FakeServer silent({.spoil = [](int, int, FakeChunk& piece) { piece.hang = true; }});
   FeedClientOptions options = Quick({silent.address()});
   options.watch = std::make_shared<FeedWatch>();

@@ -53,7 +53,7 @@ TEST(LaneCursorTest, WalksOverCoresTensorsAndSteps) {
       StatusIs(absl::StatusCode::kInternal, HasSubstr("after the last step asked for, 10")));
 }
 
-TEST(LaneCursorTest, EveryFieldIsHeldAgainstTheOnlyRightValue) {
+TEST(LaneCursorTest, AChunkWithAnyUnexpectedFieldOrSizeIsRefused) {
   const ChunkHeader right = {.step = 7, .core = 3};
   std::vector<std::pair<ChunkHeader, const char*>> wrong;
   for (const int64_t step : {-7, 6, 8, 10}) {
@@ -80,7 +80,7 @@ TEST(LaneCursorTest, EveryFieldIsHeldAgainstTheOnlyRightValue) {
   EXPECT_THAT(cursor.Accept(right, 2), IsOk());
 }
 
-TEST(LaneCursorTest, SlicesInSlotsAndPiecesMayBeMixed) {
+TEST(LaneCursorTest, SlicesInSlotsAndInChunksMayBeMixed) {
   LaneCursor cursor(Shape(), /*first_step=*/7, /*end_step=*/9, /*stride=*/1);
   absl::StatusOr<ChunkPlace> place =
       cursor.AcceptSlice({.step = 7, .core = 3, .slot = 1, .slot_bytes = 128});
@@ -104,7 +104,7 @@ TEST(LaneCursorTest, SlicesInSlotsAndPiecesMayBeMixed) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("after the last step")));
 }
 
-TEST(LaneCursorTest, ASliceInASlotIsHeldAgainstTheOnlyRightPlaceAndSize) {
+TEST(LaneCursorTest, ASliceInASlotWithAWrongPlaceOrSizeIsRefused) {
   const std::pair<ChunkHeader, const char*> kWrong[] = {
       {{.step = 8, .core = 3, .slot = 1, .slot_bytes = 128}, "step 8, want 7"},
       {{.step = 7, .core = 4, .slot = 1, .slot_bytes = 128}, "core 4, want 3"},

@@ -63,7 +63,7 @@ v1::CompactForm FormOf(int channel_axis, bool as_table) {
   return form;
 }
 
-TEST(StepFinisherTest, WhatHasAFormTravelsAsUint8AndTheRestAsItIs) {
+TEST(StepFinisherTest, TensorsWithACompactFormTravelAsUint8AndOthersUnchanged) {
   const auto finished = ShapeOf(DType::kFloat32, {4, 3, 2, 2});
   const auto finisher = StepFinisher::Create(AnswerOf(*finished, FormOf(1, false)), finished);
   ASSERT_THAT(finisher, IsOk());
@@ -83,7 +83,7 @@ TEST(StepFinisherTest, WithoutAFormThereIsNothingToFinish) {
 }
 
 // CheckFeedAnswer() already refuses answers with these forms. StepFinisher must refuse them, too.
-TEST(StepFinisherTest, AFormThatCannotBeDoneIsRefused) {
+TEST(StepFinisherTest, AnInvalidCompactFormIsRefused) {
   const auto finished = ShapeOf(DType::kFloat32, {4, 3});
   v1::CompactForm none;
   v1::CompactForm uneven;
@@ -166,7 +166,7 @@ void ExpectFinished(DType dtype, std::vector<int64_t> shape, int batch_axis, int
   }
 }
 
-TEST(StepFinisherTest, EveryLayoutAndTypeIsWhatTheDefinitionSays) {
+TEST(StepFinisherTest, EveryLayoutAndTypeIsFinishedAsCompactFormDefines) {
   for (const DType dtype : {DType::kFloat32, DType::kBfloat16, DType::kFloat16}) {
     for (const bool as_table : {false, true}) {
       ExpectFinished(dtype, {5, 4, 6, 3}, 0, 3, as_table);

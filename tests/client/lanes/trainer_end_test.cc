@@ -135,7 +135,7 @@ TEST_F(TrainerEndTest, StepsAreReadyUpToTheFirstThatIsMissing) {
   EXPECT_EQ(trainer.complete_steps(), 3);
 }
 
-TEST_F(TrainerEndTest, AWaitCountsForWhatTheStepDidMeanwhile) {
+TEST_F(TrainerEndTest, EachWaitIsAttributedToTheStagesThatTheStepWasIn) {
   TrainerEnd trainer;
   trainer.Start(/*first_step=*/0, /*end_step=*/20, /*window_steps=*/2);
   for (int64_t step = 0; step < 5; ++step) {
@@ -156,7 +156,7 @@ TEST_F(TrainerEndTest, AWaitCountsForWhatTheStepDidMeanwhile) {
   EXPECT_EQ(waits.verdict.limit, FeedLimit::kDecode);
 }
 
-TEST_F(TrainerEndTest, ServersAreToldOfTheWaitThatIsUnderWay) {
+TEST_F(TrainerEndTest, AReportIncludesTheWaitThatIsUnderWay) {
   TrainerEnd trainer;
   EXPECT_EQ(trainer.Report(now_), TrainerReport());  // The trainer has not begun.
   trainer.Start(/*first_step=*/0, /*end_step=*/200, /*window_steps=*/2);

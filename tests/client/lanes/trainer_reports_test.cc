@@ -37,7 +37,7 @@ class TrainerReportsTest : public testing::Test {
   TrainerReports reports_{/*client=*/77, absl::Seconds(10), kBegin};
 };
 
-TEST_F(TrainerReportsTest, EachServerThatSendsStepsIsToldEvery10Seconds) {
+TEST_F(TrainerReportsTest, EachServerThatSendsStepsGetsAReportEvery10Seconds) {
   EXPECT_EQ(reports_.due_at(), kBegin + absl::Seconds(10));
   EXPECT_THAT(TellAt(0, {1, 2}), IsEmpty());
   EXPECT_THAT(TellAt(9, {1, 2}), IsEmpty());
@@ -50,13 +50,13 @@ TEST_F(TrainerReportsTest, EachServerThatSendsStepsIsToldEvery10Seconds) {
   EXPECT_EQ(reports_.due_at(), kBegin + absl::Seconds(105));
 }
 
-TEST_F(TrainerReportsTest, WithoutAStreamNobodyIsTold) {
+TEST_F(TrainerReportsTest, WithoutAStreamNoReportIsDue) {
   EXPECT_THAT(TellAt(10, {}), IsEmpty());
   // A time in the past would make the client's keeper thread look again and again.
   EXPECT_EQ(reports_.due_at(), kBegin + absl::Seconds(20));
 }
 
-TEST_F(TrainerReportsTest, AServerWithoutTheMethodIsAskedOnce) {
+TEST_F(TrainerReportsTest, AServerWithoutTheReportMethodGetsOneReportUntilForgotten) {
   EXPECT_THAT(TellAt(10, {1}, absl::UnimplementedError("")), ElementsAre(1));
   EXPECT_THAT(TellAt(20, {1, 2}), ElementsAre(2));
   EXPECT_THAT(TellAt(3000, {1}), IsEmpty());
@@ -64,7 +64,7 @@ TEST_F(TrainerReportsTest, AServerWithoutTheMethodIsAskedOnce) {
   EXPECT_THAT(TellAt(3010, {1}), ElementsAre(1));
 }
 
-TEST_F(TrainerReportsTest, AFailedCallIsForgotten) {
+TEST_F(TrainerReportsTest, AFailedReportDoesNotStopLaterReports) {
   EXPECT_THAT(TellAt(10, {1}, absl::UnavailableError("")), ElementsAre(1));
   EXPECT_THAT(TellAt(20, {1}, absl::DeadlineExceededError("")), ElementsAre(1));
   EXPECT_THAT(TellAt(30, {1}), ElementsAre(1));

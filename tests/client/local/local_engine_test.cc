@@ -113,7 +113,7 @@ TEST(LocalEngineTest, ThirtyFeedsHaveTheThreadsOfOneAndTheStepsOfEach) {
   }
 }
 
-TEST(LocalEngineTest, TheLastFeedStopsTheThreads) {
+TEST(LocalEngineTest, ThreadsStopWhenTheLastFeedIsDestroyed) {
   std::shared_ptr<LocalEngine> engine = MakeEngine({.threads = 1});
   auto feed = MakeFeed(engine, 1);
   EXPECT_TRUE(NextDigest(*feed).has_value());
@@ -199,7 +199,7 @@ TEST(LocalEngineTest, AFeedThatIsGoneHasLetGoOfItsCache) {
   }
 }
 
-TEST(LocalEngineTest, ItsBudgetIsWhatTheFirstFeedWantsUnlessItWasSaid) {
+TEST(LocalEngineTest, TheFirstFeedSetsTheMemoryBudgetUnlessItIsGiven) {
   const std::shared_ptr<LocalEngine> engine = MakeEngine({});
   EXPECT_EQ(engine->memory_budget_bytes(), 0);
   const auto first = MakeFeed(engine, 1, {.prefetch_bytes = int64_t{1} << 30});

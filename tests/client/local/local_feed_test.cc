@@ -173,7 +173,7 @@ TEST(LocalFeedTest, AShardThatIsReplacedOnItsWebServerEndsTheFeed) {
                              HasSubstr("shard \"a.tfrecord\" was replaced")));
 }
 
-TEST(LocalFeedTest, ATensorOfAllCoresStandsInOneBlock) {
+TEST(LocalFeedTest, ATensorOfAllCoresIsOneAlignedBlockOfMemory) {
   const auto feed = MustCreate(SpecOf(kEightCores, BatchFirstOutputs()),
                                OpenTestDataset(TestShards({37})), {.core_begin = 4, .core_end = 8});
   absl::StatusOr<std::optional<Step>> step = feed->Next();
@@ -295,7 +295,7 @@ TEST(LocalFeedTest, AnotherBatchGoesOnAtTheSameExampleOrSaysHowManyItSkips) {
   }
 }
 
-TEST(LocalFeedTest, ATokenThatNoFeedOfTheDatasetHasIsRefused) {
+TEST(LocalFeedTest, ATokenWithAnImpossiblePositionIsRefused) {
   const v1::FeedSpec spec = SpecOf(kEightCores);
   const auto dataset = OpenTestDataset(TestShards({37}));
   ResumeToken token = MustCreate(spec, dataset)->Token();
@@ -323,7 +323,7 @@ TEST(LocalFeedTest, ATokenOfOtherDataOrAnotherOrderIsRefused) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("seed")));
 }
 
-TEST(LocalFeedTest, ATokenFitsAFeedWhoseWeightsChangeOtherwiseOnlyLater) {
+TEST(LocalFeedTest, WeightChangesMayDifferOnlyAfterTheTokensPosition) {
   const std::shared_ptr<const Dataset> one = OpenTestDataset(TestShards({37}));
   const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = Dataset::Join({one, one});
   ASSERT_THAT(dataset, IsOk());
@@ -364,7 +364,7 @@ TEST(LocalFeedTest, ATokenFitsAFeedWhoseWeightsChangeOtherwiseOnlyLater) {
 // A feed has steps of 32 or of 64 examples. The first change of the weights, at example 31990, is
 // in the middle of a step in either feed. The second change, at example 1001 * 32, is at the
 // beginning of a step of 32 examples, but in the middle of a step of 64.
-TEST(LocalFeedTest, APastByExamplesGoesOnUnderAnotherBatch) {
+TEST(LocalFeedTest, WeightChangesByExampleResumeUnderAnotherBatchSize) {
   const std::shared_ptr<const Dataset> one = OpenTestDataset(TestShards({37}));
   const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = Dataset::Join({one, one});
   ASSERT_THAT(dataset, IsOk());
@@ -401,7 +401,7 @@ TEST(LocalFeedTest, APastByExamplesGoesOnUnderAnotherBatch) {
   }
 }
 
-TEST(LocalFeedTest, KnowsItsNumbers) {
+TEST(LocalFeedTest, ReportsItsNumbersOfStepsRecordsPaddingAndBytes) {
   const auto feed =
       MustCreate(SpecOf(kEightCores), OpenTestDataset(TestShards({37})), {.wanted = {.epochs = 1}});
   EXPECT_EQ(feed->steps_per_epoch(), 3);
@@ -439,7 +439,7 @@ class SlowSource final : public ByteSource {
   const bool is_local_;
 };
 
-TEST(LocalFeedTest, ATrainerThatWaitsForStorageIsToldSo) {
+TEST(LocalFeedTest, StorageIsTheLimitIfTheTrainerWaitsForReads) {
   // Local files are read by the computing threads themselves, which wait for each read. Other
   // shards are read ahead.
   for (const bool is_local : {true, false}) {
@@ -471,7 +471,7 @@ TEST(LocalFeedTest, ATrainerThatWaitsForStorageIsToldSo) {
   }
 }
 
-TEST(LocalFeedTest, ATrainerThatWaitsForACostlyOutputIsToldWhich) {
+TEST(LocalFeedTest, TheVerdictNamesTheCostliestOutputAndOperation) {
   const auto dataset = OpenTestDataset(TestShards({20, 20}));
   const v1::FeedSpec spec = SpecFromText(
       R"pb(
@@ -518,7 +518,7 @@ TEST(LocalFeedTest, DamagedRecordsAreMaskedAndCounted) {
   }
 }
 
-TEST(LocalFeedTest, MaskedExamplesAreToldTheLog) {
+TEST(LocalFeedTest, MaskedExamplesAreLogged) {
   std::vector<std::string> shards = TestShards({16});
   shards[0][200] = static_cast<char>(shards[0][200] ^ 1);  // A byte of the first record.
   std::vector<std::string> lines;
@@ -557,7 +557,7 @@ TEST(LocalFeedTest, EveryStepThatIsTakenMovesTheMetrics) {
   }
 }
 
-TEST(LocalFeedTest, WaitingEndsWithAStepOrTheTime) {
+TEST(LocalFeedTest, WaitForNextReturnsTrueForAReadyStepAndAtTheEnd) {
   const auto feed = MustCreate(SpecOf(kEightCores), OpenTestDataset(TestShards({16})));
   EXPECT_TRUE(feed->WaitForNext(absl::InfiniteDuration()));
   EXPECT_TRUE(feed->WaitForNext(absl::ZeroDuration()));  // The step is still there.

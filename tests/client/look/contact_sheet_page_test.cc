@@ -109,7 +109,7 @@ TEST(ContactSheetPageTest, PicturesLoadAndNothingIsWiderThanTheWindow) {
 }
 
 // Checks that the test above can fail.
-TEST(ContactSheetPageTest, ABrokenPictureAndAPageTooWideWouldBeSeen) {
+TEST(ContactSheetPageTest, TheMeasurementDetectsABrokenPictureAndATooWidePage) {
   const std::string page = absl::StrReplaceAll(
       WithScripts(SamplePage()),
       {{"</style>", "h1 { width: 700px; }</style>"}, {"base64,/9j/", "base64,AAAA"}});
@@ -117,7 +117,7 @@ TEST(ContactSheetPageTest, ABrokenPictureAndAPageTooWideWouldBeSeen) {
               ElementsAre(HasSubstr(" 0 10 wide:H1.")));
 }
 
-TEST(ContactSheetPageTest, LightAndDarkAreThemselves) {
+TEST(ContactSheetPageTest, TheBackgroundFollowsTheColorScheme) {
   for (const ColorScheme scheme : {ColorScheme::kLight, ColorScheme::kDark}) {
     const OpenedPage page = OpenPage(SamplePage(), scheme, 1200, kHeight, 1);
     ASSERT_EQ(page.error, "");

@@ -37,7 +37,7 @@ int DifferenceFromBlocks(const DecodedPicture& picture, int64_t example, int64_t
   return largest;
 }
 
-TEST(ContactSheetPictureTest, EveryLayoutTypeAndPlacementPutsThePictureBack) {
+TEST(ContactSheetPictureTest, PicturesAreRestoredFromEveryLayoutTypeAndPlacement) {
   const double kMean[] = {123.5, 116.25, 103}, kStddev[] = {58.5, 57, 57.25};
   for (const v1::Layout layout : {v1::NHWC, v1::NCHW, v1::HWCN, v1::HWCN_TILED}) {
     for (const DType dtype : {DType::kUint8, DType::kFloat32, DType::kBfloat16}) {
@@ -87,7 +87,7 @@ TEST(ContactSheetPictureTest, EveryLayoutTypeAndPlacementPutsThePictureBack) {
 }
 
 // As in torchvision, pixels are first scaled to 0 .. 1, and then normalized by mean and deviation.
-TEST(ContactSheetPictureTest, TwoNormalizesAreBothPutBack) {
+TEST(ContactSheetPictureTest, TwoNormalizesAreBothUndone) {
   const v1::FeedSpec spec = ParseSpec(SpecText(absl::StrCat(
       "outputs { name: 'image' feature: 'image' ", kDecode,
       " transforms { normalize { scale: 0.00392156862745098 } } transforms { random_flip {} }"
@@ -103,7 +103,7 @@ TEST(ContactSheetPictureTest, TwoNormalizesAreBothPutBack) {
   }
 }
 
-TEST(ContactSheetPictureTest, WithoutNormalizeTheRangeDecidesAndThePageSaysIt) {
+TEST(ContactSheetPictureTest, WithoutNormalizeTheRangeDecidesWhetherValuesAreStretched) {
   const v1::FeedSpec spec = ParseSpec(
       SpecText("outputs { name: 'image' feature: 'pixels' shape: [16, 24, 3] dtype: FLOAT32 }"));
   const auto render = [&](double scale, double offset) {

@@ -61,7 +61,7 @@ TEST(ContactSheetTest, MaskedRecordsAndPaddingAreMarkedAndCounted) {
                     HasSubstr("1 example is masked: the record is damaged (record_id 2).")));
 }
 
-TEST(ContactSheetTest, WithoutTheNumberOfRecordsTheSpecSaysWhatAHoleIs) {
+TEST(ContactSheetTest, WithoutARecordCountTheSpecDecidesHowAHoleIsLabelled) {
   const struct {
     const char* policy;
     const char* marked;
@@ -76,7 +76,7 @@ TEST(ContactSheetTest, WithoutTheNumberOfRecordsTheSpecSaysWhatAHoleIs) {
   }
 }
 
-TEST(ContactSheetTest, RecordsAreThoseOfTheOrder) {
+TEST(ContactSheetTest, RecordNumbersFollowTheShuffleOrder) {
   const v1::FeedSpec spec = ParseSpec(SpecText(kLabel,
                                                "seed: 5 shuffle { mode: WINDOW "
                                                "block_records: 2 window_records: 8 }"));
@@ -125,7 +125,7 @@ TEST(ContactSheetTest, RangesAndMeansAreOfAllValidExamplesOfAllSteps) {
   }
 }
 
-TEST(ContactSheetTest, WhatIsMixedSaysByWhat) {
+TEST(ContactSheetTest, OutputsThatAreMixedNameMixupOrCutmix) {
   const std::string outputs =
       "outputs { name: 'weights' feature: 'w' shape: 3 dtype: FLOAT32 }"
       "outputs { name: 'label' feature: 'label' dtype: INT64 }";
@@ -195,7 +195,7 @@ TEST(ContactSheetTest, OfALongListTheFirst32ValuesAreShown) {
 
 // ---- The page ----
 
-TEST(ContactSheetTest, NamesStayText) {
+TEST(ContactSheetTest, HostileNamesAreEscaped) {
   const std::string hostile = "<script>alert('x')</script>\"&";
   v1::FeedSpec spec = ParseSpec(
       SpecText(absl::StrCat("outputs { name: 'n' feature: 'image' ", kDecode, " } ", kLabel)));
@@ -212,7 +212,7 @@ TEST(ContactSheetTest, NamesStayText) {
                           HasSubstr("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&quot;&amp;")));
 }
 
-TEST(ContactSheetTest, SaysWhatItShowsAndNeedsNothingElse) {
+TEST(ContactSheetTest, DescribesItsSourceAndLoadsNothingFromElsewhere) {
   const v1::FeedSpec spec = ParseSpec(SpecText(kLabel, "seed: 77"));
   const SheetFeed feed = {.tensors = {LabelTensor()}};
   const std::string page = MustRender(spec, MakeSteps(feed, 5, 1),
@@ -240,7 +240,7 @@ TEST(ContactSheetTest, TheSameStepsGiveTheSamePageInBothPlacements) {
   EXPECT_EQ(MustRender(spec, MakeSteps(feed, 0, 2)), core_major);
 }
 
-TEST(ContactSheetTest, WhatIsWrongIsNamed) {
+TEST(ContactSheetTest, InvalidInputIsRefusedWithAMessageThatNamesTheFault) {
   const v1::FeedSpec spec = ParseSpec(SpecText(kLabel));
   const std::vector<Step> steps = MakeSteps({.tensors = {LabelTensor()}}, 0, 1);
   const auto refusal = [](const v1::FeedSpec& spec, absl::Span<const Step> steps,

@@ -9,7 +9,7 @@ FailureKind KindOf(absl::StatusCode code, bool running) {
   return FailureOf(code, std::nullopt, running).kind;
 }
 
-TEST(FailureTest, CodesHaveTheirKind) {
+TEST(FailureTest, StatusCodesMapToFailureKinds) {
   for (const bool running : {false, true}) {
     EXPECT_EQ(KindOf(absl::StatusCode::kUnavailable, running), FailureKind::kLost);
     EXPECT_EQ(KindOf(absl::StatusCode::kDeadlineExceeded, running), FailureKind::kLost);
@@ -24,7 +24,7 @@ TEST(FailureTest, CodesHaveTheirKind) {
   }
 }
 
-TEST(FailureTest, WhatCouldNeverHaveBeenServedIsTriedAgainOnceItWas) {
+TEST(FailureTest, RefusalsAreFinalOnlyIfNoServerHasServedTheFeedYet) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kUnimplemented, absl::StatusCode::kUnauthenticated,
         absl::StatusCode::kPermissionDenied, absl::StatusCode::kResourceExhausted}) {
@@ -33,7 +33,7 @@ TEST(FailureTest, WhatCouldNeverHaveBeenServedIsTriedAgainOnceItWas) {
   }
 }
 
-TEST(FailureTest, AFullServerIsLeftAloneForAsLongAsItSays) {
+TEST(FailureTest, ResourceExhaustedWithAPushbackIsLostAndKeepsThePushback) {
   const Failure full =
       FailureOf(absl::StatusCode::kResourceExhausted, absl::Seconds(3), /*running=*/false);
   EXPECT_EQ(full.kind, FailureKind::kLost);

@@ -48,7 +48,7 @@ TEST(FleetSimulationTest, FeedsThatKnowNothingOfEachOtherShareTheServersEvenly) 
   ASSERT_EQ(fleet.wrong(), "");
 }
 
-TEST(FleetSimulationTest, ARollingRestartOfAllServersIsHardlySeen) {
+TEST(FleetSimulationTest, ARollingRestartCostsAtMostAStepAndAReconnectThenLoadsEvenOut) {
   FleetSimulation fleet(Fleet(/*seed=*/2));
   fleet.Run(absl::Minutes(2));
   fleet.TakeLongestWait();
@@ -73,7 +73,7 @@ TEST(FleetSimulationTest, ARollingRestartOfAllServersIsHardlySeen) {
 }
 
 // This test shows that the tests above do not pass for every way to choose servers.
-TEST(FleetSimulationTest, WithoutTheServersAnswersSomeOfThemHaveMuchMoreToDo) {
+TEST(FleetSimulationTest, IfServersDoNotReportTheirLoadTheLoadIsUneven) {
   FleetSimulation fleet({.seed = 3, .servers = 100, .jobs = 20, .hosts = 20, .tells_load = false});
   fleet.Run(absl::Minutes(1));
   fleet.BusiestToAverage();

@@ -11,7 +11,7 @@
 namespace systole {
 namespace {
 
-TEST(ArrivedStepsTest, KnowsWhatASetOfStepsWould) {
+TEST(ArrivedStepsTest, MatchesANaiveImplementationWithASet) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
     CounterRng random(seed, 0, 0, 0);
@@ -42,7 +42,7 @@ TEST(ArrivedStepsTest, KnowsWhatASetOfStepsWould) {
   }
 }
 
-TEST(StepPaceTest, ALaneIsLateASecondAndTwiceTheAverageStepAfterItBegan) {
+TEST(StepPaceTest, LateAfterIsOneSecondPlusTwiceTheAverageStepTime) {
   StepPace pace;
   EXPECT_EQ(pace.late_after(), absl::InfiniteDuration());
   pace.Arrived(absl::Seconds(3));
@@ -51,7 +51,7 @@ TEST(StepPaceTest, ALaneIsLateASecondAndTwiceTheAverageStepAfterItBegan) {
   EXPECT_LE(pace.late_after(), absl::Seconds(3.01));
 }
 
-TEST(StepPaceTest, EachMoveDoublesItUntilAStepArrives) {
+TEST(StepPaceTest, EachMoveDoublesLateAfterUpToABoundUntilAStepArrives) {
   StepPace pace;
   pace.Arrived(absl::ZeroDuration());
   for (const int seconds : {1, 2, 4, 8, 16, 32, 64, 64, 64}) {

@@ -76,7 +76,7 @@ TEST(ServerRosterTest, PausesDoubleUntilAStepArrives) {
   EXPECT_EQ(Pause(roster, now), absl::ZeroDuration());
 }
 
-TEST(ServerRosterTest, WhoLaggedRestsWhileAnotherServesAndNoLonger) {
+TEST(ServerRosterTest, ALaggingServerRestsOnlyWhileAnotherServerServes) {
   ServerRoster roster({});
   for (const int server : {1, 2}) {
     roster.Join(server);
@@ -89,7 +89,7 @@ TEST(ServerRosterTest, WhoLaggedRestsWhileAnotherServesAndNoLonger) {
   EXPECT_THAT(Advance<AskServer>(roster, At(0.9)), ElementsAre(1, 2));
 }
 
-TEST(ServerRosterTest, WhoDrainsRestsWhileAnotherServesAndNoLonger) {
+TEST(ServerRosterTest, ADrainingServerRestsOnlyWhileAnotherServerServes) {
   ServerRoster roster({});
   for (const int server : {1, 2}) {
     roster.Join(server);
@@ -147,7 +147,7 @@ TEST(ServerRosterTest, TheServerWithTheFewestLanesIsChosen) {
 
 // Whatever happens, no server is asked while it is being asked or serves, or after it has left.
 // Every resting server is asked again in the end.
-TEST(ServerRosterTest, AServerIsAskedOnceAtATimeAndNeverForgottenInItsRest) {
+TEST(ServerRosterTest, NoServerIsAskedTwiceAtOnceAndEveryRestingServerIsAskedAgain) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     CounterRng random(seed, 0, 0, 0);

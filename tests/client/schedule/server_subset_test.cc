@@ -21,7 +21,7 @@ using testing::Optional;
 
 absl::Duration At(double seconds) { return absl::Seconds(seconds); }
 
-TEST(ServerSubsetTest, ServersAreTakenInTheirOrder) {
+TEST(ServerSubsetTest, ServersAreTakenInTheOrderOfTheirRanks) {
   ServerSubset subset;
   subset.Add(1, /*rank=*/30);
   subset.Add(2, /*rank=*/10);
@@ -47,7 +47,7 @@ TEST(ServerSubsetTest, AServerThatWasGivenBackComesLastForAMinute) {
   EXPECT_THAT(subset.Take(At(160)), Optional(1));
 }
 
-TEST(ServerSubsetTest, NamesComeInAnotherOrderForEachClient) {
+TEST(ServerSubsetTest, EachServerRanksFirstForASimilarNumberOfClients) {
   std::map<std::string, int> first;
   for (uint64_t client = 0; client < 1000; ++client) {
     std::pair<uint64_t, std::string> best = {~uint64_t{0}, ""};
@@ -64,7 +64,7 @@ TEST(ServerSubsetTest, NamesComeInAnotherOrderForEachClient) {
   }
 }
 
-TEST(ServerSubsetTest, WhoIsBusierThanTheOthersHasTooMuchToDo) {
+TEST(ServerSubsetTest, AServerMuchBusierThanTheOthersHasExcessLoadAndNoRoom) {
   ServerSubset subset;
   for (int server = 0; server < 3; ++server) {
     subset.Add(server, static_cast<uint64_t>(server));
@@ -117,7 +117,7 @@ TEST(ServerDemandTest, GrowsWhileTheLastServerHelped) {
   EXPECT_LT(with_more, 300);
 }
 
-TEST(ServerDemandTest, WithoutWaitsItShrinksToWhatItBeganWith) {
+TEST(ServerDemandTest, ShrinksToItsInitialValueWhileTheTrainerDoesNotWait) {
   ServerDemand demand(2, 16);
   absl::Duration now;
   while (demand.wanted() < 4) {
@@ -127,7 +127,7 @@ TEST(ServerDemandTest, WithoutWaitsItShrinksToWhatItBeganWith) {
   EXPECT_EQ(demand.wanted(), 2);
 }
 
-TEST(ServerDemandTest, AServerThatIsMissedIsNotGivenUpAgainSoon) {
+TEST(ServerDemandTest, AServerThatProvedNeededIsSeldomDroppedAgain) {
   ServerDemand demand(2, 16);
   absl::Duration now;
   int changes = 0;
@@ -141,7 +141,7 @@ TEST(ServerDemandTest, AServerThatIsMissedIsNotGivenUpAgainSoon) {
   EXPECT_LT(changes, 24);  // The pauses are 1, 2, 4, 8, 10, 10 .. minutes.
 }
 
-TEST(ServerDemandTest, WhatIsNotSettledDoesNotCount) {
+TEST(ServerDemandTest, WaitsForUnsettledStepsDoNotRaiseTheDemand) {
   ServerDemand demand(2, 16);
   for (int second = 0; second < 1000; ++second) {
     demand.StepTaken(At(second), At(0.9), /*settled=*/false, /*more=*/true);
@@ -178,7 +178,7 @@ TEST(LaneSharesTest, ASlowServerGetsHalfOfItsLaneAndThenAQuarter) {
   EXPECT_EQ(every_after(0.3, 1), 1);
 }
 
-TEST(LaneSharesTest, WithoutAWholeLaneAllLanesAreWhole) {
+TEST(LaneSharesTest, IfNoServerWouldHaveAWholeLaneAllLanesBecomeWhole) {
   LaneShares shares;
   shares.Begin({{.server = 0, .every = 1}, {.server = 1, .every = 2}});
   EXPECT_THAT(shares.SharesOf({1, 2}),

@@ -49,7 +49,7 @@ TEST(SimulationTest, WhateverHappensEveryStepComesOnceInOrderAndInTime) {
   EXPECT_GT(sum.probes, 0);
 }
 
-TEST(SimulationTest, TheSameHoldsForAFeedThatUsesFewOfItsServers) {
+TEST(SimulationTest, EveryStepComesOnceInOrderAndInTimeWithFewServersInUse) {
   for (uint64_t seed = 0; seed < kSeeds / 2; ++seed) {
     const int first_servers = 1 + static_cast<int>(seed % 3);
     const SimulationResult result = Simulation(seed, nullptr, first_servers).Run();
@@ -106,7 +106,7 @@ TEST(SimulationTest, FindsAStepThatIsDeliveredTwice) {
   });
 }
 
-TEST(SimulationTest, FindsAHedgeAfterTheEnd) {
+TEST(SimulationTest, FindsAHedgeOfAStepThatHasAlreadyCome) {
   ExpectFound("is asked for though it has come", [] {
     // The bug: the last step is hedged although it has come.
     return [last = OpenStream{.lane = -1}](const ScheduleEvent& event,

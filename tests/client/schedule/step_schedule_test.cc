@@ -82,7 +82,7 @@ TEST(StepScheduleTest, EachServerHasEveryNthStep) {
   }
 }
 
-TEST(StepScheduleTest, ANewServerGetsStepsFromBehindTheWindow) {
+TEST(StepScheduleTest, ANewServerGetsStepsBeyondTheCurrentWindow) {
   Scheduled feed;
   feed.Start(1, /*window=*/4);
   feed.Tell(ServerJoined{.server = 1});
@@ -120,7 +120,7 @@ TEST(StepScheduleTest, AServerWhoseStreamBreaksAfterItsLastStepHasToAnswerAgain)
   EXPECT_EQ(feed.All<OpenStream>()[0].first_step, 1);
 }
 
-TEST(StepScheduleTest, ALateLaneMovesAfterASecondAndTwoSteps) {
+TEST(StepScheduleTest, ALateLaneMovesToAnotherServerAfterASecondAndTwoStepTimes) {
   Scheduled feed({.hedge_fraction = 0});
   feed.Start(2, /*window=*/100);
   feed.Arrive(0);
@@ -161,7 +161,7 @@ TEST(StepScheduleTest, ALateServerMustAnswerBeforeItServesAgain) {
   }
 }
 
-TEST(StepScheduleTest, WithNobodyElseThereALateServerIsLeftAlone) {
+TEST(StepScheduleTest, TheOnlyServerKeepsItsStreamEvenIfLate) {
   Scheduled feed({.silence_timeout = kNever});
   feed.Start(1, 100);
   feed.Arrive(0);
@@ -203,7 +203,7 @@ TEST(StepScheduleTest, AStepThatNobodyWaitsForIsNotHedged) {
   EXPECT_EQ(feed.counts().hedges, 0);
 }
 
-TEST(StepScheduleTest, GivesUpAfterTheTrainerHasWaitedForRetryFor) {
+TEST(StepScheduleTest, GivesUpOnceTheTrainerHasWaitedAsLongAsRetryFor) {
   Scheduled feed({.retry_for = absl::Seconds(30), .silence_timeout = kNever});
   feed.Start(1, 100);
   feed.Arrive(0);
@@ -226,7 +226,7 @@ TEST(StepScheduleTest, AServerThatTakesLongForItsFirstStepIsWaitedFor) {
   EXPECT_EQ(feed.WaitFor<GiveUp>(absl::Seconds(2)), absl::Seconds(1));
 }
 
-TEST(StepScheduleTest, AFirstStepThatNobodyMakesIsGivenUpAfterConnectTimeout) {
+TEST(StepScheduleTest, GivesUpOnASilentFirstStepOnceConnectTimeoutHasPassed) {
   Scheduled feed({.connect_timeout = absl::Seconds(10),
                   .retry_for = absl::Minutes(2),
                   .silence_timeout = absl::Seconds(15)});
@@ -298,7 +298,7 @@ TEST(StepScheduleTest, AServerThatFailsAgainAndAgainIsAskedLessOften) {
                                   testing::AnyOf(6, 7), testing::AnyOf(6, 7)));
 }
 
-TEST(StepScheduleTest, StreamsThatEndWithOneConnectionAreOneFailure) {
+TEST(StepScheduleTest, StreamsThatBreakWithOneConnectionCountAsOneFailure) {
   Scheduled feed;
   feed.Start(2, 100);
   const Failure lost = {.kind = FailureKind::kLost};
@@ -312,7 +312,7 @@ TEST(StepScheduleTest, StreamsThatEndWithOneConnectionAreOneFailure) {
   EXPECT_THAT(feed.All<OpenStream>(), SizeIs(2));
 }
 
-TEST(StepScheduleTest, ThousandsOfFailuresDoNotOverflowThePause) {
+TEST(StepScheduleTest, ManyFailuresDoNotOverflowThePause) {
   Scheduled feed({.backoff = absl::Hours(1), .max_backoff = absl::Hours(2)});
   feed.Tell(ServerJoined{.server = 0});
   for (int i = 0; i < 100; ++i) {
@@ -324,7 +324,7 @@ TEST(StepScheduleTest, ThousandsOfFailuresDoNotOverflowThePause) {
   }
 }
 
-TEST(StepScheduleTest, SuspectAndDamagedHaveFewAttempts) {
+TEST(StepScheduleTest, SuspectAndDamagedStreamsAreRetriedOnlyAFewTimes) {
   for (const auto& [kind, most] : {std::pair(FailureKind::kSuspect, kMaxSuspectFailures),
                                    std::pair(FailureKind::kDamaged, kMaxDamagedFailures)}) {
     Scheduled feed;
@@ -344,7 +344,7 @@ TEST(StepScheduleTest, SuspectAndDamagedHaveFewAttempts) {
 
 // Two servers are restarted one after the other. Server 0 refuses all questions while it shuts
 // down. It is still down when server 1 shuts down.
-TEST(StepScheduleTest, AServerThatRefusedQuestionsAndIsGoneIsWaitedFor) {
+TEST(StepScheduleTest, AServerThatRefusesWhileItShutsDownIsAwaitedAfterwards) {
   for (const auto& [kind, most] : {std::pair(FailureKind::kSuspect, kMaxSuspectFailures),
                                    std::pair(FailureKind::kDamaged, kMaxDamagedFailures)}) {
     Scheduled feed;

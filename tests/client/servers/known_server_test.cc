@@ -23,7 +23,7 @@ KnownServer At(const char* address) {
   return server;
 }
 
-TEST(KnownServerTest, AfterAFailureItsAnswersCountNoMore) {
+TEST(KnownServerTest, AFailureClearsTheIdentityAndSetsTheLastError) {
   KnownServer server = At("127.0.0.1:1");
   server.identity.emplace();
   server.Failed(absl::UnavailableError("gone"));
@@ -46,7 +46,7 @@ TEST(KnownServerTest, UnreachableNamesEveryServerWithItsLastError) {
                        HasSubstr("no step came: 127.0.0.1:1: no answer; 127.0.0.1:2: refused. ")));
 }
 
-TEST(KnownServerTest, AServerThatHangsUpMayWantTls) {
+TEST(KnownServerTest, AClosedConnectionHintsAtTlsAndARefusedOneAtAMissingServer) {
   std::map<int, KnownServer> servers;
   servers.emplace(3, At("127.0.0.1:1"));
   servers.at(3).Failed(absl::UnavailableError("Socket closed"));

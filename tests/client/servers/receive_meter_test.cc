@@ -66,7 +66,7 @@ class Connection {
   OwnedFd far_;
 };
 
-TEST(ReceiveMeterTest, AConnectionMaySendSoMuchThatNobodyAskedFor) {
+TEST(ReceiveMeterTest, AConnectionThatSendsTooManyUnaskedBytesIsClosed) {
   // An idle connection is allowed some bytes for each second, so time stands still here.
   ReceiveMeter meter([] { return absl::ZeroDuration(); });
   Connection connection(meter);
@@ -78,7 +78,7 @@ TEST(ReceiveMeterTest, AConnectionMaySendSoMuchThatNobodyAskedFor) {
   EXPECT_TRUE(connection.is_closed());
 }
 
-TEST(ReceiveMeterTest, ACallMaySendAheadAndNoMoreOnceItHasEnded) {
+TEST(ReceiveMeterTest, ACallAllowsItsBytesInAdvanceButOnlyUntilItEnds) {
   const auto meter = std::make_shared<ReceiveMeter>();
   Connection connection(*meter);
   {
@@ -97,7 +97,7 @@ TEST(ReceiveMeterTest, ACallMaySendAheadAndNoMoreOnceItHasEnded) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("16 MiB more than was asked for")));
 }
 
-TEST(ReceiveMeterTest, ACallThatWasAnsweredIsNotExplainedAway) {
+TEST(ReceiveMeterTest, ASuccessfulCallStaysOkAlthoughItsConnectionWasClosed) {
   const auto meter = std::make_shared<ReceiveMeter>();
   Connection connection(*meter);
   MeteredCall call(meter, kMiB);
@@ -109,7 +109,7 @@ TEST(ReceiveMeterTest, ACallThatWasAnsweredIsNotExplainedAway) {
 
 // On a busy machine the meter looks late. Since its last look many bytes may have come, and the
 // call may have taken them.
-TEST(ReceiveMeterTest, HowOftenItLooksDoesNotMatter) {
+TEST(ReceiveMeterTest, TheLimitDoesNotDependOnHowOftenTheMeterLooks) {
   for (const int looks : {1, 3, 50}) {
     const auto meter = std::make_shared<ReceiveMeter>();
     MeteredCall call(meter, kMiB);
@@ -127,7 +127,7 @@ TEST(ReceiveMeterTest, HowOftenItLooksDoesNotMatter) {
   }
 }
 
-TEST(ReceiveMeterTest, ACallThatWasGivenUpMayBeSentTheRestUntilALaterOneIsAnswered) {
+TEST(ReceiveMeterTest, TheRestOfACancelledCallIsAllowedUntilALaterCallIsAnswered) {
   const auto meter = std::make_shared<ReceiveMeter>();
   Connection connection(*meter);
   {
@@ -147,7 +147,7 @@ TEST(ReceiveMeterTest, ACallThatWasGivenUpMayBeSentTheRestUntilALaterOneIsAnswer
   EXPECT_TRUE(connection.is_closed());
 }
 
-TEST(ReceiveMeterTest, ACallThatBeganBeforeAnotherWasGivenUpSaysNothingOfThat) {
+TEST(ReceiveMeterTest, AnAnswerToAnEarlierCallDoesNotEndTheAllowanceOfACancelledCall) {
   const auto meter = std::make_shared<ReceiveMeter>();
   Connection connection(*meter);
   MeteredCall earlier(meter, kMiB);
@@ -159,7 +159,7 @@ TEST(ReceiveMeterTest, ACallThatBeganBeforeAnotherWasGivenUpSaysNothingOfThat) {
   EXPECT_FALSE(connection.is_closed());
 }
 
-TEST(ReceiveMeterTest, AServerThatNeverAnswersGetsTwoCallsWorthForThoseGivenUp) {
+TEST(ReceiveMeterTest, CallsThatTimeOutUnansweredAllowTheBytesOfTwoCallsAtMost) {
   const auto meter = std::make_shared<ReceiveMeter>();
   Connection connection(*meter);
   for (int i = 0; i < 100; ++i) {
@@ -174,7 +174,7 @@ TEST(ReceiveMeterTest, AServerThatNeverAnswersGetsTwoCallsWorthForThoseGivenUp) 
   EXPECT_TRUE(connection.is_closed());
 }
 
-TEST(ReceiveMeterTest, WhatIsTakenMayComeForEver) {
+TEST(ReceiveMeterTest, BytesThatACallTakesAreAllowedWithoutLimit) {
   const auto meter = std::make_shared<ReceiveMeter>();
   MeteredCall call(meter, kMiB);
   Connection connection(*meter);
@@ -186,7 +186,7 @@ TEST(ReceiveMeterTest, WhatIsTakenMayComeForEver) {
   EXPECT_FALSE(connection.is_closed());
 }
 
-TEST(ReceiveMeterTest, NothingIsSavedUp) {
+TEST(ReceiveMeterTest, UnusedAllowanceIsNotSavedUp) {
   const auto meter = std::make_shared<ReceiveMeter>();
   MeteredCall call(meter, kMiB);
   Connection connection(*meter);
@@ -217,7 +217,7 @@ TEST(ReceiveMeterTest, AllConnectionsOfALinkCountTogetherUntilAllAreClosed) {
   EXPECT_TRUE(c.is_closed());
 }
 
-TEST(ReceiveMeterTest, ADescriptorThatIsSomebodyElsesByNowIsLeftAlone) {
+TEST(ReceiveMeterTest, ADescriptorReusedByAnotherConnectionIsNotClosed) {
   ReceiveMeter meter;
   ReceiveMeter other;
   auto first = std::make_unique<Connection>(meter);
@@ -232,7 +232,7 @@ TEST(ReceiveMeterTest, ADescriptorThatIsSomebodyElsesByNowIsLeftAlone) {
   EXPECT_TRUE(second.is_closed());
 }
 
-TEST(ReceiveMeterTest, WhatIsNoTcpSocketIsNotWatched) {
+TEST(ReceiveMeterTest, UnixSocketsAndInvalidDescriptorsAreIgnored) {
   ReceiveMeter meter;
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -243,7 +243,7 @@ TEST(ReceiveMeterTest, WhatIsNoTcpSocketIsNotWatched) {
   EXPECT_EQ(::send(far.get(), "x", 1, MSG_NOSIGNAL), 1);
 }
 
-TEST(ReceiveWatchTest, LooksByItself) {
+TEST(ReceiveWatchTest, ClosesAConnectionOverTheLimitWithoutACallToLook) {
   ReceiveWatch watch;
   const auto meter = std::make_shared<ReceiveMeter>();
   watch.Add(meter);

@@ -69,7 +69,7 @@ void Table(v1::CompactForm& form, int entries, int axis = 0) {
   form.set_channel_axis(axis);
 }
 
-TEST(ServerAnswerTest, FormsThatCanBeDoneAreTaken) {
+TEST(ServerAnswerTest, ValidCompactFormsAreAccepted) {
   EXPECT_THAT(CheckFeedAnswer(Answer(), Spec()), IsOk());
   for (const std::function<void(v1::CompactForm&)>& fill :
        {std::function<void(v1::CompactForm&)>([](auto& form) { Factors(form, 1, 1); }),
@@ -81,7 +81,7 @@ TEST(ServerAnswerTest, FormsThatCanBeDoneAreTaken) {
   }
 }
 
-TEST(ServerAnswerTest, EachWhereHasItsNumberOfRecords) {
+TEST(ServerAnswerTest, AnAnswerNeedsOneValidRecordCountForEachWhere) {
   v1::FeedSpec spec = Spec();
   spec.set_tail(v1::PAD);
   spec.add_select()->mutable_where()->set_feature("label");
@@ -105,7 +105,7 @@ TEST(ServerAnswerTest, EachWhereHasItsNumberOfRecords) {
   }
 }
 
-TEST(ServerAnswerTest, AnyNumberIsOneToFinishBy) {
+TEST(ServerAnswerTest, NanAndInfiniteFactorsOfCompactFormsAreAccepted) {
   const auto odd = [](v1::CompactForm& form) {
     form.add_scale(std::numeric_limits<float>::quiet_NaN());
     form.add_bias(-std::numeric_limits<float>::infinity());
@@ -115,7 +115,7 @@ TEST(ServerAnswerTest, AnyNumberIsOneToFinishBy) {
   EXPECT_THAT(CheckSameFeed(With(odd), With(odd), Spec(), /*allow_mixed_content=*/false), IsOk());
 }
 
-TEST(ServerAnswerTest, NoMoreTransformsRunThanTheSpecHas) {
+TEST(ServerAnswerTest, AnAnswerThatRunsMoreTransformsThanTheSpecHasIsRefused) {
   v1::FeedSpec spec = Spec();
   spec.mutable_outputs(0)->add_transforms()->mutable_decode_raw();
   v1::ResolveFeedResponse answer = Answer();
@@ -137,7 +137,7 @@ TEST(ServerAnswerTest, NoMoreTransformsRunThanTheSpecHas) {
   }
 }
 
-TEST(ServerAnswerTest, FormsThatCannotBeDoneAreRefused) {
+TEST(ServerAnswerTest, InvalidCompactFormsAreRefused) {
   const auto refuses = [](const std::string& message,
                           const std::function<void(v1::CompactForm&)>& fill, int tensor = 1) {
     EXPECT_THAT(CheckFeedAnswer(With(fill, tensor), Spec()),
@@ -171,7 +171,7 @@ TEST(ServerAnswerTest, FormsThatCannotBeDoneAreRefused) {
       "tensor 'valid' has a compact form and dtype 1", [](auto& form) { Factors(form, 1, 1); }, 0);
 }
 
-TEST(ServerAnswerTest, AllServersOfAFeedMustHaveTheSameForms) {
+TEST(ServerAnswerTest, AllServersOfAFeedMustSendTheSameCompactForms) {
   const auto one = With([](auto& form) { Factors(form, 1, 1); });
   const auto other = With([](auto& form) { Table(form, 256); });
   for (const auto& [answer, first] : {std::pair(one, other), std::pair(other, one),
@@ -184,7 +184,7 @@ TEST(ServerAnswerTest, AllServersOfAFeedMustHaveTheSameForms) {
   }
 }
 
-TEST(ServerAnswerTest, OtherRecordsOfAConditionAreNamedWithTheCommandThatNotesColumns) {
+TEST(ServerAnswerTest, DifferentWhereRecordsAreAnErrorThatSuggestsAnIndexRebuild) {
   v1::FeedSpec spec = Spec();
   v1::Where& where = *spec.add_select()->mutable_where();
   where.add_any()->set_feature("width");

@@ -42,7 +42,7 @@ TEST(ServerListTest, AFileIsReadAnewEachTime) {
   EXPECT_THAT(list->Read(), IsOkAndHolds(ElementsAre("c:3", "d:4")));
 }
 
-TEST(ServerListTest, ANameStandsForItsAddresses) {
+TEST(ServerListTest, ADnsNameIsReplacedByItsAddresses) {
   EXPECT_THAT(Read({"dns:///127.0.0.1:8470"}), IsOkAndHolds(ElementsAre("127.0.0.1:8470")));
   EXPECT_THAT(Read({"dns:///localhost:8470"}), IsOkAndHolds(Contains(HasSubstr("1:8470"))));
   EXPECT_THAT(Read({"dns:///[::1]:8470"}), IsOkAndHolds(ElementsAre("[::1]:8470")));
@@ -69,7 +69,7 @@ TEST(ServerListTest, ABadFileIsNamedWithItsLine) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
 }
 
-TEST(ServerListTest, WhatAFileSaysIsBounded) {
+TEST(ServerListTest, TheSizeOfAFileAndItsNumberOfServersAreBounded) {
   const TempFolder folder;
   std::string many;
   for (size_t i = 0; i <= kMaxServers; ++i) absl::StrAppend(&many, "host:", i + 1, "\n");
@@ -81,7 +81,7 @@ TEST(ServerListTest, WhatAFileSaysIsBounded) {
                        HasSubstr("large\" has 262145 bytes, want at most 262144")));
 }
 
-TEST(ServerListTest, OtherFormsAreRefused) {
+TEST(ServerListTest, InvalidAddressesAndAnEmptyListAreRefused) {
   for (const char* bad : {"", "file:", "dns:///", "dns:///name", "dns:///name:0", "xds:///", "a"}) {
     EXPECT_THAT(Read({bad}), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want")))
         << bad;

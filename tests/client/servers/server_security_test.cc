@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(ServerSecurityTest, CertificatesOfServersBehindANameAreForTheName) {
+TEST(ServerSecurityTest, CertificatesAreCheckedForTheDnsNameOrTheGivenServerName) {
   const ServerSecurity tls = {.tls = true};
   EXPECT_THAT(NameInCertificates(tls, {"dns:///feeds:8470"}), IsOkAndHolds("feeds"));
   EXPECT_THAT(NameInCertificates(tls, {"dns:///feeds:1", "dns:///feeds:2"}), IsOkAndHolds("feeds"));
@@ -21,7 +21,7 @@ TEST(ServerSecurityTest, CertificatesOfServersBehindANameAreForTheName) {
   EXPECT_THAT(NameInCertificates(named, {"dns:///feeds:8470", "a:1"}), IsOkAndHolds("other"));
 }
 
-TEST(ServerSecurityTest, SeveralNamesNeedOneToCheck) {
+TEST(ServerSecurityTest, ADnsNameAmongOtherServersRequiresTlsServerName) {
   for (const char* second : {"dns:///others:8470", "10.0.0.1:8470", "file:servers.txt"}) {
     EXPECT_THAT(NameInCertificates({.tls = true}, {"dns:///feeds:8470", second}),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--tls-server-name")))

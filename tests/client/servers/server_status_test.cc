@@ -38,7 +38,7 @@ TEST(ServerStatusTest, AnErrorNamesTheServer) {
 }
 
 // The call has no timeout, so only the refused connection can end the call.
-TEST(ServerStatusTest, ARefusedConnectionIsToldAtOnce) {
+TEST(ServerStatusTest, ARefusedConnectionFailsAtOnce) {
   const std::string nobody = DeadAddress();
   EXPECT_THAT(AskServerStatus(nobody, absl::InfiniteDuration()).status(),
               StatusIs(absl::StatusCode::kUnavailable,

@@ -86,7 +86,7 @@ class SlotReaderTest : public testing::Test {
   std::vector<uint8_t> copied_;
 };
 
-TEST_F(SlotReaderTest, SaysHelloWithTheSessionItNames) {
+TEST_F(SlotReaderTest, SendsItsSessionInTheHello) {
   EXPECT_THAT(ParseSlotHello(Received()), IsOkAndHolds(Eq(reader_->session())));
 }
 
@@ -103,7 +103,7 @@ TEST_F(SlotReaderTest, CopiesASliceAndGivesTheSlotBack) {
   EXPECT_EQ(copied_, std::vector<uint8_t>(kBytes, 18));
 }
 
-TEST_F(SlotReaderTest, ARetiredSlotIsUnmappedAndItsNumberFree) {
+TEST_F(SlotReaderTest, ARetiredSlotCannotBeReadAndItsNumberCanBeReused) {
   const SealedMemory first = Offer(1, 1);
   ASSERT_THAT(CopyOut(1), IsOk());
   const SealedMemory second = Offer(2, 2, /*retired=*/{1});
@@ -122,7 +122,7 @@ TEST_F(SlotReaderTest, AServerThatHangsUpAfterTheCopyIsUnavailable) {
   EXPECT_THAT(CopyOut(1), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gone")));
 }
 
-TEST_F(SlotReaderTest, SlotsAreUnmappedThoughNoOtherIsOffered) {
+TEST_F(SlotReaderTest, RetiredSlotsAreUnmappedWithoutANewOffer) {
   SealedMemory kept = Offer(1, 1);
   std::vector<uint64_t> gone;
   for (uint64_t slot = 2; slot < 12; ++slot) {
@@ -136,14 +136,14 @@ TEST_F(SlotReaderTest, SlotsAreUnmappedThoughNoOtherIsOffered) {
   EXPECT_EQ(MappedSlots(), 1 + 1);
 }
 
-TEST_F(SlotReaderTest, AServerThatHearsNothingIsNotTakenForGone) {
+TEST_F(SlotReaderTest, AServerThatStopsReceivingIsResourceExhausted) {
   const SealedMemory memory = Offer(1, 1);
   absl::Status status;
   for (int i = 0; status.ok() && i < 1'000'000; ++i) status = CopyOut(1);
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("cannot send")));
 }
 
-TEST_F(SlotReaderTest, ADescriptorForWhichThereIsNoRoomIsNoFaultOfTheServers) {
+TEST_F(SlotReaderTest, RunningOutOfDescriptorsIsResourceExhausted) {
   const SealedMemory memory = Offer(1, 1);
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -182,64 +182,64 @@ class BadOfferTest : public SlotReaderTest {
   }
 };
 
-TEST_F(BadOfferTest, ASlotNeverOffered) { ExpectRefused("slot 1 was never offered"); }
+TEST_F(BadOfferTest, ASlotNeverOfferedIsRefused) { ExpectRefused("slot 1 was never offered"); }
 
-TEST_F(BadOfferTest, MemoryThatIsNotSealed) {
+TEST_F(BadOfferTest, UnsealedMemoryIsRefused) {
   OfferFile(kBytes, 0);
   ExpectRefused("slot 1: seals are 0x0");
 }
 
-TEST_F(BadOfferTest, MemoryThatMayShrink) {
+TEST_F(BadOfferTest, MemoryWithoutAShrinkSealIsRefused) {
   OfferFile(kBytes, kAllSeals & ~F_SEAL_SHRINK);
   ExpectRefused("seals are");
 }
 
-TEST_F(BadOfferTest, MemoryShorterThanSaid) {
+TEST_F(BadOfferTest, MemoryShorterThanAnnouncedIsRefused) {
   OfferFile(kBytes - 1, kAllSeals);
   ExpectRefused("size is 4999 bytes, want the announced 5000 bytes");
 }
 
-TEST_F(BadOfferTest, AnotherSizeThanASlices) {
+TEST_F(BadOfferTest, AnOfferWithASizeOtherThanTheSlicesIsRefused) {
   for (const int64_t bytes : {kBytes - 1, kBytes + 1, int64_t{1} << 62}) {
     ASSERT_THAT(server_->Send(EncodeSlotOffer({1, bytes}), STDERR_FILENO), IsOk());
     ExpectRefused(absl::StrCat("SlotOffer.bytes is ", bytes, ", want 5000"));
   }
 }
 
-TEST_F(BadOfferTest, ASliceOfAnotherSizeThanTheSlot) {
+TEST_F(BadOfferTest, ReadingASliceLargerThanItsSlotIsRefused) {
   const SealedMemory memory = Offer(1, 1);
   ASSERT_THAT(CopyOut(1), IsOk());
   EXPECT_THAT(reader_->CopyOut(1, kBytes + 1, [](const uint8_t*) { ADD_FAILURE(); }),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("holds 5000 bytes, want 5001")));
 }
 
-TEST_F(BadOfferTest, NoDescriptor) {
+TEST_F(BadOfferTest, AnOfferWithoutADescriptorIsRefused) {
   ASSERT_THAT(server_->Send(EncodeSlotOffer({1, kBytes})), IsOk());
   ExpectRefused("not a memory file");
 }
 
-TEST_F(BadOfferTest, ADescriptorOfSomethingElse) {
+TEST_F(BadOfferTest, ADescriptorOfASocketIsRefused) {
   ASSERT_THAT(server_->Send(EncodeSlotOffer({1, kBytes}), server_->fd()), IsOk());
   ExpectRefused("not a memory file");
 }
 
-TEST_F(BadOfferTest, TheSameSlotTwice) {
+TEST_F(BadOfferTest, OfferingTheSameSlotTwiceIsRefused) {
   const SealedMemory a = Offer(1, 1);
   const SealedMemory b = Offer(1, 1);
   ExpectRefused("SlotOffer.slot 1 is offered twice");
 }
 
-TEST_F(BadOfferTest, BytesThatAreNoOffer) {
+TEST_F(BadOfferTest, AMalformedOfferIsRefused) {
   ASSERT_THAT(server_->Send("\xff\xff"), IsOk());
   ExpectRefused("not a SlotOffer");
 }
 
-TEST_F(BadOfferTest, ADescriptorWithoutASlot) {
+TEST_F(BadOfferTest, ADescriptorThatComesWithoutASlotIsRefused) {
   ASSERT_THAT(server_->Send(EncodeSlotOffer({.retired = {7}}), STDERR_FILENO), IsOk());
   ExpectRefused("a descriptor came without a slot");
 }
 
-TEST_F(BadOfferTest, OffersWithoutEndHoldNoCallForGood) {
+TEST_F(BadOfferTest, AnEndlessFloodOfOffersIsRefusedAndDoesNotBlockTheCall) {
   std::thread flood([this] {
     const std::string retires = EncodeSlotOffer({.retired = {7}});
     while (!absl::IsUnavailable(server_->Send(retires))) {
@@ -250,7 +250,7 @@ TEST_F(BadOfferTest, OffersWithoutEndHoldNoCallForGood) {
   flood.join();
 }
 
-TEST_F(BadOfferTest, MoreSlotsThanAnyServerNeeds) {
+TEST_F(BadOfferTest, MoreThan4096SlotsAreRefused) {
   const SealedMemory memory = Offer(1, 1);
   ASSERT_THAT(CopyOut(1), IsOk());
   absl::Status status;

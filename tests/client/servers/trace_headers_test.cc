@@ -41,7 +41,7 @@ TEST_F(TraceHeadersTest, WithoutOptionAndVariableThereIsNoTrace) {
   EXPECT_EQ(TraceHeadersOf(kOne).parent, kOne);
 }
 
-TEST_F(TraceHeadersTest, TheOptionGoesBeforeTheVariables) {
+TEST_F(TraceHeadersTest, TheOptionOverridesTheEnvironmentVariables) {
   Set(kOther, "a=b");
   EXPECT_EQ(TraceHeadersOf("").parent, kOther);
   EXPECT_EQ(TraceHeadersOf("").state, "a=b");

@@ -110,7 +110,7 @@ TEST(ShardSetWriterTest, ThreadsChangeNoByte) {
   EXPECT_NE(made[0], made[3]);
 }
 
-TEST(ShardSetWriterTest, AShardThatIsLostLaterIsMissed) {
+TEST(ShardSetWriterTest, OpeningASetWithAMissingShardFailsAndNamesTheShard) {
   const TempFolder out;
   const auto writer = MustCreate(out / "a", {.shards = 2});
   AddRecords(*writer, 4);
@@ -120,7 +120,7 @@ TEST(ShardSetWriterTest, AShardThatIsLostLaterIsMissed) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("a-00001-of-00002")));
 }
 
-TEST(ShardSetWriterTest, ShowsNothingBeforeTheEnd) {
+TEST(ShardSetWriterTest, WithoutFinishNoShardAppearsAndNothingIsReplaced) {
   const TempFolder out;
   const auto before = out.Write("a.manifest", "of an earlier set");
   auto writer = MustCreate(out / "a", {.shards = 2});
@@ -133,7 +133,7 @@ TEST(ShardSetWriterTest, ShowsNothingBeforeTheEnd) {
   EXPECT_EQ(ReadWholeFile(before), "of an earlier set");
 }
 
-TEST(ShardSetWriterTest, ReplacesASetOfTheSameNamesAndNoOther) {
+TEST(ShardSetWriterTest, ReplacesASetWithAsManyShardsAndRefusesADifferentNumber) {
   const TempFolder out;
   for (int run = 0; run < 2; ++run) {
     const auto writer = MustCreate(out / "a", {.shards = 2});
@@ -168,7 +168,7 @@ TEST(ShardSetWriterTest, RefusesNumbersOutOfRange) {
               StatusIs(absl::StatusCode::kFailedPrecondition, _));
 }
 
-TEST(ShardSetWriterTest, AFolderThatTakesNoFilesIsAnErrorOfAddOrFinish) {
+TEST(ShardSetWriterTest, AShardThatCannotBeWrittenIsAnErrorOfAddAndFinish) {
   const TempFolder out;
   // There is a folder that has the name of the shard.
   std::filesystem::create_directories(out / "a-00000-of-00001.tfrecord");
@@ -207,7 +207,7 @@ std::vector<std::string> NamesIn(const std::string& folder) {
   return names;
 }
 
-TEST(ShardSetWriterTest, WritesIntoABucketTheSameBytes) {
+TEST(ShardSetWriterTest, WritesTheSameRecordsToABucketAsToAFolder) {
   const TempFolder here;
   const auto local = MustCreate(here / "a", {.shards = 2, .compression = Compression::kGzip});
   AddRecords(*local, 100);
@@ -224,7 +224,7 @@ TEST(ShardSetWriterTest, WritesIntoABucketTheSameBytes) {
   }
 }
 
-TEST(ShardSetWriterTest, ABucketThatRefusesAShardHasNoneOfThem) {
+TEST(ShardSetWriterTest, IfABucketRefusesAShardNoShardOfTheSetIsLeft) {
   Bucket().SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
     if (request.method != "PUT" || !absl::StrContains(request.target, "r-00001")) {
       return std::nullopt;
@@ -239,7 +239,7 @@ TEST(ShardSetWriterTest, ABucketThatRefusesAShardHasNoneOfThem) {
   EXPECT_THAT(NamesIn(Bucket().Name("refused/")), IsEmpty());
 }
 
-TEST(ShardSetWriterTest, ABucketTakesNoHundredsOfShardsAtATime) {
+TEST(ShardSetWriterTest, MoreThanOneHundredShardsInABucketAreRefused) {
   EXPECT_THAT(ShardSetWriter::Create(Bucket().Name("many/m"), {.shards = 101}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at most 100 in a bucket")));
 }

@@ -20,11 +20,11 @@ namespace {
 
 using testing::Optional;
 
-TEST(FeedMetricsTest, EachHasItsOwnNameItsUnitAndASentence) {
+TEST(FeedMetricsTest, EachMetricHasAUniqueNameAUnitAndADescription) {
   ExpectGoodMetrics(ReadFeedMetrics({}));
 }
 
-TEST(FeedMetricsTest, TheDocumentListsEach) {
+TEST(FeedMetricsTest, TheReadmeListsEachMetric) {
   ExpectListedIn("client/step/README.md", kFeedMetricPrefix, ReadFeedMetrics({}));
 }
 
@@ -51,7 +51,7 @@ TEST(FeedMetricsTest, EveryNumberThatAFeedCountsIsAMetric) {
   EXPECT_EQ(reads.size(), numbers) << "two metrics read the same number";
 }
 
-TEST(FeedMetricsTest, WaitsAreToldByCause) {
+TEST(FeedMetricsTest, WaitsAreReportedByCause) {
   FeedClientStats stats;
   stats.waits.times = {.seconds = 9, .waited = {1, 2, 3, 0.5, 0.25}};
   const std::vector<MetricReading> readings = ReadFeedMetrics(stats);
@@ -63,7 +63,7 @@ TEST(FeedMetricsTest, WaitsAreToldByCause) {
   EXPECT_THAT(FindMetric(readings, "trainer_wait_seconds", "unknown"), Optional(0.25));
 }
 
-TEST(FeedMetricsTest, TheRecentLimitIsOneOfAllThatThereAre) {
+TEST(FeedMetricsTest, RecentLimitIsOneForTheCurrentLimitAndZeroForTheOthers) {
   std::set<std::string> limits;
   for (const FeedLimit limit :
        {FeedLimit::kStorage, FeedLimit::kDecode, FeedLimit::kWire, FeedLimit::kClient,

@@ -56,7 +56,7 @@ FeedClientStats StatsAfter(const v1::FeedSpec& spec, FeedClientOptions options) 
   return (*client)->stats();
 }
 
-TEST(MissingExamplesTest, AreMaskedWhereTheOrderHasARecordAndPaddingBehindIt) {
+TEST(MissingExamplesTest, InvalidPlacesCountAsMaskedIfTheyHaveARecordElseAsPadding) {
   // With 20 records the last 4 places of each epoch's third step are padding. In the second epoch
   // (steps 3 to 5) place 2 of step 4 is missing too. That place is position 10 of the epoch.
   const FakeFeed feed = FeedWithout(20, [](int64_t step, int64_t slot) {
@@ -86,7 +86,7 @@ TEST(MissingExamplesTest, AMaskedExampleWithoutAKnownRecordIsCountedAndNotNamed)
   EXPECT_THAT(stats.masked_records, ElementsAre(7));
 }
 
-TEST(MissingExamplesTest, CoresOfThisClientAlone) {
+TEST(MissingExamplesTest, OnlyExamplesOfTheClientsOwnCoresCount) {
   const FakeFeed feed =
       FeedWithout(24, [](int64_t, int64_t slot) { return slot == 3 || slot == 4; });
   const FakeServer server(feed);

@@ -76,14 +76,14 @@ ResumeToken TokenAt(const Order& order, int64_t step) {
   return token;
 }
 
-TEST(PastWeightsTest, AnEqualPastIsNotDifferent) {
+TEST(PastWeightsTest, EquivalentWeightChangesAreNotADifferentPast) {
   const Order order = OrderOf({.global_batch = 32, .changes = {{false, 5, {0, 1}}}});
   for (const int step : {0, 5, 6}) EXPECT_EQ(DifferentPast(TokenAt(order, step), order), "");
   const Order other = OrderOf({.global_batch = 64, .changes = {{true, 5 * 32, {0, 2}}}});
   EXPECT_EQ(DifferentPast(TokenAt(order, 6), other), "");
 }
 
-TEST(PastWeightsTest, ChangesThatMovedWithTheBatchAreNamedByTheirExamples) {
+TEST(PastWeightsTest, IfOnlyTheBatchSizeDiffersTheErrorSuggestsFromExample) {
   const std::vector<Change> changes = {
       {false, 0, {2, 1}}, {true, 9, {1, 1}}, {false, 1001, {0, 1}}, {false, 2000, {5, 1}}};
   const Order old = OrderOf({.global_batch = 32, .changes = changes});
@@ -102,7 +102,7 @@ TEST(PastWeightsTest, ChangesThatMovedWithTheBatchAreNamedByTheirExamples) {
 }
 
 // 1000000 examples in an epoch: 31 steps of 32768, the last one padded.
-TEST(PastWeightsTest, ExamplesOfAPaddedFeedCountNoPadding) {
+TEST(PastWeightsTest, SuggestedFromExampleNumbersDoNotCountPadding) {
   const std::vector<Change> changes = {{false, 32, {0, 1}}, {false, 62, {1, 1}}};
   const Order old = OrderOf({.global_batch = 32768, .changes = changes, .tail = Tail::kPad});
   const Order other = OrderOf({.global_batch = 65536, .changes = changes, .tail = Tail::kPad});
@@ -116,7 +116,7 @@ TEST(PastWeightsTest, ExamplesOfAPaddedFeedCountNoPadding) {
 // The token is taken after the second epoch, and its only change was at step 31, where the second
 // epoch begins. Every batch size that gives 31 steps an epoch gives this past. So the token does
 // not show its feed's batch size, nor the example at which step 70 of its feed begins.
-TEST(PastWeightsTest, APastThatSeveralBatchesHaveGetsNoExamples) {
+TEST(PastWeightsTest, NoExampleNumberIsSuggestedIfTheBatchSizeIsAmbiguous) {
   const std::vector<Change> changes = {{false, 31, {0, 1}}, {false, 70, {1, 1}}};
   const Order old = OrderOf({.global_batch = 32768, .changes = changes, .tail = Tail::kPad});
   const Order other = OrderOf({.global_batch = 65536, .changes = changes, .tail = Tail::kPad});
@@ -125,7 +125,7 @@ TEST(PastWeightsTest, APastThatSeveralBatchesHaveGetsNoExamples) {
                     Not(HasSubstr("instead of `from_step: 70`"))));
 }
 
-TEST(PastWeightsTest, AnotherPastGetsNoExamples) {
+TEST(PastWeightsTest, NoExampleNumberIsSuggestedIfMoreThanTheBatchSizeDiffers) {
   const Order old = OrderOf({.global_batch = 32, .changes = {{false, 5, {0, 1}}}});
   const ResumeToken token = TokenAt(old, 9);
   const auto difference = [&](const SmallMixture& of) { return DifferentPast(token, OrderOf(of)); };

@@ -40,7 +40,7 @@ class RaggedRowsTest : public ::testing::Test {
   std::shared_ptr<StepShape> shape_;
 };
 
-TEST_F(RaggedRowsTest, ItemsStandOneAfterTheOther) {
+TEST_F(RaggedRowsTest, RowsAreConcatenatedWithoutPadding) {
   const absl::StatusOr<RaggedRows> rows = RaggedRowsOf(MakeStep({2, 0, 1}), 5, "t");
   ASSERT_THAT(rows, IsOk());
   EXPECT_THAT(rows->values, ElementsAre(0, 1, 2, 3, 16, 17));
@@ -61,7 +61,7 @@ TEST_F(RaggedRowsTest, AnOutputThatIsNotPaddedIsRefused) {
   }
 }
 
-TEST_F(RaggedRowsTest, ALengthThatCannotBeIsDataLoss) {
+TEST_F(RaggedRowsTest, ALengthOutOfRangeIsDataLoss) {
   for (const int32_t length : {-1, 5}) {
     EXPECT_THAT(RaggedRowsOf(MakeStep({1, length, 1}), 5, "t"),
                 StatusIs(absl::StatusCode::kDataLoss, HasSubstr("want 0 to 4")));

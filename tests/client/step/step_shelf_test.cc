@@ -32,7 +32,7 @@ struct Counted {
   int freed = 0;
 };
 
-TEST(StepShelfTest, ReusesWhatComesBackUpToItsBound) {
+TEST(StepShelfTest, KeepsReturnedBuffersForReuseUpToItsBound) {
   Counted counted;
   const auto shelf = StepShelf::Create(128, /*keep=*/2, counted.Memory());
   {

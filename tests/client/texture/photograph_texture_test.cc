@@ -31,7 +31,7 @@ Roughness RoughnessOf(const std::vector<float>& values, int width) {
   return roughness;
 }
 
-TEST(PhotographTextureTest, IsAFunctionOfTheDraws) {
+TEST(PhotographTextureTest, TheSeedDeterminesTheDetail) {
   EXPECT_EQ(Draw(3, 50, 40).detail, Draw(3, 50, 40).detail);
   EXPECT_NE(Draw(3, 50, 40).detail, Draw(4, 50, 40).detail);
 }

@@ -37,7 +37,7 @@ std::string Text(const StepSpans& spans) {
   });
 }
 
-TEST(StepSpansTest, StagesAreLaidBackFromTheArrivalOfTheFirstChunk) {
+TEST(StepSpansTest, StageTimesAreCountedBackFromTheArrivalOfTheFirstChunk) {
   StepSpans spans;
   spans.BeginSlice(Stages(10, 20, 5, 2, 7), Ms(100), Ms(103));
   spans.AddChunk(Ms(110), Ms(112));
@@ -49,7 +49,7 @@ TEST(StepSpansTest, StagesAreLaidBackFromTheArrivalOfTheFirstChunk) {
   EXPECT_EQ(spans.complete_at(), Ms(115));
 }
 
-TEST(StepSpansTest, TheStagesOfALaterSliceCountWhereTwoMeet) {
+TEST(StepSpansTest, WhereSlicesOverlapTheStagesOfTheLaterSliceCount) {
   StepSpans spans;
   spans.BeginSlice(Stages(0, 50, 0), Ms(100), Ms(101));
   // This slice was made partly while the first slice was made, and finished later.
@@ -58,7 +58,7 @@ TEST(StepSpansTest, TheStagesOfALaterSliceCountWhereTwoMeet) {
   EXPECT_EQ(Text(spans), "decode 50-80, storage 80-120, decode 120-180, client 180-181");
 }
 
-TEST(StepSpansTest, ASliceThatWaitedForTheOneAheadOfItHeldUpNothing) {
+TEST(StepSpansTest, TheStagesOfASliceThatWaitedForThePreviousSliceDoNotCount) {
   StepSpans spans;
   spans.BeginSlice(Stages(0, 10, 0), Ms(100), Ms(150));  // This process is slow.
   spans.BeginSlice(Stages(0, 30, 60), Ms(152), Ms(160));
@@ -76,7 +76,7 @@ TEST(StepSpansTest, NothingIsKnownOfTheTimeBeforeASliceWithoutStages) {
             "unknown before-100, wire 100-104, client 104-106, unknown 106-120, client 120-121");
 }
 
-TEST(StepSpansTest, SlicesThatWereDoneInAnotherOrderCountUpToTheLast) {
+TEST(StepSpansTest, SlicesThatComeOutOfOrderCountUpToTheLatestArrival) {
   StepSpans spans;
   spans.BeginSlice(Stages(0, 50, 0), Ms(100), Ms(100));
   spans.BeginSlice(Stages(0, 30, 0), Ms(80), Ms(80));
@@ -94,7 +94,7 @@ TEST(StepSpansTest, AChunkThatCouldHaveBeenHandledEarlierWasHeldUpByThisProcess)
   EXPECT_EQ(Text(spans), "storage 65-75, decode 75-95, wire 95-107, client 107-180");
 }
 
-TEST(StepSpansTest, WhatALaterStreamReplacedCountsUpToItsOwnBegin) {
+TEST(StepSpansTest, TheSpansOfALateCopyCountUpToTheFirstSpanOfTheStep) {
   StepSpans late;
   late.BeginSlice(Stages(300, 0, 0), Ms(400), Ms(401));
   late.BeginSlice(Stages(99, 0, 0), Ms(500), Ms(501));
@@ -112,7 +112,7 @@ TEST(StepSpansTest, WhatALaterStreamReplacedCountsUpToItsOwnBegin) {
   EXPECT_EQ(spans.spans().size(), 5u);
 }
 
-TEST(StepSpansTest, AStepOfManySlicesHasFewSpans) {
+TEST(StepSpansTest, AdjacentEqualSpansOfManySlicesAreMerged) {
   StepSpans spans;
   for (int64_t core = 1; core <= 1000; ++core) {
     spans.BeginSlice(Stages(0, 10, 0), Ms(10 * core), Ms(10 * core));

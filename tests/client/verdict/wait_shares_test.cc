@@ -122,14 +122,14 @@ TEST(WaitSharesTest, WireIsTheLimitIfSlicesWaitToBeSent) {
   EXPECT_NEAR(simulation.verdict().share, 0.9, 1e-9);
 }
 
-TEST(WaitSharesTest, WireIsTheLimitIfNoServerDidAnything) {
+TEST(WaitSharesTest, WireIsTheLimitIfServersWereIdleForMostOfTheWait) {
   Simulation simulation;
   simulation.Run(5, Ms(50), {.late = Ms(50), .stages = {.make = Ms(10)}});
   EXPECT_EQ(simulation.verdict().limit, FeedLimit::kWire);
   EXPECT_NEAR(simulation.verdict().share, 0.8, 1e-9);
 }
 
-TEST(WaitSharesTest, ClientIsTheLimitIfThisProcessIsAtIt) {
+TEST(WaitSharesTest, ClientIsTheLimitIfHandlingAStepTakesMostOfTheWait) {
   Simulation simulation;
   simulation.Run(5, Ms(50), {.late = Ms(10), .stages = {.make = Ms(50)}, .handled = Ms(30)});
   EXPECT_EQ(simulation.verdict().limit, FeedLimit::kClient);
@@ -147,7 +147,7 @@ TEST(WaitSharesTest, ClientIsTheLimitIfAFinishedStepIsNotHandedOn) {
   EXPECT_NEAR(shares.waits().verdict.share, 0.75, 1e-9);
 }
 
-TEST(WaitSharesTest, WithoutAServerTheRestIsTheClients) {
+TEST(WaitSharesTest, WithoutAServerUnexplainedTimeCountsAsClient) {
   Simulation simulation(WaitCause::kClient);
   simulation.Run(5, Ms(50), {.late = Ms(50), .stages = {.make = Ms(10)}});
   EXPECT_EQ(simulation.verdict().limit, FeedLimit::kClient);
@@ -180,7 +180,7 @@ TEST(WaitSharesTest, NothingIsTheLimitIfStepsComeJustInTime) {
   EXPECT_GT(quick.verdict().waits, 0.2);
 }
 
-TEST(WaitSharesTest, ServersThatDoNotSayAreTheirOwnCause) {
+TEST(WaitSharesTest, WaitsForServersThatReportNoStagesHaveAnUnknownCause) {
   Simulation simulation;
   simulation.Run(5, Ms(50), {.late = Ms(40), .handled = Ms(10), .says_stages = false});
   EXPECT_EQ(simulation.verdict().limit, FeedLimit::kUnknown);
@@ -188,7 +188,7 @@ TEST(WaitSharesTest, ServersThatDoNotSayAreTheirOwnCause) {
   EXPECT_NEAR(simulation.waits().times.of(WaitCause::kUnknown), 0.16, 1e-9);
 }
 
-TEST(WaitSharesTest, WhatWasLongAgoCountsInTheTotalOnly) {
+TEST(WaitSharesTest, OldWaitsCountInTheTotalButNotInTheRecentVerdict) {
   Simulation simulation;
   simulation.Run(1000, Ms(50), {.late = Ms(50), .stages = {.read = Ms(50)}});
   simulation.Run(300, Ms(50), {.late = Ms(50), .stages = {.make = Ms(50)}});
@@ -213,7 +213,7 @@ TEST(WaitSharesTest, AnOutputThatNoSpecCanHaveIsNotCounted) {
   EXPECT_EQ(simulation.verdict().operation, -1);
 }
 
-TEST(WaitSharesTest, LatelyHasTheStepThatTheTrainerIsAt) {
+TEST(WaitSharesTest, LatelyIncludesTheStepInProgress) {
   Simulation simulation;
   EXPECT_FALSE(simulation.Lately(Ms(0), Ms(0)).has_value());
   simulation.Run(100, Ms(100), {.late = Ms(100), .stages = {.make = Ms(100), .costliest = 2}});

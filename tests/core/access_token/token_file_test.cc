@@ -80,7 +80,7 @@ TEST(TokenFileTest, AFileThatOthersCanReadIsRefused) {
   EXPECT_THAT(ReadTokenFile(path), IsOk());
 }
 
-TEST(TokenFileTest, WhatCannotBeReadOrReplacedIsNamed) {
+TEST(TokenFileTest, MissingFilesFoldersLinksAndBadTokenNamesAreRefused) {
   const TempFolder folder;
   EXPECT_THAT(ReadTokenFile(folder / "none"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));

@@ -19,7 +19,7 @@ absl::Time NoonOf(int year, int month, int day) {
   return absl::FromCivil(absl::CivilHour(year, month, day, 12), absl::UTCTimeZone());
 }
 
-TEST(TokenTableTest, AHashIsTheOneThatIsPublished) {
+TEST(TokenTableTest, HashOfTokenMatchesThePublishedSha256Answer) {
   // The known answer of FIPS 180-2, appendix B.1.
   const TokenHash hash = HashOfToken("abc");
   EXPECT_EQ(absl::BytesToHexString(
@@ -49,7 +49,7 @@ TEST(TokenTableTest, ATokenIsGoodUntilItsLastDayEnds) {
   EXPECT_EQ(table->Find(HashOfToken("x"), NoonOf(2030, 2, 1)), nullptr);
 }
 
-TEST(TokenTableTest, WhatIsNoLineIsRefusedByItsNumberWithoutItsText) {
+TEST(TokenTableTest, TheErrorForAnInvalidLineHasItsNumberAndNotItsText) {
   const std::string good = TokenLine({.name = "a", .hash = HashOfToken("x")});
   const std::string hash = good.substr(2, 64);
   for (const std::string& bad :
@@ -66,13 +66,13 @@ TEST(TokenTableTest, WhatIsNoLineIsRefusedByItsNumberWithoutItsText) {
   }
 }
 
-TEST(TokenTableTest, AHashThatStandsThereTwiceIsRefused) {
+TEST(TokenTableTest, ADuplicateHashIsRefused) {
   const std::string line = TokenLine({.name = "a", .hash = HashOfToken("x")});
   EXPECT_THAT(TokenTable::Parse(line + line),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line 2")));
 }
 
-TEST(TokenTableTest, ItsSizeIsBounded) {
+TEST(TokenTableTest, TheNumbersOfTokensAndBytesAreBounded) {
   std::string lines;
   for (size_t i = 0; i < kMaxTokens; ++i) {
     lines += TokenLine({.name = "a", .hash = HashOfToken(absl::StrCat(i))});

@@ -30,7 +30,7 @@ SliceLayout MustCreate(std::vector<SliceTensor> tensors) {
   return *layout;
 }
 
-TEST(SliceLayoutTest, TensorsStandByNameOnCacheLines) {
+TEST(SliceLayoutTest, TensorsAreSortedByNameAndAlignedToCacheLines) {
   const SliceLayout layout =
       MustCreate({Tensor("valid", DType::kUint8, {3}), Tensor("image", DType::kUint8, {3, 5, 5, 3}),
                   Tensor("label", DType::kInt64, {3})});
@@ -69,7 +69,7 @@ TEST(SliceLayoutTest, ClearingAnExampleTouchesNoOther) {
   EXPECT_THAT(layout.View(2, slice.data()).As<uint8_t>(), ElementsAre(0, 1));
 }
 
-TEST(SliceLayoutTest, DigestSeesNamesTypesShapesAndBytesButNotPadding) {
+TEST(SliceLayoutTest, DigestDependsOnNamesShapesAndBytesButNotOnPadding) {
   const SliceLayout layout =
       MustCreate({Tensor("x", DType::kUint8, {2, 3}), Tensor("valid", DType::kUint8, {2})});
   std::vector<uint8_t> slice(static_cast<size_t>(layout.slice_bytes()), 5);
@@ -122,7 +122,7 @@ TEST(SliceLayoutTest, ExampleDigestIsTheSameInEveryPlaceAndBatch) {
 // Error paths: descriptions may come from a peer.
 
 // A feed has at most 65 tensors: 64 outputs and `valid`.
-TEST(SliceLayoutTest, SixtyFiveTensorsAreASliceAndOneMoreIsNone) {
+TEST(SliceLayoutTest, ASliceHasAtMost65Tensors) {
   std::vector<SliceTensor> tensors = {Tensor("valid", DType::kUint8, {2})};
   while (tensors.size() < 65) {
     tensors.push_back(Tensor(absl::StrCat("t", tensors.size()), DType::kInt32, {2}));

@@ -59,7 +59,7 @@ TEST(TilesTest, TheShapePadsChannelsToEightAndExamplesTo128) {
 
 // The buffer is filled first, so that a byte that nobody writes is not zero. Then most places get
 // an example, and the others are cleared.
-TEST(TilesTest, EveryElementStandsWhereTheRuleSaysAndAllElseIsZero) {
+TEST(TilesTest, TilesHaveEveryElementAtItsPlaceAndZerosElsewhere) {
   for (const int64_t channels : {1, 2, 3, 7, 8, 9, 16, 19}) {
     for (const int64_t batch : {1, 3, 127, 128, 129, 257}) {
       SCOPED_TRACE(absl::StrCat(channels, " channels, ", batch, " examples"));
@@ -105,7 +105,7 @@ TEST(TilesTest, EveryElementStandsWhereTheRuleSaysAndAllElseIsZero) {
   }
 }
 
-TEST(TilesTest, AnExamplesDigestIsThatOfHwcn) {
+TEST(TilesTest, AnExampleHasTheSameDigestInTilesAsInHwcn) {
   const SliceLayout tiles = MustCreate({Tiled({4, 3, 5, 130}), Valid(130)});
   const SliceLayout plain = MustCreate(
       {{.spec = {.name = "x", .dtype = DType::kBfloat16, .shape = {4, 3, 5, 130}}, .batch_axis = 3},

@@ -70,7 +70,7 @@ TEST_F(DiskStoreTest, AValueIsReadIntoMemoryOfItsSize) {
   EXPECT_FALSE(std::filesystem::exists(FileOf(Key(1))));
 }
 
-TEST_F(DiskStoreTest, AValueThatBypassesThePageCacheIsTheSame) {
+TEST_F(DiskStoreTest, AValueWrittenPastThePageCacheIsReadUnchanged) {
   const auto store = Open();
   uint64_t number = 0;
   alignas(kFilePageBytes) static char memory[8 * kFilePageBytes];
@@ -130,7 +130,7 @@ TEST_F(DiskStoreTest, DamagedShortLongAndForeignFilesAreRemovedAndNeverServed) {
   });
 }
 
-TEST_F(DiskStoreTest, TheFolderIsOneStoresAlone) {
+TEST_F(DiskStoreTest, AFolderCannotBeOpenedByTwoStores) {
   const auto store = Open();
   EXPECT_THAT(DiskStore::Open(path_, kBudget),
               StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -138,7 +138,7 @@ TEST_F(DiskStoreTest, TheFolderIsOneStoresAlone) {
                              HasSubstr("a folder of its own"))));
 }
 
-TEST_F(DiskStoreTest, AForkedProcessDoesNotKeepTheFolder) {
+TEST_F(DiskStoreTest, AForkedProcessDoesNotKeepTheFolderLocked) {
   auto store = Open();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -152,7 +152,7 @@ TEST_F(DiskStoreTest, AForkedProcessDoesNotKeepTheFolder) {
   ::waitpid(child, nullptr, 0);
 }
 
-TEST_F(DiskStoreTest, ItNeverTakesMoreThanItsBudget) {
+TEST_F(DiskStoreTest, TheStoreStaysWithinItsBudgetAlsoAfterTheBudgetShrinks) {
   {
     const auto store = Open();
     for (uint64_t i = 0; i < 100; ++i) store->Insert(Key(i), 1, std::string(5000, 'x'));
@@ -177,7 +177,7 @@ TEST_F(DiskStoreTest, OtherFilesAreLeftAlone) {
   EXPECT_TRUE(std::filesystem::exists(path_ + "/ab/notes.txt"));
 }
 
-TEST_F(DiskStoreTest, WhatCannotBeWrittenIsNotKept) {
+TEST_F(DiskStoreTest, AValueThatCannotBeWrittenIsNotKept) {
   const auto store = Open();
   std::filesystem::remove_all(path_ + "/ab");
   store->Insert(Key(1), 1, "value");
@@ -185,13 +185,13 @@ TEST_F(DiskStoreTest, WhatCannotBeWrittenIsNotKept) {
   EXPECT_EQ(store->Find(Key(1), 1), nullptr);
 }
 
-TEST_F(DiskStoreTest, AFolderThatCannotBeIsNamedWithTheRemedy) {
+TEST_F(DiskStoreTest, AFileInPlaceOfTheFolderIsAnErrorThatNamesThePath) {
   folder_.Write("file", "no folder");
   EXPECT_THAT(DiskStore::Open(folder_ / "file", kBudget).status().message(),
               AllOf(HasSubstr("file'"), HasSubstr("want a folder")));
 }
 
-TEST(DiskEntryTest, NamesAreKeysAndBack) {
+TEST(DiskEntryTest, FileNamesParseBackToKeysAndInvalidNamesAreRefused) {
   CacheKey key;
   EXPECT_TRUE(ParseDiskEntryName(DiskEntryName(Key(7)), key));
   EXPECT_EQ(key, Key(7));

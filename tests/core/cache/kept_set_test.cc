@@ -47,7 +47,7 @@ TEST(KeptSetTest, TwoUsersShareTheRoomAndKeepWhatTheyHave) {
   }
 }
 
-TEST(KeptSetTest, WhatAUserLeftGivesWayWhenItHasAskedForNothingForLong) {
+TEST(KeptSetTest, EntriesOfAnIdleUserGiveWayOnlyAfterManyLookUps) {
   KeptSet set(10 * 500);
   Pass(set, 1, 500);
   int64_t look_ups = 0;
@@ -57,7 +57,7 @@ TEST(KeptSetTest, WhatAUserLeftGivesWayWhenItHasAskedForNothingForLong) {
   EXPECT_EQ(set.size(), 500u);
 }
 
-TEST(KeptSetTest, WhatAnotherUserFindsIsItsFromThenOn) {
+TEST(KeptSetTest, AnEntryBelongsToTheUserThatFindsIt) {
   KeptSet set(10 * 10);
   EXPECT_TRUE(set.Insert(Key(1), KeptSet::kNobody, 10, kNoEviction));
   EXPECT_TRUE(set.Insert(Key(2), KeptSet::kNobody, 10, kNoEviction));

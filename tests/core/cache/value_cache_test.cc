@@ -23,7 +23,7 @@ std::unique_ptr<ValueCache> Make(const ValueCacheOptions& options) {
   return *std::move(cache);
 }
 
-TEST(ValueCacheTest, WhatIsKeptIsFoundAndCounted) {
+TEST(ValueCacheTest, AnInsertedValueIsFoundAndHitsAndMissesAreCounted) {
   const auto cache = Make({.memory_bytes = 100'000});
   EXPECT_EQ(cache->Find(Key(1), CacheStore::kMemory, 1), nullptr);
   cache->Insert(Key(1), CacheStore::kMemory, 1, "value");
@@ -36,7 +36,7 @@ TEST(ValueCacheTest, WhatIsKeptIsFoundAndCounted) {
   EXPECT_EQ(cache->stats().memory_budget_bytes, 100'000);
 }
 
-TEST(ValueCacheTest, MemoryIsBoundedWithAllThatStandsAroundValues) {
+TEST(ValueCacheTest, TheMemoryBudgetIncludesTheOverheadOfValues) {
   const auto cache = Make({.memory_bytes = 100'000});
   for (uint64_t i = 0; i < 10'000; ++i) {
     cache->Insert(Key(i), CacheStore::kMemory, 1, "tiny");
@@ -91,7 +91,7 @@ TEST(ValueCacheTest, WhatWasReadFromDiskIsFoundInMemoryNext) {
   EXPECT_EQ(cache->stats().memory_hits, 2);
 }
 
-TEST(ValueCacheTest, ThreadsFindWholeValuesOfTheirKeys) {
+TEST(ValueCacheTest, ConcurrentLookUpsReturnTheWholeValueOfTheirKey) {
   const TempFolder folder;
   const auto cache =
       Make({.memory_bytes = 60'000, .disk_folder = folder / "kept", .disk_bytes = 100 * 4096});

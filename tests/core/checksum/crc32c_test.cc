@@ -65,7 +65,7 @@ TEST(Crc32cTest, MatchesTheDefinitionAtEverySizeAndAlignment) {
   }
 }
 
-TEST(Crc32cTest, OfU64IsThatOfItsBytesLeastSignificantFirst) {
+TEST(Crc32cTest, Crc32cOfU64IsTheCrcOfItsLittleEndianBytes) {
   EXPECT_EQ(Crc32cOfU64(0x3837363534333231u), Crc32c("12345678"));
   for (const uint64_t value : {uint64_t{0}, uint64_t{784}, ~uint64_t{0}, uint64_t{1} << 63}) {
     std::string bytes;
@@ -166,7 +166,7 @@ TEST(Crc32cTest, LeavesTheUpperPartsOfVectorRegistersEmpty) {
 
 // ISA-L takes the length as an int, so it takes less than 2 GiB a call. The mapping of the test
 // takes memory only for page tables, because the test never writes to it.
-TEST(Crc32cTest, InputsAbove2GiBAreWhole) {
+TEST(Crc32cTest, TheCrcCoversInputsAbove2GiBCompletely) {
   const size_t size = (size_t{2} << 30) + (3 << 20);
   void* zeros = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(zeros, MAP_FAILED);

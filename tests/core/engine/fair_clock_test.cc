@@ -62,7 +62,7 @@ class FairClockTest : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Levels, FairClockTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Peers" : "Streams"; });
 
-TEST_P(FairClockTest, APieceThatWasNotBegunCostsNothing) {
+TEST_P(FairClockTest, UndoRemovesThePiecesChargeAndKeepsTheCostGuess) {
   Party one(clock_, Peer(0), 1);
   Party other(clock_, Peer(1), 1);
   one.account.Undo(one.account.Take(100));
@@ -71,7 +71,7 @@ TEST_P(FairClockTest, APieceThatWasNotBegunCostsNothing) {
   EXPECT_EQ(one.account.Take(1), other.account.Take(1));  // Undo() has changed no guess.
 }
 
-TEST_P(FairClockTest, PartiesGetAlikeWhateverTheirPiecesCost) {
+TEST_P(FairClockTest, PartiesGetEqualSharesWhateverTheirPiecesCost) {
   Party cheap(clock_, Peer(0), 1);
   Party dear(clock_, Peer(1), 100);
   Serve({&cheap, &dear}, 10'000);
@@ -79,7 +79,7 @@ TEST_P(FairClockTest, PartiesGetAlikeWhateverTheirPiecesCost) {
   EXPECT_NEAR(dear.had, 5'000, 101);
 }
 
-TEST_P(FairClockTest, AGuessFarOffIsMadeGood) {
+TEST_P(FairClockTest, PartiesGetEqualSharesDespiteWrongCostGuesses) {
   Party modest(clock_, Peer(0), 1, /*guess=*/1'000);
   Party greedy(clock_, Peer(1), 1, /*guess=*/0.001);
   Serve({&modest, &greedy}, 1'000);
@@ -100,7 +100,7 @@ TEST_P(FairClockTest, WorkUnderWayIsCharged) {
   EXPECT_THAT(taken, Each(10));
 }
 
-TEST_P(FairClockTest, WhoWantedNothingForLongHasNoCredit) {
+TEST_P(FairClockTest, AnIdlePartyEarnsNoCredit) {
   Party old(clock_, Peer(0), 1);
   Party back(clock_, Peer(1), 1);
   back.account.SetWants(false);
@@ -112,7 +112,7 @@ TEST_P(FairClockTest, WhoWantedNothingForLongHasNoCredit) {
   EXPECT_NEAR(back.had, 50, 2);
 }
 
-TEST_P(FairClockTest, WhoHadMoreThanOthersStillOwesItAfterAPause) {
+TEST_P(FairClockTest, APartyKeepsItsDebtAcrossAPause) {
   Party spender(clock_, Peer(0), 100);
   Party other(clock_, Peer(1), 1);
   Serve({&spender}, 100);
@@ -136,7 +136,7 @@ TEST(FairClockOfPeersTest, APeerGetsItsPartHoweverManyStreamsOthersHave) {
   for (const Party& party : crowd) EXPECT_NEAR(party.had, 50, 15);
 }
 
-TEST(FairClockOfPeersTest, ClosingAStreamAfterEachPieceOwesAllTheSame) {
+TEST(FairClockOfPeersTest, APeerCannotShedItsDebtByClosingStreams) {
   FairClock clock;
   Party honest(clock, "honest", 1);
   double taken = 0;
@@ -150,7 +150,7 @@ TEST(FairClockOfPeersTest, ClosingAStreamAfterEachPieceOwesAllTheSame) {
   EXPECT_NEAR(taken, honest.had, 200);
 }
 
-TEST(FairClockOfPeersTest, APieceThatEndsAfterItsStreamIsOwedToo) {
+TEST(FairClockOfPeersTest, APieceThatEndsAfterItsStreamClosedIsChargedToThePeer) {
   FairClock clock;
   Party honest(clock, "honest", 1);
   double taken = 0;
@@ -165,7 +165,7 @@ TEST(FairClockOfPeersTest, APieceThatEndsAfterItsStreamIsOwedToo) {
   EXPECT_NEAR(taken, honest.had, 200);
 }
 
-TEST(FairClockOfPeersTest, PeersThatOweNothingAreForgottenAndOfDebtorsThereIsABound) {
+TEST(FairClockOfPeersTest, PeersWithoutDebtAreForgottenAndDebtorsAreBounded) {
   FairClock clock;
   for (int i = 0; i < 100; ++i) {
     Party visitor(clock, absl::StrCat("visitor ", i), 1);
@@ -185,7 +185,7 @@ TEST(FairClockOfPeersTest, PeersThatOweNothingAreForgottenAndOfDebtorsThereIsABo
 
 // Each piece has units for a hundred turns and is given back after one turn. Eight pieces are under
 // way.
-TEST_P(FairClockTest, APieceIsChargedWithOneTurnHoweverManyItHasUnitsFor) {
+TEST_P(FairClockTest, PartiesGetEqualSharesWhenPiecesLastManyTurns) {
   FairClock clock(/*turn=*/1);
   Party old(clock, Peer(0), 1);
   Party fresh(clock, Peer(1), 1);

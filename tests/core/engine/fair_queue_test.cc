@@ -86,7 +86,7 @@ Expected Model(const std::vector<Candidate>& candidates) {
   return expected;
 }
 
-TEST(FairQueueTest, ChoosesAsTheHeaderSaysWhateverStreamsWant) {
+TEST(FairQueueTest, ChoosesLikeAPlainModelForRandomCandidates) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
     CounterRng random(seed, 0, 0, 0);
@@ -156,7 +156,7 @@ TEST(FairQueueTest, TwoPeersThatAlwaysHaveWorkAreNeverMoreThanOneUnitApart) {
   }
 }
 
-TEST(FairQueueTest, WhatIsTooLargeForNowIsNotOvertakenByOthersThatHoldSomething) {
+TEST(FairQueueTest, AStreamThatHoldsSlicesWaitsForAnEarlierStreamWithoutRoom) {
   FairQueue queue(kEndlessTurn);
   Streams streams(queue, {"large", "small"});
   streams.candidates[0].may_begin = true;

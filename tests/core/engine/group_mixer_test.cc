@@ -281,7 +281,7 @@ std::vector<std::string> ShardsWithDamage(int records, const std::vector<int>& d
   return {builder.Build()};
 }
 
-TEST(GroupMixerTest, AFeedIsWhatPlainCodeMakesOfTheUnmixedOne) {
+TEST(GroupMixerTest, MixedFeedsMatchAPlainReferenceImplementation) {
   const auto dataset = OpenTestDataset(TestShards({9, 0, 15}));
   for (const char* const mix :
        {"group: 4 mixup {}", "group: 4 cutmix {}",
@@ -302,7 +302,7 @@ TEST(GroupMixerTest, AFeedIsWhatPlainCodeMakesOfTheUnmixedOne) {
 }
 
 // Random specs, with damaged and missing examples.
-TEST(GroupMixerTest, RandomFeedsAreWhatPlainCodeMakesOfThem) {
+TEST(GroupMixerTest, RandomFeedsWithDamageMatchAPlainReferenceImplementation) {
   std::mt19937 random(1);  // Draws the same numbers on every machine.
   const auto below = [&](int count) { return static_cast<int>(random() % count); };
   Counts sum;
@@ -344,7 +344,7 @@ TEST(GroupMixerTest, RandomFeedsAreWhatPlainCodeMakesOfThem) {
   EXPECT_GT(sum.alone, kSanitized ? 20 : 100);
 }
 
-TEST(GroupMixerTest, EveryNanIsTheSame) {
+TEST(GroupMixerTest, MixingWritesEveryNanAsTheSameBits) {
   const absl::StatusOr<SliceLayout> layout =
       SliceLayout::Create({{.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {2}}},
                            {.spec = {.name = "x", .dtype = DType::kFloat32, .shape = {2, 2}}}});
@@ -367,7 +367,7 @@ TEST(GroupMixerTest, EveryNanIsTheSame) {
   EXPECT_THAT(x(), testing::Each(0x7fc00000u));
 }
 
-TEST(GroupMixerTest, LabelsOfAnExampleStillAddUpToOne) {
+TEST(GroupMixerTest, MixedLabelsOfAnExampleSumToOne) {
   const auto dataset = OpenTestDataset(TestShards({24}));
   const Plan plan = MakePlan(
       MixSpec("global_batch: 24 num_cores: 1 epochs: 1", "group: 8 mixup {} cutmix {}"), dataset);
@@ -428,7 +428,7 @@ TEST(GroupMixerTest, AnExampleDoesNotDependOnTheNumberOfCores) {
   EXPECT_EQ(examples(6), one);
 }
 
-TEST(GroupMixerTest, DamageChangesTheExampleBeforeItAndNothingElse) {
+TEST(GroupMixerTest, AMaskedExampleLeavesOnlyThePreviousExampleOfItsGroupUnmixed) {
   constexpr int kDamaged = 13;
   const v1::FeedSpec spec = MixSpec("global_batch: 20 num_cores: 2 epochs: 2 on_corrupt: MASK",
                                     "group: 5 mixup {} cutmix {}");
@@ -460,7 +460,7 @@ TEST(GroupMixerTest, DamageChangesTheExampleBeforeItAndNothingElse) {
 
 // A group may have a billion values. So while a thread mixes a group, it checks now and then
 // whether the group is still wanted.
-TEST(GroupMixerTest, NothingIsMixedThatNobodyWants) {
+TEST(GroupMixerTest, MixGroupLeavesTheSliceUnchangedIfAlreadyInterrupted) {
   const Plan plan = MakePlan(MixSpec("global_batch: 10 num_cores: 1", "group: 5 mixup {}"),
                              OpenTestDataset(TestShards({10})));
   const std::vector<MixDraw> draws(5, {.kind = Kind::kMixup, .own_share = 0.5});
@@ -479,7 +479,7 @@ TEST(GroupMixerTest, NothingIsMixedThatNobodyWants) {
   EXPECT_FALSE(slice == before);
 }
 
-TEST(GroupMixerTest, AFeedThatFailsFailsAsWithoutMixing) {
+TEST(GroupMixerTest, ADamagedRecordFailsAMixedFeedWithItsNumber) {
   const v1::FeedSpec spec = MixSpec("global_batch: 10 num_cores: 1", "group: 5 mixup {}");
   StepEngine engine({.threads = 2});
   const Plan plan = MakePlan(spec, OpenTestDataset(ShardsWithDamage(10, {3})));

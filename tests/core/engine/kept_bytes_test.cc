@@ -27,7 +27,7 @@ absl::string_view BytesOf(const Value& image) {
                                  image.floats.size() * sizeof(float));
 }
 
-TEST(KeptBytesTest, AnImageIsKeptWithItsSizeIfThatDependsOnTheRecord) {
+TEST(KeptBytesTest, ACachedImageHasASizeHeaderOnlyIfItsSizeVaries) {
   for (const ElementType element : {ElementType::kUint8, ElementType::kFloat32}) {
     const Value image = ImageOf(element, {5, 4, 3});
     const ValueType varying = {.element = element, .shape = {kAnySize, kAnySize, 3}};
@@ -43,7 +43,7 @@ TEST(KeptBytesTest, AnImageIsKeptWithItsSizeIfThatDependsOnTheRecord) {
   }
 }
 
-TEST(KeptBytesTest, OtherBytesAreNoSuchImage) {
+TEST(KeptBytesTest, InvalidCachedBytesAreNotParsedAsAnImage) {
   const Value image = ImageOf(ElementType::kUint8, {5, 4, 3});
   const ValueType varying = {.element = ElementType::kUint8, .shape = {kAnySize, kAnySize, 3}};
   const std::string kept = ToKept(image, varying);
@@ -58,7 +58,7 @@ TEST(KeptBytesTest, OtherBytesAreNoSuchImage) {
   EXPECT_FALSE(ParseKept(kept, image.type).has_value());
 }
 
-TEST(KeptBytesTest, AFinishedExampleHasItsSize) {
+TEST(KeptBytesTest, IsKeptRequiresTheExactSizeOfAFinishedExample) {
   const KeptForm form = {.value = {.finished = true, .cost = {.bytes = 6}}};
   EXPECT_TRUE(IsKept("sixsix", form));
   EXPECT_FALSE(IsKept("five!", form));

@@ -83,7 +83,7 @@ std::vector<std::string> Digests(const std::shared_ptr<const FeedPlan>& plan,
   }
 }
 
-TEST(MappedShardsTest, BytesAreThoseOfCopies) {
+TEST(MappedShardsTest, AFeedOfMappedShardsEqualsAFeedOfCopies) {
   const TempFolder folder;
   std::vector<std::string> shards = TestShards({9, 0, 11});
   shards[2] = WithFlippedBit(std::move(shards[2]), 8 * shards[2].size() / 2);  // Damages a record.
@@ -97,7 +97,7 @@ TEST(MappedShardsTest, BytesAreThoseOfCopies) {
   EXPECT_THAT(ReadWholeFile("/proc/self/maps"), HasSubstr(folder / "shard-2.tfrecord"));
 }
 
-TEST(MappedShardsTest, TasksOfManyRecordsOfSeveralShardsAreThoseOfCopies) {
+TEST(MappedShardsTest, LargeTasksOverSeveralMappedShardsEqualThoseOfCopies) {
   const TempFolder folder;
   std::vector<std::string> shards = TestShards({30, 1, 0, 40, 17});
   shards[3] = WithFlippedBit(std::move(shards[3]), 8 * shards[3].size() / 2);
@@ -113,7 +113,7 @@ TEST(MappedShardsTest, TasksOfManyRecordsOfSeveralShardsAreThoseOfCopies) {
   }
 }
 
-TEST(MappedShardsTest, FeedsWithAnImageReadCopies) {
+TEST(MappedShardsTest, FeedsWithUncachedImagesDoNotMapShards) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> files = OpenFiles(folder, TestShards({6}));
   EXPECT_EQ(
@@ -141,7 +141,7 @@ constexpr char kKeptOutputs[] = R"pb(
   outputs { name: "label" feature: "label" dtype: INT32 }
 )pb";
 
-TEST(MappedShardsTest, RecordsAreReadInPlaceOnceTheirImagesAreKept) {
+TEST(MappedShardsTest, ShardsAreMappedOnceTheirImagesAreCached) {
   const TempFolder folder;
   std::vector<std::string> shards = TestShards({30, 1, 40});
   shards[2] = WithFlippedBit(std::move(shards[2]), 8 * shards[2].size() / 2);
@@ -167,7 +167,7 @@ TEST(MappedShardsTest, RecordsAreReadInPlaceOnceTheirImagesAreKept) {
   EXPECT_EQ(files->damage().masked_examples(), 4);  // Once in each of the four feeds of `files`.
 }
 
-TEST(MappedShardsTest, ACutShardIsFoundThoughItsImagesAreKept) {
+TEST(MappedShardsTest, ATruncatedShardIsDetectedThoughItsImagesAreCached) {
   const TempFolder folder;
   const std::vector<std::string> shards = TestShards({12});
   const std::string numbers = "global_batch: 4 num_cores: 1 epochs: 1 ";
@@ -184,7 +184,7 @@ TEST(MappedShardsTest, ACutShardIsFoundThoughItsImagesAreKept) {
                                           AllOf(HasSubstr("shard-0"), HasSubstr("was resized"))));
 }
 
-TEST(MappedShardsTest, ShardCutWhileItIsServedEndsTheStreamWithItsName) {
+TEST(MappedShardsTest, TruncatingAServedShardEndsTheStreamNamingTheShard) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> files = OpenFiles(folder, TestShards({50}));
   const auto plan =

@@ -151,7 +151,7 @@ TEST(MembersTest, RecordIdsCountMemberAfterMemberAndNameTheRightRecords) {
   EXPECT_EQ(of_a, 9);
 }
 
-TEST(MembersTest, ARecordThatComesTwiceInAnEpochIsDrawnForTwice) {
+TEST(MembersTest, ARecordRepeatedWithinAnEpochGetsNewRandomDraws) {
   const Datasets datasets = {{"a", OpenTestDataset(TestShards({1}), "a")},
                              {"b", OpenTestDataset(TestShards({7}), "b")}};
   const auto plan = PlanOf(
@@ -178,7 +178,7 @@ TEST(MembersTest, ADatasetMayBeAMemberTwice) {
   EXPECT_THAT(Values<int64_t>(*plan, "pair"), ElementsAre(0, 0, 7, -7, 1, -1, 8, -8));
 }
 
-TEST(MembersTest, DamageIsNotedWithTheMemberUnderItsOwnNumber) {
+TEST(MembersTest, DamageIsLoggedForTheMemberUnderItsOwnRecordNumber) {
   Datasets datasets = TwoDatasets();
   std::string damaged = TestShards({4, 5, 11})[2];
   damaged[damaged.size() / 2] ^= 1;
@@ -227,7 +227,7 @@ TEST(MembersTest, EveryMemberHasToHaveTheFeatures) {
               HasSubstr("the first record of dataset 'c' has no feature 'weight'"));
 }
 
-TEST(MembersTest, AMemberThatIsNotThereIsNotFound) {
+TEST(MembersTest, UnknownMembersAndTwoKindsOfSourceAreRefused) {
   const std::string rest =
       " global_batch: 1 num_cores: 1 "
       "outputs { name: 'label' feature: 'label' dtype: INT64 }";

@@ -44,7 +44,7 @@ TEST(PendingSliceTest, PaddingComesInLargerTasksThanRecords) {
                                  ExampleRange{110, 210}, ExampleRange{210, 250}));
 }
 
-TEST(PendingSliceTest, RecordsThatAreReadAheadAreMadeOnceTheyAreReadAndPaddingAfterThem) {
+TEST(PendingSliceTest, ReadAheadRecordsWaitForTheirReadsButPaddingDoesNot) {
   PendingSlice slice = MakeSlice(20, 10, /*reads_ahead=*/true);
   EXPECT_TRUE(slice.has_unread());
   EXPECT_FALSE(slice.has_more());
@@ -67,7 +67,7 @@ TEST(PendingSliceTest, RecordsThatAreReadAheadAreMadeOnceTheyAreReadAndPaddingAf
   EXPECT_TRUE(slice.is_done());
 }
 
-TEST(PendingSliceTest, ASliceThatIsDroppedIsDoneWhenItsReadsAreBack) {
+TEST(PendingSliceTest, ADroppedSliceIsDoneWhenItsReadsReturn) {
   PendingSlice slice = MakeSlice(20, 20, /*reads_ahead=*/true);
   const ExampleRun run = slice.TakeToRead(kSize);
   slice.Drop();
@@ -86,7 +86,7 @@ TEST(PendingSliceTest, AfterAnErrorNothingMoreIsRead) {
   EXPECT_TRUE(slice.is_done());
 }
 
-TEST(PendingSliceTest, IsDoneWhenAllThatWasTakenIs) {
+TEST(PendingSliceTest, ASliceIsDoneWhenAllTakenTasksAreFinished) {
   PendingSlice slice = MakeSlice(16, 16);
   const ExampleRun first = slice.Take(kSize);
   const ExampleRun second = slice.Take(kSize);
@@ -98,7 +98,7 @@ TEST(PendingSliceTest, IsDoneWhenAllThatWasTakenIs) {
   EXPECT_EQ(slice.TakeBuffer().size(), 16);
 }
 
-TEST(PendingSliceTest, TheLowestErrorStaysAndNothingMoreIsHandedOut) {
+TEST(PendingSliceTest, AfterAnErrorNoTaskIsTakenAndTheLowestErrorWins) {
   PendingSlice slice = MakeSlice(100, 100);
   const ExampleRun first = slice.Take(kSize);
   const ExampleRun second = slice.Take(kSize);
@@ -110,7 +110,7 @@ TEST(PendingSliceTest, TheLowestErrorStaysAndNothingMoreIsHandedOut) {
   EXPECT_THAT(slice.error(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("first")));
 }
 
-TEST(PendingSliceTest, ADroppedSliceIsDoneWhenItsTasksAre) {
+TEST(PendingSliceTest, ADroppedSliceIsDoneWhenItsRunningTasksFinish) {
   PendingSlice slice = MakeSlice(100, 100);
   const ExampleRun task = slice.Take(kSize);
   slice.Drop();
@@ -121,7 +121,7 @@ TEST(PendingSliceTest, ADroppedSliceIsDoneWhenItsTasksAre) {
   EXPECT_TRUE(slice.is_done());
 }
 
-TEST(PendingSliceTest, WhatIsGivenBackComesFirstAndWhereItStood) {
+TEST(PendingSliceTest, ReturnedTasksComeFirstAndKeepTheirProgress) {
   PendingSlice slice = MakeSlice(100, 100);
   const ExampleRun first = slice.Take(kSize);
   ExampleRun second = slice.Take(kSize);
@@ -136,7 +136,7 @@ TEST(PendingSliceTest, WhatIsGivenBackComesFirstAndWhereItStood) {
   EXPECT_EQ(slice.Take(kSize).examples, (ExampleRange{16, 24}));
 }
 
-TEST(PendingSliceTest, ASliceIsNotDoneWhileSomethingIsGivenBack) {
+TEST(PendingSliceTest, ASliceIsNotDoneWhileAReturnedTaskIsLeft) {
   PendingSlice slice = MakeSlice(8, 8);
   const ExampleRun run = slice.Take(kSize);
   EXPECT_FALSE(slice.has_more());
@@ -147,7 +147,7 @@ TEST(PendingSliceTest, ASliceIsNotDoneWhileSomethingIsGivenBack) {
   EXPECT_TRUE(slice.is_done());
 }
 
-TEST(PendingSliceTest, BehindAnErrorNothingThatWasGivenBackIsMade) {
+TEST(PendingSliceTest, ReturnedTasksBehindAnErrorAreNotMade) {
   PendingSlice slice = MakeSlice(24, 24);
   const ExampleRun first = slice.Take(kSize);
   const ExampleRun second = slice.Take(kSize);
@@ -165,7 +165,7 @@ TEST(PendingSliceTest, BehindAnErrorNothingThatWasGivenBackIsMade) {
   EXPECT_THAT(slice.error(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("first")));
 }
 
-TEST(PendingSliceTest, ADroppedSliceTellsItsThreadsAndTakesNothingBack) {
+TEST(PendingSliceTest, ADroppedSliceSignalsItsThreadsAndDiscardsReturnedTasks) {
   PendingSlice slice = MakeSlice(100, 100);
   const ExampleRun running = slice.Take(kSize);
   slice.Return(slice.Take(kSize));

@@ -166,7 +166,7 @@ TEST(ReadAheadTest, BlocksOfCompressedShardsOutliveTheEngineOnDisk) {
   }
 }
 
-TEST(ReadAheadTest, DamageInACompressedShardIsThatOfALocalFeed) {
+TEST(ReadAheadTest, DamageInACompressedFarShardIsHandledAsInALocalFeed) {
   std::vector<std::string> shards = NoisyShards({40, 60}, 30'000);
   shards[1] = WithFlippedBit(shards[1], shards[1].size() * 4);
   const auto near = OpenTestDataset(shards);
@@ -190,7 +190,7 @@ TEST(ReadAheadTest, DamageInACompressedShardIsThatOfALocalFeed) {
   }
 }
 
-TEST(ReadAheadTest, DamageAndMaskingAreThoseOfALocalFeed) {
+TEST(ReadAheadTest, DamageInAFarShardIsHandledAsInALocalFeed) {
   std::vector<std::string> shards = Shards();
   shards[2] = WithFlippedBit(shards[2], shards[2].size() * 4);
   const auto near = OpenTestDataset(shards);
@@ -214,7 +214,7 @@ TEST(ReadAheadTest, DamageAndMaskingAreThoseOfALocalFeed) {
               StatusIs(failure.code(), HasSubstr("with `on_corrupt: MASK`")));
 }
 
-TEST(ReadAheadTest, AMixtureReadsItsFarMembersAheadAndTheOthersInPlace) {
+TEST(ReadAheadTest, AMixtureWithAFarMemberHasTheBytesOfLocalMembers) {
   const auto near = OpenTestDataset(Shards(), "near");
   const auto far = OpenFarDataset(Shards(), std::make_shared<Gate>(), "far");
   const auto other = OpenTestDataset(Shards(), "far");
@@ -238,7 +238,7 @@ TEST(ReadAheadTest, AMixtureReadsItsFarMembersAheadAndTheOthersInPlace) {
   EXPECT_THAT(Digest(engine, *got_plan, 15), IsOkAndHolds(*want));
 }
 
-TEST(ReadAheadTest, SlicesThatHaveOnlyPaddingAreMadeToo) {
+TEST(ReadAheadTest, SlicesOfOnlyPaddingAreDeliveredInFarFeeds) {
   const auto far = OpenFarDataset(TestShards({9}), std::make_shared<Gate>());
   const auto plan =
       PlanOf(far,
@@ -258,7 +258,7 @@ TEST(ReadAheadTest, SlicesThatHaveOnlyPaddingAreMadeToo) {
   }
 }
 
-TEST(ReadAheadTest, AReadThatHangsHoldsNoThreadThatComputes) {
+TEST(ReadAheadTest, AHangingReadBlocksNoComputeThread) {
   const auto gate = std::make_shared<Gate>();
   const auto hung =
       PlanOf(OpenFarDataset(Shards(), gate, "hung"), absl::StrCat("global_batch: 16 ", kId));
@@ -275,7 +275,7 @@ TEST(ReadAheadTest, AReadThatHangsHoldsNoThreadThatComputes) {
   EXPECT_TRUE((*stream)->Next().ok());
 }
 
-TEST(ReadAheadTest, AReadOfACompressedShardThatHangsHoldsNoThreadThatComputes) {
+TEST(ReadAheadTest, AHangingReadOfACompressedShardBlocksNoComputeThread) {
   const auto healthy =
       PlanOf(OpenTestDataset(Shards(), "healthy"), absl::StrCat("global_batch: 16 ", kId));
   const std::vector<std::string> shards = NoisyShards({40, 60}, 30'000);
@@ -322,7 +322,7 @@ TEST(ReadAheadTest, AReadThatNeverReturnsFailsItsStepAndOtherFarDatasetsGoOn) {
   EXPECT_THAT(Digest(engine, hung, 9), IsOk());
 }
 
-TEST(ReadAheadTest, AStreamThatIsCancelledWhileItsReadHangsGivesItsMemoryBackAtOnce) {
+TEST(ReadAheadTest, ACancelledStreamFreesItsMemoryWhileItsReadStillHangs) {
   const auto gate = std::make_shared<Gate>();
   const auto plan = PlanOf(OpenFarDataset(Shards(), gate), absl::StrCat("global_batch: 16 ", kId));
   gate->Shut();
@@ -338,7 +338,7 @@ TEST(ReadAheadTest, AStreamThatIsCancelledWhileItsReadHangsGivesItsMemoryBackAtO
   EXPECT_TRUE(engine.CancelAll(absl::InfiniteDuration()));
 }
 
-TEST(ReadAheadTest, InOrderAndInWindowsEachByteIsReadOnce) {
+TEST(ReadAheadTest, OrderedAndWindowFeedsReadEachByteOnce) {
   const auto far = OpenFarDataset(Shards(), std::make_shared<Gate>());
   for (const std::string order :
        {"", "shuffle { mode: WINDOW block_records: 5 window_records: 40 }"}) {
@@ -349,7 +349,7 @@ TEST(ReadAheadTest, InOrderAndInWindowsEachByteIsReadOnce) {
   }
 }
 
-TEST(ReadAheadTest, OfCompressedShardsEachByteIsReadOnceInOrderAndWhenAllIsKept) {
+TEST(ReadAheadTest, CompressedShardsAreReadOnceInTwoEpochsIfAllBlocksAreKept) {
   const std::vector<std::string> shards = NoisyShards({40, 60}, 30'000);
   for (const Compression compression : kCompressions) {
     const TempFolder folder;
@@ -369,7 +369,7 @@ TEST(ReadAheadTest, OfCompressedShardsEachByteIsReadOnceInOrderAndWhenAllIsKept)
   }
 }
 
-TEST(ReadAheadTest, AWarmFeedWhoseBlocksWereDroppedMeanwhileReadsThemAgain) {
+TEST(ReadAheadTest, AWarmFeedReadsDroppedBlocksAgain) {
   const auto gate = std::make_shared<Gate>();
   const auto far = OpenFarDataset(Shards(), gate);
   const auto other = OpenFarDataset(Shards(), std::make_shared<Gate>(), "other");
@@ -488,7 +488,7 @@ TEST(ReadAheadTest, WhileATaskWaitsForRoomNoOtherTaskGetsBlocksFromMemory) {
   }
 }
 
-TEST(ReadAheadTest, WhatIsKeptIsNotReadAgainInTheNextEpoch) {
+TEST(ReadAheadTest, BlocksKeptInMemoryAreNotReadAgainInLaterEpochs) {
   const auto far = OpenFarDataset(Shards(), std::make_shared<Gate>());
   const auto plan =
       PlanOf(far, absl::StrCat("shuffle { mode: GLOBAL } epochs: 3 global_batch: 19 ", kId));

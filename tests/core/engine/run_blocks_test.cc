@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(RunBlocksTest, OfBlocksThatBeginAtOneByteTheOneThatHoldsTheSpanIsFound) {
+TEST(RunBlocksTest, FindsTheBlockThatHoldsTheSpanDespiteAnEmptyBlock) {
   const MemorySource source("0123456789", "a");
   // Each block has an error with its name, so that the test can see which block was found.
   const auto block = [&source](uint64_t offset, uint64_t size, const char* name) {

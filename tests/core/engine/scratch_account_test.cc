@@ -34,7 +34,7 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-TEST(ScratchAccountTest, ItWaitsUntilTheElderHasGivenBackAll) {
+TEST(ScratchAccountTest, NeedWaitsUntilTheElderAccountFreesItsMemory) {
   SharedScratch shared(10 * kMiB);
   ScratchAccount elder(shared), other(shared);
   ASSERT_TRUE(elder.Need(ScratchUse::kReads, 50 * kMiB));
@@ -52,7 +52,7 @@ TEST(ScratchAccountTest, ItWaitsUntilTheElderHasGivenBackAll) {
   EXPECT_EQ(shared.used_bytes(), 20 * kMiB);
 }
 
-TEST(ScratchAccountTest, AnInterruptEndsTheWaitAndTakesNothing) {
+TEST(ScratchAccountTest, AnInterruptEndsAWaitInNeedWithoutTakingMemory) {
   SharedScratch shared(10 * kMiB);
   ScratchAccount elder(shared), other(shared);
   ASSERT_TRUE(elder.Need(ScratchUse::kReads, 50 * kMiB));
@@ -70,7 +70,7 @@ TEST(ScratchAccountTest, AnInterruptEndsTheWaitAndTakesNothing) {
   EXPECT_EQ(shared.used_bytes(), 50 * kMiB);
 }
 
-TEST(ScratchAccountTest, EachUseCountsAsTheMostThatItNeeded) {
+TEST(ScratchAccountTest, AnAccountHoldsTheMaximumNeedOfEachUse) {
   SharedScratch shared(100 * kMiB);
   ScratchAccount account(shared);
   EXPECT_TRUE(account.Need(ScratchUse::kPlan, 3 * kMiB));
@@ -115,7 +115,7 @@ std::vector<std::string> Specs(const std::string& on_corrupt) {
   return specs;
 }
 
-TEST(ScratchAccountTest, WhatATurnTookIsGivenBackWhateverItsEnd) {
+TEST(ScratchAccountTest, AllScratchMemoryIsReturnedHoweverATurnEnds) {
   for (const bool damaged : {false, true}) {
     for (const std::string on_corrupt : {"FAIL", "MASK"}) {
       for (const std::string& spec : Specs(on_corrupt)) {
@@ -157,7 +157,7 @@ TEST(ScratchAccountTest, WhatATurnTookIsGivenBackWhateverItsEnd) {
 // Bytes that the allocator has handed out. Under AddressSanitizer the number is always the same.
 size_t UsedBytes() { return mallinfo2().uordblks + mallinfo2().hblkhd; }
 
-TEST(ScratchAccountTest, AMakerThatMayKeepNothingFreesAll) {
+TEST(ScratchAccountTest, AnExampleMakerFreesItsMemoryUnderATinyBudget) {
   const auto plan = FeedPlan::Create(SpecFromText(Specs("FAIL")[0]), LargeImages(false));
   ASSERT_THAT(plan, IsOk());
   std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
@@ -169,7 +169,7 @@ TEST(ScratchAccountTest, AMakerThatMayKeepNothingFreesAll) {
   EXPECT_LT(UsedBytes() - before, size_t{128} << 10);
 }
 
-TEST(ScratchAccountTest, AFeedThatNeedsWhatItKeptTakesNothingMore) {
+TEST(ScratchAccountTest, LaterStepsReuseTheScratchMemoryOfTheFirstStep) {
   const auto dataset = OpenTestDataset(TestShards({16}));
   const auto plan = FeedPlan::Create(
       SpecFromText(absl::StrCat("dataset: 'test' global_batch: 16 num_cores: 1 ", AllOutputs())),
@@ -205,7 +205,7 @@ std::vector<std::string> StepsOf(StepEngine& engine, const std::shared_ptr<const
   return steps;
 }
 
-TEST(StepEngineScratchTest, WithNextToNoneThreadsTakeTurnsAndTheBytesAreTheSame) {
+TEST(StepEngineScratchTest, ATinyScratchBudgetDoesNotChangeTheBytes) {
   const auto plan = FeedPlan::Create(SpecFromText(Specs("MASK")[0]), LargeImages(true));
   ASSERT_THAT(plan, IsOk());
   StepEngine much({.threads = 4});
@@ -214,7 +214,7 @@ TEST(StepEngineScratchTest, WithNextToNoneThreadsTakeTurnsAndTheBytesAreTheSame)
   EXPECT_EQ(little.GetStats().scratch_used_bytes, 0);
 }
 
-TEST(StepEngineScratchTest, AThreadWhoseReadHangsKeepsNobodyElseWaiting) {
+TEST(StepEngineScratchTest, AHangingReadDoesNotBlockOtherStreamsForScratchMemory) {
   const auto gate = std::make_shared<Gate>();
   std::vector<std::unique_ptr<const RecordSource>> shards;
   shards.push_back(std::make_unique<TfRecordShard>(*TfRecordShard::Create(

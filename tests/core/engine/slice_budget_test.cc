@@ -211,14 +211,14 @@ TEST(SliceBudgetTest, ASlicesOverheadCounts) {
   EXPECT_EQ(Holding(3).held_bytes(), 3 * (1'000 + kSliceOverheadBytes));
 }
 
-TEST(SliceBudgetTest, AStreamLooksTwoStepsAheadOrFourSlicesAThread) {
+TEST(SliceBudgetTest, LookAheadIsTwoStepsOrFourSlicesPerThreadUpTo1024) {
   EXPECT_EQ(Holding(0).max_pending(/*threads=*/1), 2 * 4);
   EXPECT_EQ(Holding(0).max_pending(/*threads=*/16), 4 * 16);
   // However many cores a step has, a stream looks at most 1024 slices ahead.
   EXPECT_EQ(StreamHoldings(1, 1 << 20, {}).max_pending(/*threads=*/1), 1024);
 }
 
-TEST(SliceBudgetTest, AConsumerWithAWindowGetsTwoSlicesWhateverItsBytes) {
+TEST(SliceBudgetTest, AOneByteWindowStillHoldsTwoSlices) {
   StreamHoldings holdings = Holding(3, {.window_bytes = 1});
   holdings.Deliver();
   EXPECT_FALSE(holdings.window_is_full());
@@ -234,7 +234,7 @@ TEST(SliceBudgetTest, AConsumerWithAWindowGetsTwoSlicesWhateverItsBytes) {
 //   * the holder's slices take more than a limit.
 // The limit is the holder's share of the budget. If a slice of the starved stream is larger than
 // the starved stream's own share, the limit is half of the holder's share.
-TEST(SliceBudgetTest, OnlyWhatIsOverTheShareYields) {
+TEST(SliceBudgetTest, AnIdleStreamYieldsSlicesAboveItsShareOrHalfOfIt) {
   const int64_t cost = Holding(1).cost_bytes();
   for (int held = 0; held < 6; ++held) {
     for (int share = 0; share < 6; ++share) {
@@ -254,7 +254,7 @@ TEST(SliceBudgetTest, OnlyWhatIsOverTheShareYields) {
   }
 }
 
-TEST(SliceBudgetTest, InOneProcessWhatNobodyWaitsForYieldsToWhatSomebodyWaitsFor) {
+TEST(SliceBudgetTest, InProcessStreamsThatNobodyAwaitsYieldToAwaitedStreams) {
   const StreamHoldings here = Holding(1, {.gives_away = true});
   const StreamHoldings elsewhere = Holding(1);
   const StreamHoldings starved_here = Holding(0, {.gives_away = true});
@@ -274,7 +274,7 @@ TEST(SliceBudgetTest, InOneProcessWhatNobodyWaitsForYieldsToWhatSomebodyWaitsFor
   EXPECT_FALSE(SliceBudget::IsEmptyHanded(elsewhere, /*waits=*/true));
 }
 
-TEST(SliceBudgetTest, AConsumerWhoseWindowIsFullDoesNotMoveOnByItself) {
+TEST(SliceBudgetTest, AStreamWithAFullWindowYieldsThoughItsConsumerWaits) {
   StreamHoldings holdings = Holding(4, {.window_bytes = 1});
   holdings.Deliver();
   const StreamHoldings nothing = Holding(0);

@@ -181,7 +181,7 @@ class Model {
   int64_t times_kept_ = 0;
 };
 
-TEST(SliceShelfTest, KeepsWithinItsBoundsAndGivesWhatListsWould) {
+TEST(SliceShelfTest, RandomCallsStayWithinBoundsAndMatchAModelOfPlainLists) {
   const std::vector<Plan> plans = {MakePlan(4), MakePlan(4), MakePlan(2'000)};
   int64_t refused = 0, kept = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {
@@ -200,7 +200,7 @@ TEST(SliceShelfTest, KeepsWithinItsBoundsAndGivesWhatListsWould) {
   EXPECT_GT(kept, 200);
 }
 
-TEST(SliceShelfTest, WhatWasKeptLastGoesFirst) {
+TEST(SliceShelfTest, TakeLastReturnsTheMostRecentlyKeptSliceFirst) {
   const Plan plan = MakePlan(4);
   SliceShelf shelf(1 << 20, 10);
   std::vector<SharedSlicePtr> slices;
@@ -216,7 +216,7 @@ TEST(SliceShelfTest, WhatWasKeptLastGoesFirst) {
   EXPECT_EQ(shelf.kept_bytes(), 0);
 }
 
-TEST(SliceShelfTest, ASliceThatSomebodyHasAgainStaysToBeFoundAndIsNotTaken) {
+TEST(SliceShelfTest, AnUnkeptSliceIsStillFoundButNotTaken) {
   const Plan plan = MakePlan(4);
   SliceShelf shelf(1 << 20, 10);
   const SharedSlicePtr slice = MakeSlice(plan, 0);
@@ -231,7 +231,7 @@ TEST(SliceShelfTest, ASliceThatSomebodyHasAgainStaysToBeFoundAndIsNotTaken) {
   EXPECT_THAT(shelf.Find(slice->key()), IsNull());
 }
 
-TEST(SliceShelfTest, OtherPlansStepsCoresAndKindsOfMemoryAreOtherSlices) {
+TEST(SliceShelfTest, FindMatchesPlanStepCoreAndKindOfMemory) {
   const Plan plan = MakePlan(4);
   SliceShelf shelf(1 << 20, 10);
   const SharedSlicePtr slice = MakeSlice(plan, 1, 1, BufferKind::kSealed);

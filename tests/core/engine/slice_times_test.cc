@@ -21,7 +21,7 @@ StageTimes Stages(int64_t read, int64_t make, int64_t wait) {
   return {.read = Ms(read), .make = Ms(make), .wait = Ms(wait)};
 }
 
-TEST(SliceTimesTest, TheTimeWithOnlyReadsIsReadAndTheRestIsMake) {
+TEST(SliceTimesTest, TimeWithOnlyReadsCountsAsReadAndTheRestAsMake) {
   SliceTimes times(Ms(100));
   times.SetReads(true, Ms(100));
   times.SetReads(false, Ms(130));  // A thread begins.
@@ -32,7 +32,7 @@ TEST(SliceTimesTest, TheTimeWithOnlyReadsIsReadAndTheRestIsMake) {
   EXPECT_EQ(times.For(/*wanted=*/Ms(100), /*reads_ahead=*/true, Ms(175)), Stages(40, 30, 5));
 }
 
-TEST(SliceTimesTest, ThePartOfTheWorkInWhichThreadsSleepIsRead) {
+TEST(SliceTimesTest, TheShareOfWorkInWhichThreadsSleepCountsAsRead) {
   SliceTimes times(Ms(100));
   times.AddWork(Ms(60), Ms(30));
   times.AddWork(Ms(60), Ms(60));  // Two threads at a time.
@@ -40,7 +40,7 @@ TEST(SliceTimesTest, ThePartOfTheWorkInWhichThreadsSleepIsRead) {
   EXPECT_EQ(times.For(Ms(100), /*reads_ahead=*/false, Ms(180)), Stages(60, 20, 0));
 }
 
-TEST(SliceTimesTest, WhatWasDoneBeforeASliceWasWantedDoesNotCount) {
+TEST(SliceTimesTest, TimeBeforeASliceWasWantedDoesNotCount) {
   SliceTimes times(Ms(100));
   times.SetReads(true, Ms(100));
   times.SetReads(false, Ms(130));
@@ -50,14 +50,14 @@ TEST(SliceTimesTest, WhatWasDoneBeforeASliceWasWantedDoesNotCount) {
   EXPECT_EQ(times.For(/*wanted=*/Ms(400), true, Ms(410)), Stages(0, 0, 10));
 }
 
-TEST(SliceTimesTest, AStreamThatWaitsForItsSliceToBeBegunWaitsForRoomToReadOrForAThread) {
+TEST(SliceTimesTest, TimeBeforeASliceBeginsCountsAsReadIfItReadsAheadElseAsMake) {
   SliceTimes times(Ms(100));
   times.Done(Ms(110));
   EXPECT_EQ(times.For(/*wanted=*/Ms(60), /*reads_ahead=*/true, Ms(110)), Stages(40, 10, 0));
   EXPECT_EQ(times.For(/*wanted=*/Ms(60), /*reads_ahead=*/false, Ms(110)), Stages(0, 50, 0));
 }
 
-TEST(SliceTimesTest, TimesAreBounded) {
+TEST(SliceTimesTest, StageTimesAreBetweenZeroAndOneHour) {
   SliceTimes times(Ms(0));
   times.Done(absl::Hours(30));
   EXPECT_EQ(times.For(Ms(0), false, absl::Hours(50)),
@@ -123,7 +123,7 @@ TEST_F(ScheduledTimesTest, AConsumerThatWaitsCountsTheTimeBeforeItsSliceIsBegun)
   EXPECT_EQ(stream->step_wait(), Ms(50));
 }
 
-TEST_F(ScheduledTimesTest, TheWaitForAStepIsThatForAllOfItsCores) {
+TEST_F(ScheduledTimesTest, TheWaitForAStepIsTheSumOverItsCores) {
   const Stream stream = Add(/*steps=*/10, /*cores=*/2);
   for (const int64_t begin : {100, 200}) {
     scheduler_.SetTime(Ms(begin));
@@ -139,7 +139,7 @@ TEST_F(ScheduledTimesTest, TheWaitForAStepIsThatForAllOfItsCores) {
 
 // A consumer that holds as many slices as it may hold gets the next slice only when it gives a
 // slice back. The time until then does not count as a wait for a step.
-TEST_F(ScheduledTimesTest, AConsumerThatHoldsItsFillWaitsForNoStep) {
+TEST_F(ScheduledTimesTest, TimeWithAFullWindowDoesNotCountAsWaitForAStep) {
   const Stream stream = Add(/*steps=*/10, /*cores=*/1, {.window_bytes = 1});
   for (int i = 0; i < 3; ++i) Make(100, 110);
   std::vector<std::shared_ptr<SharedSlice>> held;
@@ -153,7 +153,7 @@ TEST_F(ScheduledTimesTest, AConsumerThatHoldsItsFillWaitsForNoStep) {
   EXPECT_EQ(stream->stages(), Stages(0, 10, 190));
 }
 
-TEST(StageTotalsTest, TimesAddUpAndStepsCountByTheirWait) {
+TEST(StageTotalsTest, StageTimesAreSummedAndStepWaitsGoIntoAHistogram) {
   StageTotals totals;
   totals.Add(Stages(1, 20, 300));
   totals.Add(Stages(4, 50, 600));
@@ -170,7 +170,7 @@ TEST(StageTotalsTest, TimesAddUpAndStepsCountByTheirWait) {
   EXPECT_EQ(waits.counts.back(), 1);   // Longer than every bound.
 }
 
-TEST_F(ScheduledTimesTest, ASliceOfAnotherStreamCountsFromTheMomentItIsJoined) {
+TEST_F(ScheduledTimesTest, ASharedSliceCountsFromTheTimeThatAStreamJoinsIt) {
   const Stream first = Add();
   Make(100, 130);
   const Stream second = Add();
@@ -179,7 +179,7 @@ TEST_F(ScheduledTimesTest, ASliceOfAnotherStreamCountsFromTheMomentItIsJoined) {
   EXPECT_EQ(Deliver(first, 160), Stages(0, 30, 30));
 }
 
-TEST_F(ScheduledTimesTest, OnlyRunsThatAreReadAndNothingToMakeIsReading) {
+TEST_F(ScheduledTimesTest, OnlyReadsIsTrueOnlyDuringReadsWithNothingToMake) {
   absl::StatusOr<AlignedBuffer> buffer = AlignedBuffer::Create(64);
   ASSERT_THAT(buffer, IsOk());
   PendingSlice slice(0, 0, /*examples=*/8, /*records=*/8, /*reads_ahead=*/true, *std::move(buffer));

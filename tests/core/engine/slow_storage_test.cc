@@ -63,7 +63,7 @@ absl::StatusOr<int> Drain(StepEngine& engine, const std::shared_ptr<const FeedPl
   }
 }
 
-TEST(SlowStorageTest, MoreThreadsReadWhereReadsMakeThemWait) {
+TEST(SlowStorageTest, ThreadsAreAddedWhileReadsWaitForStorage) {
   const auto gate = std::make_shared<Gate>();
   const auto plan = PlanOver(OpenGated("slow", gate));
   // A read returns only once six reads wait at the same time.
@@ -122,7 +122,7 @@ TEST(SlowStorageTest, AReadThatNeverReturnsFailsItsStepAndLeavesOtherDatasetsAlo
   EXPECT_TRUE(WaitUntil([&] { return engine.GetStats().memory_used_bytes == 0; }));
 }
 
-TEST(SlowStorageTest, AMixtureWithAMemberThatHangsFailsAndTheOtherMemberAloneDoesNot) {
+TEST(SlowStorageTest, AHangingMemberFailsItsConcatenationButNotTheHealthyDataset) {
   const auto gate = std::make_shared<Gate>();
   const std::shared_ptr<Dataset> hung = OpenGated("hung", gate);
   const std::shared_ptr<Dataset> healthy = OpenTestDataset(TestShards({16, 16}), "healthy");
@@ -145,7 +145,7 @@ TEST(SlowStorageTest, AMixtureWithAMemberThatHangsFailsAndTheOtherMemberAloneDoe
   gate->Open();
 }
 
-TEST(SlowStorageTest, AZipWithAMemberThatHangsFailsAndTheOtherMemberAloneDoesNot) {
+TEST(SlowStorageTest, AHangingMemberFailsItsZipButNotTheHealthyDataset) {
   const auto gate = std::make_shared<Gate>();
   const std::shared_ptr<Dataset> hung = OpenGated("hung", gate);
   const std::shared_ptr<Dataset> healthy = OpenTestDataset(TestShards({64, 64}), "healthy");
@@ -177,7 +177,7 @@ TEST(SlowStorageTest, AZipWithAMemberThatHangsFailsAndTheOtherMemberAloneDoesNot
 }
 
 // A task reads from several shards. Only reads of the shard `hung1` hang.
-TEST(SlowStorageTest, AHangingReadNamesTheShardOfTheMemberThatIsReadNow) {
+TEST(SlowStorageTest, TheErrorOfAHangingReadNamesTheDatasetAndShardThatHang) {
   const auto gate = std::make_shared<Gate>();
   std::vector<std::unique_ptr<const RecordSource>> shards;
   for (const std::string& bytes : TestShards({16, 16})) {
@@ -205,7 +205,7 @@ TEST(SlowStorageTest, AHangingReadNamesTheShardOfTheMemberThatIsReadNow) {
   gate->Open();
 }
 
-TEST(SlowStorageTest, AStreamThatIsCancelledWhileItsReadHangsGivesItsMemoryBackLater) {
+TEST(SlowStorageTest, ACancelledStreamKeepsItsMemoryUntilItsHungReadReturns) {
   const auto gate = std::make_shared<Gate>();
   const auto plan = PlanOver(OpenGated("hung", gate));
   gate->Shut();

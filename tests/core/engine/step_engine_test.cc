@@ -78,7 +78,7 @@ TEST(StepEngineTest, BytesDoNotDependOnThreads) {
   EXPECT_EQ(DrainAll(eight, plan, all), digests);
 }
 
-TEST(StepEngineTest, StreamsOfOnePlanHaveTheSameBytesAndMakeThemOnce) {
+TEST(StepEngineTest, StreamsOfOnePlanGetTheSameBytesAndMakeEachExampleOnce) {
   const std::string spec = ShuffledSpec("global_batch: 6 num_cores: 2 epochs: 3 ");
   const auto dataset = OpenTestDataset(TestShards({9, 0, 11}));
   const auto plan = MakePlan(spec, dataset);
@@ -106,7 +106,7 @@ TEST(StepEngineTest, StreamsOfOnePlanHaveTheSameBytesAndMakeThemOnce) {
 
 // A task sorts its records by number. So records that lie side by side in a shard are read
 // together, whatever the order of the feed.
-TEST(StepEngineTest, NeighboursInAShardShareReadsAndStandInTheirPlaces) {
+TEST(StepEngineTest, AdjacentRecordsShareOneReadAndKeepTheirSlots) {
   ShardBuilder builder;
   for (int i = 0; i < 64; ++i) builder.Add(std::string(10, static_cast<char>('0' + i)));
   auto source = std::make_unique<ErrorSource>(builder.Build());
@@ -140,7 +140,7 @@ TEST(StepEngineTest, NeighboursInAShardShareReadsAndStandInTheirPlaces) {
   }
 }
 
-TEST(StepEngineTest, OfSeveralErrorsInATaskThatOfTheLowestSlotIsReported) {
+TEST(StepEngineTest, TheErrorOfTheLowestSlotInATaskIsReported) {
   std::string bytes;
   {
     ShardBuilder builder;
@@ -225,7 +225,7 @@ std::vector<T> Values(StepEngine& engine, const std::shared_ptr<const FeedPlan>&
   }
 }
 
-TEST(StepEngineTest, PadShowsEveryRecordOnceAndMarksTheRest) {
+TEST(StepEngineTest, PadShowsEveryRecordOnceAndMarksPaddingInvalid) {
   const auto plan = MakePlan(ShuffledSpec("global_batch: 6 num_cores: 2 epochs: 1 tail: PAD"),
                              OpenTestDataset(TestShards({20})));
   StepEngine engine({.threads = 2});
@@ -265,7 +265,7 @@ TEST(StepEngineTest, ValuesAreThoseOfTheRecords) {
   for (size_t i = 0; i < raw.size(); ++i) EXPECT_EQ(raw[i], i);
 }
 
-TEST(StepEngineTest, LabelsAndRecordNumbersTakeTransforms) {
+TEST(StepEngineTest, TransformsApplyToLabelsAndRecordIds) {
   const auto plan = MakePlan(R"pb(
                                dataset: "test"
                                global_batch: 3
@@ -316,7 +316,7 @@ TEST(StepEngineTest, LabelsAndRecordNumbersTakeTransforms) {
   EXPECT_THAT(Values<float>(engine, plan, "id", 1), testing::ElementsAre(0, 1, 2));
 }
 
-TEST(StepEngineTest, ALabelWithoutAKeyIsDamageWithItsPlaceAndValue) {
+TEST(StepEngineTest, ALabelMissingFromALabelMapIsDamageNamingRecordAndValue) {
   const auto dataset = OpenTestDataset(TestShards({5}));
   const std::string spec =
       "dataset: 'test' global_batch: 5 num_cores: 1 epochs: 1 "
@@ -341,7 +341,7 @@ std::string ResizedSpec(const std::string& more) {
       more, " }");
 }
 
-TEST(StepEngineTest, RoundedPixelsAreThoseOfAUint8FeedNormalised) {
+TEST(StepEngineTest, RoundToUint8ThenNormalizeEqualsNormalizedUint8Pixels) {
   const auto dataset = OpenTestDataset(TestShards({12}));
   const std::string normalize =
       "transforms { normalize { scale: 0.5 mean: [1, 2, 3] stddev: [64, 32, 16] } }";
@@ -388,7 +388,7 @@ std::vector<std::string> DamagedShards(int64_t record) {
   return {WithFlippedBit(builder.Build(), middle * 8)};
 }
 
-TEST(StepEngineTest, FailNamesShardOffsetAndRecordAfterAllStepsBefore) {
+TEST(StepEngineTest, FailDeliversEarlierStepsThenNamesShardRecordAndOffset) {
   const auto plan = MakePlan(
       absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 2 epochs: 1 ", AllOutputs()),
       OpenTestDataset(DamagedShards(13)));
@@ -404,7 +404,7 @@ TEST(StepEngineTest, FailNamesShardOffsetAndRecordAfterAllStepsBefore) {
   EXPECT_THAT((*stream)->Next(), damaged);  // The error comes again.
 }
 
-TEST(StepEngineTest, MaskZeroesOnePlaceAndLeavesAllOthers) {
+TEST(StepEngineTest, MaskZeroesTheDamagedExampleAndLeavesAllOthersUnchanged) {
   const std::string spec = ShuffledSpec("global_batch: 4 num_cores: 2 epochs: 2 on_corrupt: MASK");
   const auto good = MakePlan(spec, OpenTestDataset(TestShards({20})));
   const std::shared_ptr<Dataset> damaged_dataset = OpenTestDataset(DamagedShards(13));
@@ -441,7 +441,7 @@ TEST(StepEngineTest, MaskZeroesOnePlaceAndLeavesAllOthers) {
   EXPECT_EQ(damaged_dataset->damage().entries()[0].shard, "shard-0.tfrecord");
 }
 
-TEST(StepEngineTest, ARecordThatDoesNotFitTheSpecIsDamageWithItsPlaceAndOutput) {
+TEST(StepEngineTest, ARecordThatDoesNotFitTheSpecIsDamageNamingRecordAndOutput) {
   ShardBuilder builder;
   builder.Add(TestRecord(0));
   builder.Add(ExampleBuilder().AddFloats("label", {1}).Serialize());
@@ -457,7 +457,7 @@ TEST(StepEngineTest, ARecordThatDoesNotFitTheSpecIsDamageWithItsPlaceAndOutput) 
                                                 HasSubstr("label"), HasSubstr("float"))));
 }
 
-TEST(StepEngineTest, AReadThatFailsIsNoDamageAndNeverMasked) {
+TEST(StepEngineTest, AFailedReadIsNotMaskedAsDamage) {
   // Each pair has the storage's error and the code of the feed's error. absl::ErrnoToStatus() turns
   // ENOMEM into ResourceExhausted.
   const std::pair<absl::Status, absl::StatusCode> kFailures[] = {
@@ -493,7 +493,7 @@ TEST(StepEngineTest, AReadThatFailsIsNoDamageAndNeverMasked) {
   }
 }
 
-TEST(StepEngineTest, ADecoderWithoutMemoryIsNoDamageAndNeverMasked) {
+TEST(StepEngineTest, ADecoderThatRunsOutOfMemoryIsNotMaskedAsDamage) {
   // libjpeg keeps all of a progressive image's coefficients, here more than 1000 bytes.
   const std::vector<uint8_t> pixels(64 * 256 * 3, 77);
   const absl::StatusOr<std::string> jpeg = EncodeJpeg(pixels, 64, 256, 3, {.progressive = true});

@@ -86,7 +86,7 @@ TEST(StepSchedulerTest, NothingIsBegunBeforeAThreadAsks) {
   EXPECT_EQ(scheduler.budget().used_bytes(), CostOf(*stream->plan()));
 }
 
-TEST(StepSchedulerTest, ASliceOfMillionsOfExamplesIsCutAsItIsTaken) {
+TEST(StepSchedulerTest, AHugeSliceIsSplitIntoTasksOfAtMost4096Examples) {
   StepScheduler scheduler({.threads = 2});
   const Stream stream = MustAdd(scheduler, MakePlan(1 << 24));
   const Task records = MustTake(scheduler);
@@ -104,7 +104,7 @@ TEST(StepSchedulerTest, ASliceOfMillionsOfExamplesIsCutAsItIsTaken) {
 }
 
 // A task mixes the groups that it makes, so no group may be split between two tasks.
-TEST(StepSchedulerTest, TasksHaveWholeGroupsAndThePaddingOfTheLastOne) {
+TEST(StepSchedulerTest, TasksOfAMixedFeedNeverSplitAGroup) {
   for (const int group : {2, 3, 7, 100, 256}) {
     SCOPED_TRACE(group);
     const int64_t batch = group * int64_t{1000};
@@ -178,7 +178,7 @@ TEST(StepSchedulerTest, StreamsGetTheSameTimeWhateverTheirTasksCost) {
   EXPECT_NEAR(cheap_cost, dear_cost, 100'000);
 }
 
-TEST(StepSchedulerTest, WhatATurnLeavesWaitsForItsStreamsNextTurn) {
+TEST(StepSchedulerTest, AnUnfinishedTaskWaitsForItsStreamsNextTurn) {
   StepScheduler scheduler({.threads = 1});
   const Stream slow = MustAdd(scheduler, MakePlan(4), {.count = kManySteps}, {}, "slow");
   Task task = MustTake(scheduler);
@@ -200,7 +200,7 @@ TEST(StepSchedulerTest, WhatATurnLeavesWaitsForItsStreamsNextTurn) {
   EXPECT_EQ(Deliver(scheduler, slow)->step(), 0);
 }
 
-TEST(StepSchedulerTest, WhatATurnLeavesGoesBeforeSlicesBehindIt) {
+TEST(StepSchedulerTest, AnUnfinishedTaskGoesBeforeLaterSlicesOfItsStream) {
   StepScheduler scheduler({.threads = 4});
   const Stream stream = MustAdd(scheduler, MakePlan(4));
   const Task first = MustTake(scheduler);
@@ -210,7 +210,7 @@ TEST(StepSchedulerTest, WhatATurnLeavesGoesBeforeSlicesBehindIt) {
   EXPECT_EQ(MustTake(scheduler).step(), 2);
 }
 
-TEST(StepSchedulerTest, WhatIsGivenBackToAStreamThatHasEndedFreesItsMemory) {
+TEST(StepSchedulerTest, ReturningATaskOfACancelledStreamFreesItsMemory) {
   StepScheduler scheduler({.threads = 2});
   const Stream stream = MustAdd(scheduler, MakePlan(64));
   const Task task = MustTake(scheduler);
@@ -289,7 +289,7 @@ TEST(StepSchedulerTest, BesideAnOverdueTaskOnlyOtherPeersHaveWork) {
   EXPECT_NE(work.task->plan(), other->plan());
 }
 
-TEST(StepSchedulerTest, ATaskOfCostlyExamplesHasFewHoweverSmallTheirRecords) {
+TEST(StepSchedulerTest, ATaskHasFewExamplesIfEachHasMillionsOfValues) {
   const auto dataset = OpenTestDataset(TestShards({20}));
   // The records have some hundred bytes, but each example has some 7 million values.
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
@@ -305,7 +305,7 @@ TEST(StepSchedulerTest, ATaskOfCostlyExamplesHasFewHoweverSmallTheirRecords) {
   EXPECT_LE(MustTake(scheduler).examples().size() * (*plan)->example_elements(), 1 << 26);
 }
 
-TEST(StepSchedulerTest, CancellingAGiantSliceIsDoneAtOnce) {
+TEST(StepSchedulerTest, CancellingAGiantSliceFreesItOnceItsRunningTaskEnds) {
   StepScheduler scheduler({.threads = 2});
   const Stream giant = MustAdd(scheduler, MakePlan(1 << 24));
   const Task running = MustTake(scheduler);
@@ -317,7 +317,7 @@ TEST(StepSchedulerTest, CancellingAGiantSliceIsDoneAtOnce) {
   EXPECT_EQ(scheduler.budget().used_bytes(), 0);
 }
 
-TEST(StepSchedulerTest, TheErrorOfASliceComesBehindAllSlicesBefore) {
+TEST(StepSchedulerTest, TheErrorOfASliceIsDeliveredAfterAllEarlierSlices) {
   StepScheduler scheduler({.threads = 4});
   const Stream stream = MustAdd(scheduler, MakePlan(4));
   const Task first = MustTake(scheduler);
@@ -338,7 +338,7 @@ TEST(StepSchedulerTest, TheErrorOfASliceComesBehindAllSlicesBefore) {
   EXPECT_EQ(scheduler.budget().used_bytes(), CostOf(*stream->plan()));  // The first slice is left.
 }
 
-TEST(StepSchedulerTest, LookAheadComesBackForAStreamThatHoldsNothing) {
+TEST(StepSchedulerTest, OneLookAheadSliceIsTakenBackForAStreamThatHoldsNone) {
   const auto plan = MakePlan(4);
   StepScheduler scheduler({.threads = 2, .memory_budget_bytes = 8 * CostOf(*plan)});
   std::vector<Stream> paused;
@@ -383,7 +383,7 @@ TEST(StepSchedulerTest, AStreamThatWantsTheWholeBudgetLeavesOthersHalfTheirShare
   EXPECT_FALSE(scheduler.Take().task.has_value());
 }
 
-TEST(StepSchedulerTest, InOneProcessWhatNobodyWaitsForGivesWayToWhatSomebodyWaitsFor) {
+TEST(StepSchedulerTest, InProcessStreamsThatNobodyAwaitsGiveWayToAwaitedStreams) {
   const auto plan = MakePlan(4);
   StepScheduler scheduler({.threads = 2, .memory_budget_bytes = CostOf(*plan)});
   const auto next_task = [&](const Stream& stream) {
@@ -423,7 +423,7 @@ TEST(StepSchedulerTest, InOneProcessWhatNobodyWaitsForGivesWayToWhatSomebodyWait
   EXPECT_EQ(answers, 2);
 }
 
-TEST(StepSchedulerTest, AConsumerElsewhereKeepsItsLastSliceThoughAnotherWaits) {
+TEST(StepSchedulerTest, AnOutOfProcessStreamKeepsItsLastSliceWhenAnotherStreamWaits) {
   const auto plan = MakePlan(4);
   StepScheduler scheduler({.threads = 2, .memory_budget_bytes = CostOf(*plan)});
   const Stream paused = MustAdd(scheduler, plan);
@@ -435,7 +435,7 @@ TEST(StepSchedulerTest, AConsumerElsewhereKeepsItsLastSliceThoughAnotherWaits) {
   scheduler.Cancel(late);
 }
 
-TEST(StepSchedulerTest, NoMoreIsMadeAheadThanAStreamWants) {
+TEST(StepSchedulerTest, LookAheadStaysWithinAheadBytesButIsAtLeastOneSlice) {
   const auto plan = MakePlan(4);
   StepScheduler scheduler({.threads = 2, .memory_budget_bytes = 100 * CostOf(*plan)});
   MustAdd(scheduler, plan, {.count = kManySteps}, {.ahead_bytes = 3 * CostOf(*plan)});
@@ -446,7 +446,7 @@ TEST(StepSchedulerTest, NoMoreIsMadeAheadThanAStreamWants) {
   EXPECT_FALSE(scheduler.Take().task.has_value());
 }
 
-TEST(StepSchedulerTest, WhatStandsAroundTinySlicesIsInTheBudget) {
+TEST(StepSchedulerTest, TheOverheadOfTinySlicesCountsInTheBudget) {
   const auto plan = MakePlan(1);  // 128 bytes a slice.
   constexpr int64_t kBudget = 64 << 10;
   StepScheduler scheduler({.threads = 1000, .memory_budget_bytes = kBudget});
@@ -458,7 +458,7 @@ TEST(StepSchedulerTest, WhatStandsAroundTinySlicesIsInTheBudget) {
   EXPECT_EQ(slices, 4 * (kBudget / 4 / CostOf(*plan)));
 }
 
-TEST(StepSchedulerTest, AnotherThreadIsToldOnlyOfMoreWork) {
+TEST(StepSchedulerTest, TakeReportsMoreWorkOnlyIfThereIsAny) {
   StepScheduler scheduler({.threads = 1});
   auto stream = std::make_shared<ScheduledStream>(MakePlan(4), StepRange{}, StreamMemory{}, 1);
   ASSERT_THAT(scheduler.Add(stream), IsOk());
@@ -500,7 +500,7 @@ std::vector<const uint8_t*> Consume(StepScheduler& scheduler, const Stream& stre
 
 StepSchedulerOptions Sharing() { return {.threads = 1, .share_slices = true}; }
 
-TEST(SliceSharingTest, ASliceIsMadeOnceForAllThatHoldIt) {
+TEST(SliceSharingTest, ASharedSliceIsMadeOnceAndCountsOnceInTheBudget) {
   StepScheduler scheduler(Sharing());
   const auto plan = MakePlan(4);
   const Stream a = MustAdd(scheduler, plan);
@@ -522,7 +522,7 @@ TEST(SliceSharingTest, ASliceIsMadeOnceForAllThatHoldIt) {
   EXPECT_EQ(scheduler.examples_made(), 4 * 4);
 }
 
-TEST(SliceSharingTest, BothThatWaitForASliceAreTold) {
+TEST(SliceSharingTest, BothStreamsThatWaitForASliceAreAnswered) {
   StepScheduler scheduler(Sharing());
   const auto plan = MakePlan(4);
   const Stream a = MustAdd(scheduler, plan);
@@ -535,7 +535,7 @@ TEST(SliceSharingTest, BothThatWaitForASliceAreTold) {
   EXPECT_EQ(Finish(scheduler, task, 1).size(), 2u);
 }
 
-TEST(SliceSharingTest, AStreamThatIsBehindGetsWhatTheOtherHasDropped) {
+TEST(SliceSharingTest, ALaggingStreamGetsSlicesThatTheLeadingStreamDropped) {
   StepScheduler scheduler(Sharing());
   const auto plan = MakePlan(4);
   const Stream ahead = MustAdd(scheduler, plan);
@@ -545,7 +545,7 @@ TEST(SliceSharingTest, AStreamThatIsBehindGetsWhatTheOtherHasDropped) {
   EXPECT_LE(scheduler.examples_made(), 4 * (20 + 4));  // 20 slices, and 4 that are made ahead.
 }
 
-TEST(SliceSharingTest, WhatIsKeptIsBoundedAndTheRestIsMadeAgain) {
+TEST(SliceSharingTest, KeptSlicesAreBoundedAndOtherSlicesAreMadeAgain) {
   const auto plan = MakePlan(1024);
   StepScheduler scheduler(
       {.threads = 1, .memory_budget_bytes = 40 * CostOf(*plan), .share_slices = true});
@@ -560,7 +560,7 @@ TEST(SliceSharingTest, WhatIsKeptIsBoundedAndTheRestIsMadeAgain) {
   EXPECT_GE(scheduler.slices_shared(), 10);
 }
 
-TEST(SliceSharingTest, WhatIsKeptYieldsToAStreamThatNeedsTheRoom) {
+TEST(SliceSharingTest, KeptSlicesYieldToStreamsThatNeedMemory) {
   const auto plan = MakePlan(4);
   StepScheduler scheduler(
       {.threads = 1, .memory_budget_bytes = 16 * CostOf(*plan), .share_slices = true});
@@ -576,7 +576,7 @@ TEST(SliceSharingTest, WhatIsKeptYieldsToAStreamThatNeedsTheRoom) {
   }
 }
 
-TEST(SliceSharingTest, AStreamGoesOnWithASliceThatTheOneThatBeganItHasLeft) {
+TEST(SliceSharingTest, ASharedSliceIsFinishedAfterItsFirstStreamIsCancelled) {
   StepScheduler scheduler(Sharing());
   const auto plan = MakePlan(64);
   const Stream a = MustAdd(scheduler, plan);
@@ -593,7 +593,7 @@ TEST(SliceSharingTest, AStreamGoesOnWithASliceThatTheOneThatBeganItHasLeft) {
   EXPECT_EQ(slice->data(), first.data());
 }
 
-TEST(SliceSharingTest, WhatATurnLeavesCanBeMadeForWhoeverHasTheSlice) {
+TEST(SliceSharingTest, AnUnfinishedTaskIsMadeForOtherStreamsOfItsSlice) {
   StepScheduler scheduler(Sharing());
   const auto plan = MakePlan(4);
   const Stream a = MustAdd(scheduler, plan);
@@ -611,7 +611,7 @@ TEST(SliceSharingTest, WhatATurnLeavesCanBeMadeForWhoeverHasTheSlice) {
   EXPECT_EQ(Deliver(scheduler, c), slice);
 }
 
-TEST(SliceSharingTest, AnErrorEndsAllThatWaitForTheSlice) {
+TEST(SliceSharingTest, AnErrorInASharedSliceEndsAllItsStreams) {
   StepScheduler scheduler(Sharing());
   const auto plan = MakePlan(4);
   const Stream a = MustAdd(scheduler, plan);
@@ -639,7 +639,7 @@ TEST(SliceSharingTest, AnErrorEndsAllThatWaitForTheSlice) {
   }
 }
 
-TEST(SliceSharingTest, NothingIsKeptWhenNobodyWillComeToIt) {
+TEST(SliceSharingTest, NoSlicesAreKeptAfterTheLastStreamIsCancelled) {
   StepScheduler scheduler(Sharing());
   const auto plan = MakePlan(4);
   const Stream a = MustAdd(scheduler, plan);
@@ -650,7 +650,7 @@ TEST(SliceSharingTest, NothingIsKeptWhenNobodyWillComeToIt) {
   EXPECT_EQ(scheduler.budget().used_bytes(), 0);
 }
 
-TEST(SliceSharingTest, OtherPlansOtherStepsAndConsumersThatKeepTheirSlicesShareNothing) {
+TEST(SliceSharingTest, StreamsOfDifferentPlansOrStepsOrThatGiveAwaySlicesShareNothing) {
   StepScheduler scheduler(Sharing());
   const auto plan = MakePlan(4);
   MustAdd(scheduler, plan, {.count = 4, .stride = 2});
@@ -662,7 +662,7 @@ TEST(SliceSharingTest, OtherPlansOtherStepsAndConsumersThatKeepTheirSlicesShareN
   EXPECT_EQ(scheduler.slices_shared(), 0);
 }
 
-TEST(SliceSharingTest, StreamsWithOtherStridesShareTheStepsThatBothHave) {
+TEST(SliceSharingTest, StreamsWithDifferentStridesShareTheirCommonSteps) {
   StepScheduler scheduler(Sharing());
   const auto plan = MakePlan(4);
   const Stream all = MustAdd(scheduler, plan, {.count = 12});
@@ -699,7 +699,7 @@ TEST(StepSchedulerTest, RecordsOfFarShardsAreMadeOnlyOnceTheyAreRead) {
 
 // TakeReadsChanged() is true if there may be something to read, or if a slice with reads was
 // dropped since the last call.
-TEST(StepSchedulerTest, ItSaysWhetherThereMayBeSomethingToRead) {
+TEST(StepSchedulerTest, TakeReadsChangedReportsNewAndDroppedReads) {
   StepScheduler scheduler({.threads = 1});
   MustAdd(scheduler, MakePlan(4));
   EXPECT_FALSE(scheduler.TakeReadsChanged());  // Local records are not read ahead.
@@ -714,7 +714,7 @@ TEST(StepSchedulerTest, ItSaysWhetherThereMayBeSomethingToRead) {
   EXPECT_FALSE(scheduler.TakeReadsChanged());
 }
 
-TEST(StepSchedulerTest, RecordsOfAWarmStreamAreTakenAtOnceAndReadFirstIfTheyAreMissing) {
+TEST(StepSchedulerTest, ATaskOfAWarmStreamSkipsTheReadUnlessItsRecordsAreMissing) {
   StepScheduler scheduler({.threads = 1});
   const Stream stream = MustAdd(scheduler, MakeFarPlan(8), {.count = 4});
   const Task first = MustTakeToRead(scheduler);
@@ -739,7 +739,7 @@ TEST(StepSchedulerTest, RecordsOfAWarmStreamAreTakenAtOnceAndReadFirstIfTheyAreM
   EXPECT_NE(Deliver(scheduler, stream), nullptr);
 }
 
-TEST(StepSchedulerTest, ADroppedSliceThatIsReadFirstGivesItsMemoryBackOnceItArrives) {
+TEST(StepSchedulerTest, ACancelledSliceFreesItsMemoryOnceItsReadArrives) {
   StepScheduler scheduler({.threads = 1});
   const Stream stream = MustAdd(scheduler, MakeFarPlan(8), {.count = 4});
   const Task first = MustTakeToRead(scheduler);
@@ -754,7 +754,7 @@ TEST(StepSchedulerTest, ADroppedSliceThatIsReadFirstGivesItsMemoryBackOnceItArri
   EXPECT_EQ(scheduler.budget().used_bytes(), 0);
 }
 
-TEST(StepSchedulerTest, SlicesThatHaveOnlyPaddingNeedNoRead) {
+TEST(StepSchedulerTest, PaddingOfAFarSliceIsMadeWithoutARead) {
   StepScheduler scheduler({.threads = 1});
   // An epoch has 20 records in steps of 16. So its second step has 4 records and padding.
   const Stream stream = MustAdd(scheduler, MakeFarPlan(16), {.first_step = 1, .count = 1});

@@ -72,7 +72,7 @@ std::vector<std::string> Digests(const std::shared_ptr<Dataset>& dataset) {
   }
 }
 
-TEST(StoredFeedTest, BytesAndFingerprintAreThoseOfFilesAndDamageIsTheSame) {
+TEST(StoredFeedTest, StoredShardsHaveTheBytesDamageAndFingerprintOfFiles) {
   std::vector<std::string> shards = TestShards({9, 0, 11});
   shards[2] = WithFlippedBit(std::move(shards[2]), 8 * shards[2].size() / 2);
   const TempFolder folder;
@@ -91,7 +91,7 @@ TEST(StoredFeedTest, BytesAndFingerprintAreThoseOfFilesAndDamageIsTheSame) {
   }
 }
 
-TEST(StoredFeedTest, IndexFilesAreKeptInTheStoreAndTrustedForThisStateAlone) {
+TEST(StoredFeedTest, AStoredIndexIsTrustedOnlyForItsStateOfTheShard) {
   PutShards(TestShards({9}));
   const std::string index = Folder() + "shard-0.tfrecord.idx";
   const uint64_t fingerprint = OpenStoredDataset()->fingerprint();
@@ -132,7 +132,7 @@ TEST(StoredFeedTest, CompressedShardsKeepTheirRestartPointsInTheStore) {
   EXPECT_EQ(OpenStoredDataset()->shards()[0]->note(), "");
 }
 
-TEST(StoredFeedTest, AManifestInTheStoreTellsAMissingShard) {
+TEST(StoredFeedTest, AManifestInTheStoreRevealsAMissingShard) {
   PutShards(TestShards({3}));
   Put("x.manifest", "shards { name: 'shard-1.tfrecord' records: 2 bytes: 5 }");
   EXPECT_THAT(Dataset::Open("test", {Folder() + "shard-*.tfrecord"}),
@@ -140,7 +140,7 @@ TEST(StoredFeedTest, AManifestInTheStoreTellsAMissingShard) {
   EXPECT_THAT(Dataset::Open("test", {Folder() + "shard-0.tfrecord"}), IsOk());
 }
 
-TEST(StoredFeedTest, AShardReplacedWhileItIsServedEndsTheStreamWithItsName) {
+TEST(StoredFeedTest, ReplacingAServedShardEndsTheStreamNamingTheShard) {
   PutShards(TestShards({50}));
   const std::shared_ptr<const FeedPlan> plan =
       MakePlan(OpenStoredDataset(), "global_batch: 1 num_cores: 1 on_corrupt: MASK ");

@@ -84,7 +84,7 @@ void WaitForSlices(const StepEngine& engine, int64_t slices) {
   EXPECT_TRUE(WaitUntil([&] { return engine.GetStats().examples_made >= slices; }));
 }
 
-TEST(StreamMemoryTest, SlicesInSealedMemoryHoldTheSameBytes) {
+TEST(StreamMemoryTest, SlicesInSealedAndPrivateMemoryHoldTheSameBytes) {
   const auto plan = MakePlan();
   StepEngine engine({.threads = 2});
   const auto sealed = MustOpen(engine, plan, {.kind = BufferKind::kSealed});
@@ -101,7 +101,7 @@ TEST(StreamMemoryTest, SlicesInSealedMemoryHoldTheSameBytes) {
   }
 }
 
-TEST(StreamMemoryTest, MemoryIsUsedAgain) {
+TEST(StreamMemoryTest, SealedBuffersAreReusedForLaterSlices) {
   const auto plan = MakePlan();
   StepEngine engine({.threads = 1, .max_threads = 1});
   const auto stream = MustOpen(engine, plan, {.kind = BufferKind::kSealed});
@@ -112,7 +112,7 @@ TEST(StreamMemoryTest, MemoryIsUsedAgain) {
   EXPECT_LE(ids.size(), kAhead + 1u);
 }
 
-TEST(StreamMemoryTest, AConsumerThatHoldsItsWindowGetsASliceWhenItDropsOne) {
+TEST(StreamMemoryTest, DroppingASliceFromAFullWindowDeliversTheNextSlice) {
   const auto plan = MakePlan();
   StepEngine engine({.threads = 1, .max_threads = 1});
   const auto stream = MustOpen(engine, plan, {.window_bytes = 3 * plan->layout().slice_bytes()});
@@ -141,7 +141,7 @@ TEST(StreamMemoryTest, TwoSlicesAreGivenHoweverSmallTheWindow) {
   asked.Wait();
 }
 
-TEST(StreamMemoryTest, TheEndIsToldThoughTheWindowIsFull) {
+TEST(StreamMemoryTest, TheEndOfTheStreamIsReportedThoughTheWindowIsFull) {
   const auto plan = MakePlan();
   StepEngine engine({.threads = 1, .max_threads = 1});
   absl::StatusOr<std::unique_ptr<StepStream>> stream =

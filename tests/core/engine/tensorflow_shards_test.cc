@@ -41,7 +41,7 @@ SlicePtr FeedOne(const std::string& shard, const std::string& spec) {
   return **slice;
 }
 
-TEST(TensorFlowShardsTest, ExamplesOfItsWriterAreServed) {
+TEST(TensorFlowShardsTest, ExamplesWrittenByTensorFlowAreServed) {
   const SlicePtr slice = FeedOne("tensorflow-images.tfrecord", R"pb(
     global_batch: 5
     outputs { name: "label" feature: "image/class/label" dtype: INT64 }
@@ -56,7 +56,7 @@ TEST(TensorFlowShardsTest, ExamplesOfItsWriterAreServed) {
               ElementsAre(1, 1, 1, 1, 1));
 }
 
-TEST(TensorFlowShardsTest, DecodeAndResizeGiveItsPixelsToTheLastBit) {
+TEST(TensorFlowShardsTest, DecodeAndResizeEqualTensorFlowToTheLastBit) {
   const SlicePtr slice = FeedOne("tensorflow-images.tfrecord", R"pb(
     global_batch: 5
     outputs {

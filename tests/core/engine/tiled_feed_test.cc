@@ -102,7 +102,7 @@ std::vector<uint16_t> TilesOf(const SliceTensor& plain, const uint8_t* slice) {
 
 // A core's batch fills a part of a tile, one whole tile, or more than one tile. Some places are
 // masked or padded. The cores may get different numbers of examples.
-TEST(TiledFeedTest, TilesHoldWhatHwcnHoldsAndZeros) {
+TEST(TiledFeedTest, TiledTensorsHoldTheHwcnValuesPaddedWithZeros) {
   const std::shared_ptr<Dataset> dataset = DamagedDataset();
   for (const int global_batch : {7, 256, 259}) {
     SCOPED_TRACE(global_batch);

@@ -48,7 +48,7 @@ TEST(WarmFeedsTest, AFeedIsWarmWhoeverOpensItAndOtherFeedsAreNot) {
   EXPECT_TRUE(feeds.Found(*MakePlan(dataset), 8));
 }
 
-TEST(WarmFeedsTest, ItKnowsNoMoreFeedsThanItMayAndAForgottenOneIsWarmAfterAnotherEpoch) {
+TEST(WarmFeedsTest, AFeedForgottenBeyondTheMaximumIsWarmAfterAnotherEpoch) {
   const auto dataset = OpenTestDataset(TestShards({40}));
   const auto first = MakePlan(dataset);
   WarmFeeds feeds;

@@ -158,7 +158,7 @@ TEST(WebDatasetFeedTest, DamageIsMaskedAsInTfRecord) {
   EXPECT_THAT(archives->damage().entries()[0].cause, HasSubstr("CRC-32C of the sample"));
 }
 
-TEST(WebDatasetFeedTest, AClsOrJsonThatCannotBeReadIsDamageOfItsSampleByName) {
+TEST(WebDatasetFeedTest, AnInvalidClsOrJsonFileIsDamageNamingTheFile) {
   const TempFolder folder;
   ArchiveBuilder archive;
   AddSample(0, "1", archive);
@@ -177,7 +177,7 @@ TEST(WebDatasetFeedTest, AClsOrJsonThatCannotBeReadIsDamageOfItsSampleByName) {
   }
 }
 
-TEST(WebDatasetFeedTest, AFeatureThatSamplesDoNotHaveIsRefusedByName) {
+TEST(WebDatasetFeedTest, AnUnknownFeatureIsRefusedNamingTheKnownFeatures) {
   const TempFolder folder;
   WriteShards(folder);
   EXPECT_THAT(

@@ -42,7 +42,7 @@ class Machine {
   absl::Duration now = absl::Seconds(1000);
 };
 
-TEST(WorkerWatchTest, ThreadsThatDoNotWaitAreAsManyAsTheyShallBe) {
+TEST(WorkerWatchTest, BusyThreadsKeepTheLimitAtTheConfiguredNumber) {
   Machine machine(2, 8);
   machine.watch.Begin(0, machine.now);
   EXPECT_TRUE(machine.watch.MayBegin());
@@ -54,7 +54,7 @@ TEST(WorkerWatchTest, ThreadsThatDoNotWaitAreAsManyAsTheyShallBe) {
   EXPECT_TRUE(machine.watch.MayBegin());
 }
 
-TEST(WorkerWatchTest, ThreadsThatAreAboutToBeginCount) {
+TEST(WorkerWatchTest, MayBeginCountsThreadsThatAreAboutToBegin) {
   Machine machine(2, 8);
   EXPECT_TRUE(machine.watch.MayBegin(1));
   EXPECT_FALSE(machine.watch.MayBegin(2));
@@ -62,7 +62,7 @@ TEST(WorkerWatchTest, ThreadsThatAreAboutToBeginCount) {
   EXPECT_FALSE(machine.watch.MayBegin(1));
 }
 
-TEST(WorkerWatchTest, WhoIsNotLookedAtForAWhileIsNotStuckAfterwards) {
+TEST(WorkerWatchTest, AGapInAThreadsTimesDoesNotMakeTheThreadStuck) {
   Machine machine(1, 1);
   machine.BeginAll();
   machine.Pass({1});
@@ -77,7 +77,7 @@ TEST(WorkerWatchTest, WhoIsNotLookedAtForAWhileIsNotStuckAfterwards) {
   EXPECT_EQ(machine.watch.limit(), 1);
 }
 
-TEST(WorkerWatchTest, ThreadsThatWaitForStorageBecomeMoreUntilTheProcessorsAreBusy) {
+TEST(WorkerWatchTest, TheLimitRisesWhileThreadsWaitForStorageAndFallsAfterwards) {
   Machine machine(2, 16);
   machine.BeginAll();
   // Each thread works for a quarter of its time, so eight of them keep two processors busy.
@@ -88,21 +88,21 @@ TEST(WorkerWatchTest, ThreadsThatWaitForStorageBecomeMoreUntilTheProcessorsAreBu
   EXPECT_EQ(machine.watch.limit(), 2);
 }
 
-TEST(WorkerWatchTest, ThereAreNeverMoreThanThereAre) {
+TEST(WorkerWatchTest, TheLimitNeverExceedsMaxThreads) {
   Machine machine(2, 5);
   machine.BeginAll();
   for (int i = 0; i < 50; ++i) machine.Pass(std::vector<double>(5, 0.001));
   EXPECT_EQ(machine.watch.limit(), 5);
 }
 
-TEST(WorkerWatchTest, ThreadsThatQueueForAProcessorDoNotBecomeMore) {
+TEST(WorkerWatchTest, QueueingForAProcessorDoesNotRaiseTheLimit) {
   Machine machine(2, 8);
   machine.BeginAll();
   for (int i = 0; i < 50; ++i) machine.Pass(std::vector<double>(8, 0.25), /*queued=*/0.75);
   EXPECT_EQ(machine.watch.limit(), 2);
 }
 
-TEST(WorkerWatchTest, BesideATaskThatIsOverdueOthersMayBegin) {
+TEST(WorkerWatchTest, OtherTasksMayBeginBesideOverdueTasksUpToTheLimit) {
   Machine machine(2, 4);
   machine.watch.Begin(0, machine.now);
   machine.watch.Begin(1, machine.now);
@@ -150,7 +150,7 @@ TEST(WorkerWatchTest, IdleTimeIsNotWaiting) {
   EXPECT_EQ(machine.watch.limit(), 1);
 }
 
-TEST(WorkerWatchTest, WhoDoesNotRunForASecondIsStuckAndAnotherTakesItsPlace) {
+TEST(WorkerWatchTest, AThreadThatDoesNotRunForASecondIsStuckAndReplaced) {
   Machine machine(1, 4);
   machine.watch.Begin(0, machine.now);
   for (int i = 0; i < 9; ++i) machine.Pass({0});
@@ -194,7 +194,7 @@ TEST(WorkerWatchTest, ATaskThatTakesLongAndWorksNeverTimesOut) {
   EXPECT_EQ(machine.watch.stuck(), 0);
 }
 
-TEST(WorkerWatchTest, AProcessThatWasStoppedHoldsItAgainstNobody) {
+TEST(WorkerWatchTest, TimeInWhichTheProcessWasStoppedMakesNoThreadStuck) {
   Machine machine(1, 4);
   machine.watch.Begin(0, machine.now);
   machine.Pass({1});
@@ -205,7 +205,7 @@ TEST(WorkerWatchTest, AProcessThatWasStoppedHoldsItAgainstNobody) {
   EXPECT_EQ(machine.watch.limit(), 1);
 }
 
-TEST(WorkerWatchTest, WithoutTheKernelsBooksNothingIsAdaptedAndNobodyIsStuck) {
+TEST(WorkerWatchTest, WithoutThreadTimesTheLimitStaysAndNoThreadIsStuck) {
   Machine machine(2, 8);
   machine.BeginAll();
   machine.times.assign(8, std::nullopt);

@@ -114,7 +114,7 @@ class ZipBytesTest : public testing::Test {
   int datasets_ = 0;
 };
 
-TEST_F(ZipBytesTest, AnEpochOfADrawnZipFetchesTheBytesThatAreComputed) {
+TEST_F(ZipBytesTest, EpochBytesPredictsTheBytesThatARandomZipFetches) {
   std::mt19937 draw(7);
   int exact = 0;
   constexpr int kZips = kSanitized ? 8 : 40;

@@ -118,7 +118,7 @@ constexpr char kPairs[] =
     "outputs { name: 'pair' feature: 'pair' shape: 2 dtype: INT64 } "
     "outputs { name: 'other' feature: 'b/pair' shape: 2 dtype: INT64 } ";
 
-TEST(ZipFeedTest, AnExampleHasRecordIOfEveryMember) {
+TEST(ZipFeedTest, AnExampleHasTheSameNumberedRecordOfEveryMember) {
   for (const std::string order :
        {"", "shuffle { mode: GLOBAL }",
         "shuffle { mode: WINDOW block_records: 3 window_records: 9 }",
@@ -138,7 +138,7 @@ TEST(ZipFeedTest, AnExampleHasRecordIOfEveryMember) {
   }
 }
 
-TEST(ZipFeedTest, TheBytesAreThoseOfThreadsResumedFeedsAndOtherShards) {
+TEST(ZipFeedTest, BytesDoNotDependOnThreadsResumingOrShardBoundaries) {
   const std::string spec =
       absl::StrCat(kZip, "shuffle { mode: GLOBAL } global_batch: 6 num_cores: 2 epochs: 2 ",
                    "tail: PAD ", AllOutputs(), OutputsOf("b/", "other_"));
@@ -162,7 +162,7 @@ TEST(ZipFeedTest, TheBytesAreThoseOfThreadsResumedFeedsAndOtherShards) {
   EXPECT_NE(MustPlan(renamed, TwoOf20())->order_fingerprint(), plan->order_fingerprint());
 }
 
-TEST(ZipFeedTest, EachMembersOutputsAreThoseOfItsOwnFeed) {
+TEST(ZipFeedTest, OutputsOfTheFirstMemberEqualThoseOfItsOwnFeed) {
   const std::string rest = "shuffle { mode: GLOBAL } global_batch: 6 num_cores: 2 epochs: 2 ";
   const auto joined = MustPlan(absl::StrCat(kZip, rest, AllOutputs()), TwoOf20());
   const auto alone = MustPlan(absl::StrCat("dataset: 'a' seed: 3 ", rest, AllOutputs()), TwoOf20());
@@ -188,7 +188,7 @@ TEST(ZipFeedTest, AMemberMayBeNamedTwice) {
   EXPECT_EQ(Values<int64_t>(plan, "pair"), Values<int64_t>(plan, "other"));
 }
 
-TEST(ZipFeedTest, ImagesAreKeptInACacheWithoutAChange) {
+TEST(ZipFeedTest, CachingImagesDoesNotChangeTheBytes) {
   const std::string spec = absl::StrCat(
       kZip, "shuffle { mode: GLOBAL } global_batch: 5 epochs: 3 ",
       absl::StrReplaceAll(
@@ -206,7 +206,7 @@ TEST(ZipFeedTest, ImagesAreKeptInACacheWithoutAChange) {
 
 constexpr char kBatches[] = "global_batch: 5 epochs: 1 ";
 
-TEST(ZipFeedTest, DamageInAnyMemberMasksTheExampleAndIsNotedThere) {
+TEST(ZipFeedTest, DamageInAMemberMasksTheExampleAndIsLoggedForThatMember) {
   for (const std::string member : {"a", "b"}) {
     SCOPED_TRACE(member);
     Datasets datasets = TwoOf20();
@@ -236,7 +236,7 @@ TEST(ZipFeedTest, DamageInAnyMemberMasksTheExampleAndIsNotedThere) {
   }
 }
 
-TEST(ZipFeedTest, AFeatureThatIsDamagedIsNotedWithItsMember) {
+TEST(ZipFeedTest, ADamagedFeatureIsLoggedForItsMember) {
   Datasets datasets = TwoOf20({20}, {19});
   ShardBuilder builder;
   for (int i = 0; i < 20; ++i) {
@@ -285,7 +285,7 @@ TEST(ZipFeedTest, FarMembersGiveTheBytesOfLocalOnes) {
   }
 }
 
-TEST(ZipFeedTest, AMemberOnAWebServerIsReadInOrderOnce) {
+TEST(ZipFeedTest, AnOrderedZipFetchesAMemberOnAWebServerOnce) {
   const std::vector<std::string> b = ShardsFrom(200, {50, 52});
   StubObjects objects;
   std::vector<std::string> urls;
@@ -311,7 +311,7 @@ TEST(ZipFeedTest, AMemberOnAWebServerIsReadInOrderOnce) {
   EXPECT_EQ(epoch.first_bytes, epoch.set_bytes);
 }
 
-TEST(ZipFeedTest, OfAMemberThatIsNamedTwiceTheBytesAreFetchedOnce) {
+TEST(ZipFeedTest, TheBytesOfAMemberNamedTwiceAreFetchedOnce) {
   const auto gate = std::make_shared<Gate>();
   const auto far = OpenFarDataset(ShardsFrom(0, {60}), gate, "a");
   const auto plan = MustPlan(
@@ -326,7 +326,7 @@ TEST(ZipFeedTest, OfAMemberThatIsNamedTwiceTheBytesAreFetchedOnce) {
 // Member `a` is read in place, and its file is replaced. This must be noticed even if member `b` is
 // far. Bytes of a far member are checked when they are fetched, which does not check the file of
 // `a`.
-TEST(ZipFeedTest, AReplacedFileOfAMemberEndsTheFeedBesideAFarOneToo) {
+TEST(ZipFeedTest, AReplacedFileEndsTheFeedWhetherTheOtherMemberIsFarOrLocal) {
   const std::vector<std::string> shards = ShardsFrom(0, {20});
   for (const bool far : {false, true}) {
     SCOPED_TRACE(far);
@@ -347,7 +347,7 @@ TEST(ZipFeedTest, AReplacedFileOfAMemberEndsTheFeedBesideAFarOneToo) {
 }
 
 // The records of the new file have valid frames at the same places, but lack the feature `pair`.
-TEST(ZipFeedTest, RecordsOfAReplacedFileAreNoDamageOfItsMember) {
+TEST(ZipFeedTest, AReplacedFileEndsTheFeedAndIsNotLoggedAsDamage) {
   const std::vector<std::string> shards = ShardsFrom(0, {20});
   ShardBuilder other;
   for (int i = 0; i < 20; ++i) other.Add(absl::StrReplaceAll(TestRecord(i), {{"pair", "rapi"}}));
@@ -404,7 +404,7 @@ TEST(ZipFeedTest, AConditionMayTestFeaturesOfSeveralMembers) {
   EXPECT_THAT(ids("feature: 'b/label' in: 3"), ElementsAre(3, 8, 13, 18));
 }
 
-TEST(ZipFeedTest, WhatDoesNotFitIsRefusedWithTheFieldAndTheRemedy) {
+TEST(ZipFeedTest, InvalidZipsAndOutputsAreRefusedWithTheReason) {
   Datasets datasets = TwoOf20();
   datasets["c"] = OpenTestDataset(ShardsFrom(0, {21}), "c");
   const auto refusal = [&](const std::string& zip, const std::string& more = kPairs) {

@@ -60,7 +60,7 @@ void ReadAfterEachChange(const std::string& record) {
   EXPECT_GT(refused, 0);
 }
 
-TEST(ChangingRecordTest, ListsInOnePieceAreReadOrRefused) {
+TEST(ChangingRecordTest, ChangedListsInOnePieceAreReadWithinTheRecordOrRefused) {
   ReadAfterEachChange(ExampleBuilder()
                           .AddBytes("b", "some bytes")
                           .AddInt64s("i", {1, -2, 300})
@@ -68,7 +68,7 @@ TEST(ChangingRecordTest, ListsInOnePieceAreReadOrRefused) {
                           .Serialize());
 }
 
-TEST(ChangingRecordTest, ListsInPiecesAreReadOrRefused) {
+TEST(ChangingRecordTest, ChangedListsInPiecesAreReadWithinTheRecordOrRefused) {
   const std::string two = "\x01\x02\x03\x04\x05\x06\x07\x08";
   ReadAfterEachChange(Example(
       Entry("b", Int64List(VarintField(1, 7)) + BytesList(Field(1, "x") + Field(1, "yz")) +

@@ -57,7 +57,7 @@ TEST(ExampleBuilderTest, WritesTheKnownBytesOfOneLabel) {
             "\x0a\x0c\x0a\x0a\x0a\x01l\x12\x05\x1a\x03\x0a\x01\x03");
 }
 
-TEST(ExampleBuilderTest, NothingAddedIsAnEmptyRecord) {
+TEST(ExampleBuilderTest, ABuilderWithoutFeaturesWritesAnEmptyRecord) {
   EXPECT_EQ(ExampleBuilder().Serialize(), "");
   EXPECT_EQ(DifferenceFromProtobuf(""), "");
 }
@@ -67,7 +67,7 @@ TEST(ExampleBuilderTest, OrderOfAddingDoesNotMatter) {
             ExampleBuilder().AddInt64s("b", {1}).AddBytes("a", "x").Serialize());
 }
 
-TEST(ExampleBuilderTest, LaterFeatureReplacesOneOfItsName) {
+TEST(ExampleBuilderTest, ALaterFeatureReplacesAnEarlierOneOfTheSameName) {
   ExampleBuilder builder;
   builder.AddBytes("a", "x");
   const std::string before = builder.Serialize();
@@ -76,7 +76,7 @@ TEST(ExampleBuilderTest, LaterFeatureReplacesOneOfItsName) {
   EXPECT_EQ(builder.Serialize(), ExampleBuilder().AddInt64s("a", {1}).Serialize());
 }
 
-TEST(ExampleBuilderTest, AroundAValueItWritesTheSameBytes) {
+TEST(ExampleBuilderTest, SerializeAroundABytesValueGivesTheBytesOfSerialize) {
   for (const std::string name : {"a", "m", "z"}) {
     for (const size_t bytes : {0, 1, 120, 128, 16'300, 100'000}) {
       const std::string value(bytes, 'v');
@@ -92,7 +92,7 @@ TEST(ExampleBuilderTest, AroundAValueItWritesTheSameBytes) {
   }
 }
 
-TEST(ExampleBuilderTest, AroundFloatsItWritesTheSameBytes) {
+TEST(ExampleBuilderTest, SerializeAroundFloatsGivesTheBytesOfSerialize) {
   for (const size_t count : {1, 31, 32, 5000}) {
     const std::vector<float> values(count, 1.5f);
     ExampleBuilder builder;

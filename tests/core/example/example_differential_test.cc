@@ -141,7 +141,7 @@ TEST(ExampleDifferentialTest, BadRecordsAreRefusedAsProtobufRefusesThem) {
   }
 }
 
-TEST(ExampleDifferentialTest, EveryTruncationIsReadAlike) {
+TEST(ExampleDifferentialTest, TruncatedRecordsAreReadAsProtobufReadsThem) {
   for (const std::string& record : GoodRecords()) {
     for (size_t size = 0; size < record.size(); ++size) {
       ASSERT_EQ(DifferenceFromProtobuf(record.substr(0, size)), "") << "size " << size;
@@ -149,7 +149,7 @@ TEST(ExampleDifferentialTest, EveryTruncationIsReadAlike) {
   }
 }
 
-TEST(ExampleDifferentialTest, EveryChangedByteIsReadAlike) {
+TEST(ExampleDifferentialTest, RecordsWithAChangedByteAreReadAsProtobufReadsThem) {
   for (const std::string& record : GoodRecords()) {
     for (size_t at = 0; at < record.size(); ++at) {
       for (const int value : {0x00, 0x01, 0x08, 0x0a, 0x0b, 0x0c, 0x12, 0x1a, 0x7f, 0x80, 0xff}) {
@@ -163,7 +163,7 @@ TEST(ExampleDifferentialTest, EveryChangedByteIsReadAlike) {
 
 // Bytes are cut out of one record and put into another one. This makes wrong lengths, and entries
 // inside entries.
-TEST(ExampleDifferentialTest, SplicedRecordsAreReadAlike) {
+TEST(ExampleDifferentialTest, SplicedRecordsAreReadAsProtobufReadsThem) {
   const std::vector<std::string> records = GoodRecords();
   uint64_t state = 1;
   const auto below = [&state](size_t n) {

@@ -68,7 +68,7 @@ TEST(FeatureViewTest, AnArrayIsReadFromAnyAddress) {
   EXPECT_THAT(empty.CopyFloats({}), IsOk());
 }
 
-TEST(FeatureViewTest, AllBytesValuesAreFoundAtOnce) {
+TEST(FeatureViewTest, GetBytesReturnsAllValuesOfAFeature) {
   const std::string record =
       ExampleBuilder().AddBytes("b", {"one", "", "three"}).AddBytes("c", "x").Serialize();
   const auto example = ExampleView::Parse(record);
@@ -108,7 +108,7 @@ TEST(FeatureViewTest, OneValueIsReadAsAListOfOne) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has float with 1 value")));
 }
 
-TEST(ExampleFormatTest, WhatAFormatMadeStaysAsLongAsTheView) {
+TEST(ExampleFormatTest, TextMadeByAFormatLivesAsLongAsTheView) {
   const absl::StatusOr<ExampleView> view = ExampleView::Parse("ba", kLetters);
   ASSERT_THAT(view, IsOk());
   const FeatureView a = view->Find("a");
@@ -119,7 +119,7 @@ TEST(ExampleFormatTest, WhatAFormatMadeStaysAsLongAsTheView) {
   EXPECT_EQ(view->Find("c").kind(), FeatureKind::kMissing);
 }
 
-TEST(ExampleFormatTest, TheLastOfANameCountsAndDamageIsTheFormats) {
+TEST(ExampleFormatTest, TheLastFeatureOfANameWinsAndTheFormatsErrorIsReturned) {
   const absl::StatusOr<ExampleParser> parser = ExampleParser::Create({"x", "a"});
   ASSERT_THAT(parser, IsOk());
   FeatureView views[2];

@@ -128,7 +128,7 @@ TEST(ExampleParserTest, ANameThatIsNotUtf8DisturbsNoOtherFeature) {
   EXPECT_THAT(Find(record, "\xff\xfe").BytesAt(0), IsOkAndHolds("odd"));
 }
 
-TEST(FeatureViewTest, ErrorsNameFeatureWantedAndSeen) {
+TEST(FeatureViewTest, ErrorsNameTheFeatureWithExpectedAndActualKindAndCount) {
   const std::string record = Flower();
   int64_t one[1];
   float floats[3];
@@ -179,7 +179,7 @@ TEST(FeatureViewTest, LastEntryOfANameWins) {
   EXPECT_EQ(ExampleView::Parse(record)->Features().size(), 1);
 }
 
-TEST(FeatureViewTest, ListsOfOneKindInARowAreJoinedAndEarlierKindsGo) {
+TEST(FeatureViewTest, ConsecutiveListsOfTheLastKindAreJoinedAndEarlierListsIgnored) {
   const std::string record =
       Example(Entry("k", BytesList(Field(1, "a")) + Int64List(VarintField(1, 9)) +
                              BytesList(Field(1, "b")) + BytesList(Field(1, "c") + Field(1, "d"))));
@@ -209,7 +209,7 @@ TEST(FeatureViewTest, FloatsKeepEveryBit) {
   }
 }
 
-TEST(DescribeFeaturesTest, AreBoundedInNumberAndInBytesOfNames) {
+TEST(DescribeFeaturesTest, LimitsTheNumberOfFeaturesAndTheBytesOfNames) {
   ExampleBuilder many;
   for (size_t i = 0; i < kMaxFirstFeatures + 5; ++i) many.AddInt64s(absl::StrCat("f", i), {1});
   const auto described = DescribeFeatures(many.Serialize());

@@ -104,7 +104,7 @@ std::vector<std::string> WithUnknownField(const std::vector<std::string>& places
   return names;
 }
 
-TEST(TensorFlowExamplesTest, OddRecordsDifferOnlyWhereTheReadmeSaysSo) {
+TEST(TensorFlowExamplesTest, OddRecordsAreReadLikeTensorFlowExceptForListedCases) {
   const Differences found = CompareAll();
   std::vector<std::string> refused_there =
       WithUnknownField({"the Features", "an entry before the name", "an entry after the value",

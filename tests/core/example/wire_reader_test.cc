@@ -87,7 +87,7 @@ TEST(WireReaderTest, ReadsTagsOfOneAndMoreBytes) {
   }
 }
 
-TEST(WireReaderTest, FailureStaysWhereTheBadItemBegins) {
+TEST(WireReaderTest, AfterAFailureThePositionIsAtTheBadItem) {
   const std::string bytes = Field(1, "ab") + "\x0a\x09z";
   WireReader reader(bytes);
   uint32_t tag = 0;
@@ -112,7 +112,7 @@ TEST(WireReaderTest, SkipsEveryWireType) {
   }
 }
 
-TEST(CountVarintsTest, CountsAcrossTheEightByteSteps) {
+TEST(CountVarintsTest, CountsVarintsAcrossEightByteBoundaries) {
   for (int small = 0; small < 20; ++small) {
     for (int shift = 0; shift < 64; shift += 7) {
       std::string bytes(small, '\x05');
@@ -124,7 +124,7 @@ TEST(CountVarintsTest, CountsAcrossTheEightByteSteps) {
   EXPECT_EQ(CountVarints(""), 0);
 }
 
-TEST(CountVarintsTest, RefusesLongAndCutVarints) {
+TEST(CountVarintsTest, RefusesOverlongAndTruncatedVarints) {
   EXPECT_EQ(CountVarints(std::string(9, '\x80') + '\x01'), 1);
   EXPECT_EQ(CountVarints(std::string(10, '\x80') + '\x01'), -1);
   EXPECT_EQ(CountVarints(std::string(8, '\x01') + '\x80'), -1);

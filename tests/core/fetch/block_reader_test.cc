@@ -134,7 +134,7 @@ std::vector<BlockPtr> ReadNow(BlockReader& reader, BlockWant want) {
   return std::move(reading.blocks);
 }
 
-TEST(BlockReaderTest, BlocksComeInTheOrderOfTheUses) {
+TEST(BlockReaderTest, BlocksComeInTheOrderAskedForAndEachIsReadOnce) {
   const Storage storage;
   BlockReader reader({.requests = 4});
   const std::vector<BlockPtr> blocks = ReadNow(reader, WantOf(storage, {3, 1, 3, 2}));
@@ -158,7 +158,7 @@ TEST(BlockReaderTest, BlocksInMemoryAreHandedOutAtOnce) {
   EXPECT_EQ(reader.GetStats().bytes_from_memory, 2000);
 }
 
-TEST(BlockReaderTest, ASourceAtTheAddressOfAnotherOneIsAnotherSource) {
+TEST(BlockReaderTest, ANewSourceAtAReusedAddressIsReadAnew) {
   BlockReader reader({});
   alignas(Storage) char place[sizeof(Storage)];
   for (int i = 0; i < 2; ++i) {
@@ -182,7 +182,7 @@ TEST(BlockReaderTest, TwoWantsOfABlockShareItsRead) {
   EXPECT_EQ(storage.reads_, 1);
 }
 
-TEST(BlockReaderTest, ABlockInUseStaysAndARefusedWantHearsWhenItGoes) {
+TEST(BlockReaderTest, BlocksInUseAreNotDroppedAndRoomIsCalledWhenTheyAreReleased) {
   const Storage storage;
   std::atomic<int> rooms = 0;
   BlockReader reader({.memory_bytes = 2 * kCost, .room = [&] { ++rooms; }});
@@ -195,7 +195,7 @@ TEST(BlockReaderTest, ABlockInUseStaysAndARefusedWantHearsWhenItGoes) {
   EXPECT_EQ(reader.GetStats().memory_bytes, 2 * kCost);
 }
 
-TEST(BlockReaderTest, DoneAndRoomMayTakeALockUnderWhichTheReaderIsCalled) {
+TEST(BlockReaderTest, TheDoneAndRoomCallbacksMayTakeALockThatCallersHold) {
   Storage storage;
   Mutex mu;
   std::atomic<int> calls = 0;
@@ -223,7 +223,7 @@ TEST(BlockReaderTest, DoneAndRoomMayTakeALockUnderWhichTheReaderIsCalled) {
   held.reset();
 }
 
-TEST(BlockReaderTest, ATicketThatGoesInterruptsReadsThatNobodyElseWants) {
+TEST(BlockReaderTest, DroppingATicketInterruptsReadsThatNobodyElseWants) {
   Storage storage;
   storage.open_ = false;
   BlockReader reader({.requests = 4});
@@ -254,7 +254,7 @@ TEST(BlockReaderTest, AQueuedReadThatNobodyWantsIsNeverBegun) {
   EXPECT_EQ(storage.reads_, 1);
 }
 
-TEST(BlockReaderTest, AnErrorComesWithItsBlockAndIsNotKept) {
+TEST(BlockReaderTest, AFailedReadIsReportedWithItsBlockAndNotCached) {
   Storage storage;
   storage.fails_ = true;
   BlockReader reader({});
@@ -265,7 +265,7 @@ TEST(BlockReaderTest, AnErrorComesWithItsBlockAndIsNotKept) {
   EXPECT_EQ(ReadNow(reader, WantOf(storage, {1}))[0]->bytes(), storage.Bytes(1));
 }
 
-TEST(BlockReaderTest, ABlockThatEndsTooSoonSaysWhatIsMissing) {
+TEST(BlockReaderTest, ATruncatedBlockIsDataLossAndTheErrorSaysHowManyBytesExist) {
   const Storage storage;
   BlockReader reader({});
   BlockWant want;
@@ -284,7 +284,7 @@ TEST(BlockReaderTest, ABlockOfAReplacedSourceIsAnError) {
               StatusIs(absl::StatusCode::kFailedPrecondition, "was replaced"));
 }
 
-TEST(BlockReaderTest, AReadThatHangsFailsItsBlocksAndHoldsItsRequest) {
+TEST(BlockReaderTest, AHangingReadTimesOutItsBlockButCountsAsUnderWayUntilItReturns) {
   Storage storage;
   storage.open_ = false;
   storage.heeds_ = false;
@@ -307,7 +307,7 @@ TEST(BlockReaderTest, AReadThatHangsFailsItsBlocksAndHoldsItsRequest) {
   EXPECT_EQ(ReadNow(reader, WantOf(storage, {1}))[0]->bytes(), storage.Bytes(1));
 }
 
-TEST(BlockReaderTest, AReadIsWatchedByTheBytesThatItsSourceHasBrought) {
+TEST(BlockReaderTest, ATimeoutErrorSaysHowManyBytesHaveCome) {
   Storage storage;
   storage.comes_first_ = 123;
   storage.open_ = false;
@@ -321,7 +321,7 @@ TEST(BlockReaderTest, AReadIsWatchedByTheBytesThatItsSourceHasBrought) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("only 123 bytes have come")));
 }
 
-TEST(BlockReaderTest, OtherDatasetsGoOnWhileOneHangsAndItsOwnWantsFailAtOnce) {
+TEST(BlockReaderTest, OtherDatasetsAreReadWhileWantsOfAHangingDatasetFailAtOnce) {
   Storage dead("dead");
   dead.open_ = false;
   dead.heeds_ = false;
@@ -363,7 +363,7 @@ TEST(BlockReaderTest, TheOwnerOfAWantLivesUntilItsReadsReturn) {
   ASSERT_TRUE(WaitUntil([&] { return watched.expired(); }));
 }
 
-TEST(BlockReaderTest, StopSaysWhetherAReadHangsAndNothingIsCalledAfterIt) {
+TEST(BlockReaderTest, StopReturnsFalseWhileAReadRunsAndNoCallbackFollowsIt) {
   Storage storage;
   storage.open_ = false;
   storage.heeds_ = false;
@@ -398,7 +398,7 @@ TEST(BlockReaderTest, BlocksOnDiskOutliveTheReader) {
   EXPECT_EQ(storage.reads_, 2);
 }
 
-TEST(BlockReaderTest, BlocksLieWhereTheDiskWritesThemWithoutACopy) {
+TEST(BlockReaderTest, BlockBytesBeginOneDiskEntryHeaderAfterAPageBoundary) {
   const Storage storage;
   BlockReader reader({});
   for (const BlockPtr& block : ReadNow(reader, WantOf(storage, {1, 2, 3}))) {
@@ -407,7 +407,7 @@ TEST(BlockReaderTest, BlocksLieWhereTheDiskWritesThemWithoutACopy) {
   }
 }
 
-TEST(BlockReaderTest, BlocksOfAnotherIdentityOrOfNoneAreReadAnew) {
+TEST(BlockReaderTest, BlocksFromSourcesWithANewOrEmptyIdentityAreNotServedFromDisk) {
   const TempFolder folder;
   std::shared_ptr<DiskStore> disk = *DiskStore::Open(folder / "disk", 1 << 20);
   for (const std::string identity : {"v1", "v2", "", ""}) {

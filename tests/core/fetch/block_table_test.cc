@@ -86,7 +86,7 @@ TEST_F(BlockTableTest, AWantIsAdmittedAsAWholeOrNotAtAll) {
   EXPECT_EQ(table.GetStats().memory_bytes, 4 * kCost);
 }
 
-TEST_F(BlockTableTest, ARefusedWantHearsOfRoomOnce) {
+TEST_F(BlockTableTest, TakeRoomReportsRoomOnceAfterAWantWasRefused) {
   BlockTable table(OptionsOf(8, 1));
   table.Admit(WantOf({1}));
   EXPECT_FALSE(table.TakeRoom());
@@ -98,7 +98,7 @@ TEST_F(BlockTableTest, ARefusedWantHearsOfRoomOnce) {
   EXPECT_TRUE(table.Admit(WantOf({2})).admitted);
 }
 
-TEST_F(BlockTableTest, AWantThatIsLargerThanEverythingComesInAlone) {
+TEST_F(BlockTableTest, AWantLargerThanTheWholeMemoryIsAdmittedOnlyAlone) {
   BlockTable table(OptionsOf(8, 2));
   const BlockTable::Admission small = table.Admit(WantOf({1}));
   EXPECT_FALSE(table.Admit(WantOf({2, 3, 4})).admitted);
@@ -110,7 +110,7 @@ TEST_F(BlockTableTest, AWantThatIsLargerThanEverythingComesInAlone) {
   EXPECT_EQ(table.GetStats().memory_bytes, 2 * kCost);
 }
 
-TEST_F(BlockTableTest, AReadHangsByTheBytesThatHaveComeAndItsErrorSaysHowMany) {
+TEST_F(BlockTableTest, ASteadyReadTimesOutAfterFiveTimeoutsAndItsErrorCountsTheBytes) {
   BlockTable table(OptionsOf(8, 4));
   table.Admit(WantOf({1}));
   const std::optional<BlockTable::Job> job = table.NextRead(kNow);
@@ -126,7 +126,7 @@ TEST_F(BlockTableTest, AReadHangsByTheBytesThatHaveComeAndItsErrorSaysHowMany) {
   EXPECT_EQ(table.GetStats().reads_hung, 1);
 }
 
-TEST_F(BlockTableTest, BlocksOfTheWantItselfAreNotDroppedForIt) {
+TEST_F(BlockTableTest, AWantDoesNotDropCachedBlocksThatItNeedsItself) {
   BlockTable table(OptionsOf(8, 2));
   table.Admit(WantOf({1, 2}));
   ReadAll(table);
@@ -135,7 +135,7 @@ TEST_F(BlockTableTest, BlocksOfTheWantItselfAreNotDroppedForIt) {
   EXPECT_THAT(BeginAll(table), SizeIs(1));  // Block 3.
 }
 
-TEST_F(BlockTableTest, ALongWantIsAdmittedOnlyIfNothingOfItsDatasetIsQueued) {
+TEST_F(BlockTableTest, ALongWantFillsTheQueueOfItsDatasetAndNotOfOthers) {
   BlockTable table(OptionsOf(4, 100));
   EXPECT_TRUE(table.Admit(WantOf({0, 1, 2, 3, 4, 5, 6, 7, 8, 9})).admitted);
   const BlockTable::Admission refused = table.Admit(WantOf({10}));
@@ -269,7 +269,7 @@ class HedgeTest : public BlockTableTest {
   BlockTable::Job second_;
 };
 
-TEST_F(HedgeTest, ASlowReadIsAskedForAgainIntoOtherMemory) {
+TEST_F(HedgeTest, ASlowReadGetsASecondReadWithItsOwnMemory) {
   EXPECT_TRUE(second_.is_second);
   EXPECT_EQ(second_.range, first_.range);
   EXPECT_EQ(table_.GetStats().reads_hedged, 1);
@@ -277,7 +277,7 @@ TEST_F(HedgeTest, ASlowReadIsAskedForAgainIntoOtherMemory) {
   EXPECT_EQ(table_.GetStats().memory_bytes, held_ + 2 * kCost);
 }
 
-TEST_F(HedgeTest, IfTheSecondComesFirstTheFirstIsInterrupted) {
+TEST_F(HedgeTest, TheFirstReadIsInterruptedIfTheSecondArrivesEarlier) {
   EXPECT_THAT(table_.Arrive(second_.read, Good(second_.range), BlockOrigin::kSource, kNow),
               SizeIs(1));
   EXPECT_TRUE(first_.flag->is_raised());
@@ -289,7 +289,7 @@ TEST_F(HedgeTest, IfTheSecondComesFirstTheFirstIsInterrupted) {
   EXPECT_EQ(table_.GetStats().memory_bytes, held_ + kCost);
 }
 
-TEST_F(HedgeTest, IfTheFirstComesFirstTheSecondIsInterrupted) {
+TEST_F(HedgeTest, TheSecondReadIsInterruptedIfTheFirstArrivesEarlier) {
   EXPECT_THAT(table_.Arrive(first_.read, Good(first_.range), BlockOrigin::kSource, kNow),
               SizeIs(1));
   EXPECT_TRUE(second_.flag->is_raised());
@@ -300,7 +300,7 @@ TEST_F(HedgeTest, IfTheFirstComesFirstTheSecondIsInterrupted) {
   EXPECT_EQ(table_.GetStats().memory_bytes, held_ + kCost);
 }
 
-TEST_F(HedgeTest, IfOneFailsTheOtherOneDecides) {
+TEST_F(HedgeTest, IfTheFirstReadFailsTheSecondDeliversTheBlock) {
   EXPECT_THAT(table_.Arrive(first_.read, Bad(first_.range), BlockOrigin::kSource, kNow), IsEmpty());
   table_.End(first_.read);
   EXPECT_EQ(table_.GetStats().memory_bytes, held_ + kCost);

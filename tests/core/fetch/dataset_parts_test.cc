@@ -59,7 +59,7 @@ TEST(DatasetPartsTest, OneDatasetLeavesMemoryToOthers) {
   EXPECT_TRUE(parts.MayQueue(kOther, 1, 75));
 }
 
-TEST(DatasetPartsTest, ADatasetWhoseReadsAllHangIsHopelessAndOthersAreNot) {
+TEST(DatasetPartsTest, AllHangIsTrueOnlyOfTheDatasetWhoseReadsAllHang) {
   DatasetParts parts(4, 1000);
   EXPECT_EQ(BeginAll(parts, kOne), 3);
   for (int i = 0; i < 3; ++i) {
@@ -73,14 +73,14 @@ TEST(DatasetPartsTest, ADatasetWhoseReadsAllHangIsHopelessAndOthersAreNot) {
   EXPECT_FALSE(parts.AllHang(kOne));
 }
 
-TEST(DatasetPartsTest, EveryDatasetIsHopelessWhenAllRequestsHang) {
+TEST(DatasetPartsTest, AllHangIsTrueOfEveryDatasetWhenAllRequestsHang) {
   DatasetParts parts(1, 1000);
   parts.Begin(kOne, 1);
   parts.Hang(kOne, 1);
   EXPECT_TRUE(parts.AllHang(kOther));
 }
 
-TEST(DatasetPartsTest, ADatasetIsHopelessWhenReadsThatHangHoldItsMemory) {
+TEST(DatasetPartsTest, AllHangIsTrueWhenHangingReadsHoldTheDatasetsMemory) {
   DatasetParts parts(8, 1000);
   parts.Begin(kOne, 700);
   parts.Hang(kOne, 700);
@@ -91,7 +91,7 @@ TEST(DatasetPartsTest, ADatasetIsHopelessWhenReadsThatHangHoldItsMemory) {
   EXPECT_TRUE(parts.AllHang(kOne));
 }
 
-TEST(DatasetPartsTest, WhatOthersReadMakesNoDatasetHopeless) {
+TEST(DatasetPartsTest, RunningReadsOfOtherDatasetsDoNotMakeAllHangTrue) {
   DatasetParts parts(8, 1000);
   parts.Begin(kOne, 10);
   parts.Hang(kOne, 10);
@@ -99,7 +99,7 @@ TEST(DatasetPartsTest, WhatOthersReadMakesNoDatasetHopeless) {
   EXPECT_FALSE(parts.AllHang(kOne));
 }
 
-TEST(DatasetPartsTest, WhatHasEndedCountsNoMore) {
+TEST(DatasetPartsTest, ReadsThatEndedOrLeftTheQueueAreNoLongerCounted) {
   DatasetParts parts(4, 1000);
   parts.Queue(kOne, 10);
   parts.Queue(kOne, 10);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kSize = 4 << 20;
 
-TEST(HedgePolicyTest, AReadIsSlowAfterTwiceTheTimeOfNearlyAll) {
+TEST(HedgePolicyTest, AReadIsSlowAfterTwiceThe95thPercentileOfReads) {
   HedgePolicy policy;
   for (int i = 0; i < 100; ++i) policy.Add(kSize, absl::Milliseconds(i < 96 ? 200 : 9000));
   EXPECT_FALSE(policy.IsSlow(kSize, absl::Milliseconds(400)));
@@ -34,7 +34,7 @@ TEST(HedgePolicyTest, NothingIsSlowUntilSixteenReadsOfAboutThatSizeAreKnown) {
   EXPECT_TRUE(policy.IsSlow(kSize, absl::Hours(1)));
 }
 
-TEST(HedgePolicyTest, OnlyTheLastReadsCount) {
+TEST(HedgePolicyTest, OnlyRecentReadsDecideWhatIsSlow) {
   HedgePolicy policy;
   for (int i = 0; i < 1000; ++i) policy.Add(kSize, absl::Seconds(5));
   for (size_t i = 0; i < HedgePolicy::kRemembered; ++i) policy.Add(kSize, absl::Milliseconds(100));

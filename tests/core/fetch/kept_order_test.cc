@@ -33,7 +33,7 @@ TEST(KeptOrderTest, ABlockIsSpentWhenAllFeedsThatBeganItHaveReadAll) {
   EXPECT_TRUE(KeptOrder::IsSpent(order.Of(1)));
 }
 
-TEST(KeptOrderTest, TheNextPassBeginsAnew) {
+TEST(KeptOrderTest, ASpentBlockIsUnspentAgainInTheNextPassOfItsFeed) {
   KeptOrder order;
   order.Read(order.Of(1), 7, 2, 2);
   EXPECT_TRUE(KeptOrder::IsSpent(order.Of(1)));
@@ -43,14 +43,14 @@ TEST(KeptOrderTest, TheNextPassBeginsAnew) {
   EXPECT_TRUE(KeptOrder::IsSpent(order.Of(1)));
 }
 
-TEST(KeptOrderTest, AReadThatDidNotComeAboutIsTakenBack) {
+TEST(KeptOrderTest, UnreadTakesBackTheReadThatMadeABlockSpent) {
   KeptOrder order;
   order.Read(order.Of(1), 7, 2, 2);
   order.Unread(order.Of(1), 7, 1);
   EXPECT_FALSE(KeptOrder::IsSpent(order.Of(1)));
 }
 
-TEST(KeptOrderTest, SpentBlocksGoFirstThenThoseThatWereReadLongestAgo) {
+TEST(KeptOrderTest, SpentBlocksAreDroppedFirstThenTheLeastRecentlyRead) {
   KeptOrder order;
   order.Read(order.Of(1), 7, 1, 2);
   order.Read(order.Of(2), 7, 1, 2);
@@ -60,14 +60,14 @@ TEST(KeptOrderTest, SpentBlocksGoFirstThenThoseThatWereReadLongestAgo) {
   EXPECT_THAT(Leave(order), ElementsAre(3, 2, 1));
 }
 
-TEST(KeptOrderTest, OfOneFeedTheBlockSpentLastGoesFirst) {
+TEST(KeptOrderTest, WithOneFeedTheBlockSpentLastIsDroppedFirst) {
   KeptOrder order;
   for (const int64_t block : {1, 2, 3}) order.Read(order.Of(block), 7, 1, 1);
   for (const int64_t block : {1, 2, 3}) order.SetFree(order.Of(block), true);
   EXPECT_THAT(Leave(order), ElementsAre(3, 2, 1));
 }
 
-TEST(KeptOrderTest, OfSeveralFeedsTheBlockSpentFirstGoesFirst) {
+TEST(KeptOrderTest, WithSeveralFeedsTheBlockSpentFirstIsDroppedFirst) {
   KeptOrder order;
   for (const int64_t block : {1, 2, 3}) order.Read(order.Of(block), 7, 1, 1);
   order.Read(order.Of(1), 8, 1, 1);
@@ -75,7 +75,7 @@ TEST(KeptOrderTest, OfSeveralFeedsTheBlockSpentFirstGoesFirst) {
   EXPECT_THAT(Leave(order), ElementsAre(2, 3, 1));
 }
 
-TEST(KeptOrderTest, BlocksInUseDoNotGo) {
+TEST(KeptOrderTest, BlocksInUseAreNotDropped) {
   KeptOrder order;
   order.Read(order.Of(1), 7, 1, 1);
   EXPECT_EQ(order.First(), std::nullopt);
@@ -86,7 +86,7 @@ TEST(KeptOrderTest, BlocksInUseDoNotGo) {
 }
 
 // The order is computed only when First() is called. It must not depend on the number of calls.
-TEST(KeptOrderTest, ItDoesNotMatterHowOftenTheFirstIsAskedFor) {
+TEST(KeptOrderTest, TheDropOrderDoesNotDependOnHowOftenFirstIsCalled) {
   KeptOrder asked;
   KeptOrder order;
   for (int64_t i = 0; i < 2000; ++i) {
@@ -103,7 +103,7 @@ TEST(KeptOrderTest, ItDoesNotMatterHowOftenTheFirstIsAskedFor) {
   EXPECT_EQ(Leave(order), Leave(asked));
 }
 
-TEST(KeptOrderTest, BlocksThatAGoneFeedDidNotReadToTheEndGoFirst) {
+TEST(KeptOrderTest, UnfinishedBlocksOfAGoneFeedAreDroppedFirst) {
   KeptOrder order;
   order.Read(order.Of(1), 7, 1, 2);  // Feed 7 reads no more.
   order.Read(order.Of(2), 8, 1, 1);
@@ -112,7 +112,7 @@ TEST(KeptOrderTest, BlocksThatAGoneFeedDidNotReadToTheEndGoFirst) {
   EXPECT_THAT(Leave(order), ElementsAre(1, 3, 2));
 }
 
-TEST(KeptOrderTest, OnlyTheLastFeedsOfABlockAreCounted) {
+TEST(KeptOrderTest, BeyondMaxFeedsABlockForgetsItsOldestFeed) {
   KeptOrder order;
   order.Read(order.Of(1), 100, 1, 2);
   for (uint64_t feed = 0; feed < KeptOrder::kMaxFeeds; ++feed) order.Read(order.Of(1), feed, 1, 1);
@@ -142,7 +142,7 @@ std::vector<int> HitsOf(int blocks, size_t room) {
   return hits;
 }
 
-TEST(KeptOrderTest, WithRoomForHalfOfTheBlocksNearlyHalfOfThemAreFound) {
+TEST(KeptOrderTest, WithRoomForHalfOfTheBlocksNearlyHalfAreCacheHits) {
   EXPECT_THAT(HitsOf(100, 50), ElementsAre(0, 50, testing::Ge(48), testing::Ge(48)));
   EXPECT_THAT(HitsOf(100, 100), ElementsAre(0, 100, 100, 100));
 }

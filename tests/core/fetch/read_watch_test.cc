@@ -33,11 +33,11 @@ class Watched {
   ReadWatch watch_{kTimeout, kNow};
 };
 
-TEST(ReadWatchTest, AReadTimesOutAtTheSecondLookThatFindsNothing) {
+TEST(ReadWatchTest, AReadWithoutBytesTimesOutAtTheSecondLookThatFindsItLate) {
   EXPECT_EQ(Watched().PassSeconds(100, 0), 61);
 }
 
-TEST(ReadWatchTest, AReadThatBringsEnoughEndsAfterFiveTimeouts) {
+TEST(ReadWatchTest, AReadThatBringsEnoughBytesTimesOutAfterFiveTimeouts) {
   EXPECT_EQ(Watched().PassSeconds(1000, 1024), 301);
 }
 
@@ -45,7 +45,7 @@ TEST(ReadWatchTest, AReadThatDripsTimesOutAsIfNothingCame) {
   EXPECT_EQ(Watched().PassSeconds(100, 1000), 61);
 }
 
-TEST(ReadWatchTest, TheTimeCountsFromTheLastBytes) {
+TEST(ReadWatchTest, TheTimeoutCountsFromTheLastBytes) {
   Watched read;
   EXPECT_EQ(read.PassSeconds(100, 100'000), 0);
   EXPECT_EQ(read.PassSeconds(100, 0), 61);

@@ -59,7 +59,7 @@ uint64_t BlockedSignals(const std::string& thread) {
   return blocked;
 }
 
-TEST(ClientLoopTest, ItsThreadGetsNoSignalButItsOwnFaultsAndItsMakersThreadGetsThemAsBefore) {
+TEST(ClientLoopTest, TheLoopThreadBlocksAllSignalsButFaultsAndTheCallersMaskStays) {
   sigset_t before;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &before);
   std::thread([] {}).join();  // With the first thread, ThreadSanitizer starts one of its own.
@@ -141,7 +141,7 @@ std::function<absl::Status()> GetOf(HttpClient& client, const StubHttpServer& se
 const auto kInterrupted =
     StatusIs(absl::StatusCode::kCancelled, testing::HasSubstr("no longer needed"));
 
-TEST(ClientLoopTest, AThreadThatWaitsForAnAnswerAPlaceOrATimeDoesNotRunMeanwhile) {
+TEST(ClientLoopTest, WaitingThreadsSleepWithoutPollingTheirInterruptFlags) {
   const auto hangs = [](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; };
   const StubHttpServer server(hangs);
   const StubHttpServer other(hangs);
@@ -167,7 +167,7 @@ TEST(ClientLoopTest, AThreadThatWaitsForAnAnswerAPlaceOrATimeDoesNotRunMeanwhile
   }
 }
 
-TEST(ClientLoopTest, WhatIsNotWantedFromTheBeginningReturnsAndSendsNothing) {
+TEST(ClientLoopTest, ACallInterruptedBeforeItBeginsReturnsAndSendsNothing) {
   const StubHttpServer server([](const StubRequest&) { return Reply(200, ""); });
   const auto client = MakeClient({});
   InterruptFlag unwanted;
@@ -178,7 +178,7 @@ TEST(ClientLoopTest, WhatIsNotWantedFromTheBeginningReturnsAndSendsNothing) {
   EXPECT_TRUE(server.requests().empty());
 }
 
-TEST(ClientLoopTest, AnInterruptEndsEachKindOfWaitAndNoOther) {
+TEST(ClientLoopTest, AnInterruptEndsEachKindOfWaitOnlyInItsOwnThread) {
   const StubHttpServer server(
       [](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });
   const auto client = MakeClient({.max_connections = 1, .max_waiting = 1});
@@ -199,7 +199,7 @@ TEST(ClientLoopTest, AnInterruptEndsEachKindOfWaitAndNoOther) {
   EXPECT_THAT(answered.Join(), kInterrupted);
 }
 
-TEST(ClientLoopTest, ASleepThatIsWantedTakesItsTime) {
+TEST(ClientLoopTest, AnUninterruptedSleepTakesItsWholeTime) {
   const auto client = MakeClient({});
   const MonotonicClock now = SteadyClock();
   const absl::Duration begin = now();
@@ -208,7 +208,7 @@ TEST(ClientLoopTest, ASleepThatIsWantedTakesItsTime) {
   EXPECT_THAT(client->SleepFor(absl::ZeroDuration()), IsOk());
 }
 
-TEST(ClientLoopTest, ASleepEndsWhenItsReasonDoes) {
+TEST(ClientLoopTest, SleepWhileEndsWhenItsConditionIsFalse) {
   const auto client = MakeClient({});
   std::atomic<bool> waits = true;
   EXPECT_THAT(client->SleepWhile([] { return false; }, kLong), IsOk());
@@ -219,7 +219,7 @@ TEST(ClientLoopTest, ASleepEndsWhenItsReasonDoes) {
   EXPECT_THAT(asleep.Join(), IsOk());
 }
 
-TEST(ClientLoopTest, TheDestructorEndsThoseWhoSleep) {
+TEST(ClientLoopTest, TheDestructorCancelsSleeps) {
   auto loop = MakeLoop();
   std::atomic<bool> began = false;
   std::thread sleeper([&began, loop = loop.get()] {

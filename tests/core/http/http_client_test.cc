@@ -77,7 +77,7 @@ TEST(HttpClientTest, ARangeIsAskedForAndWrittenIntoTheCallersMemory) {
   EXPECT_EQ(FindHeader(server.requests()[0].headers, "if-match"), "\"x\"");
 }
 
-TEST(HttpClientTest, AHeadHasTheHeadersAndNoBody) {
+TEST(HttpClientTest, AHeadRequestReturnsTheHeadersAndNoBody) {
   const StubHttpServer server([](const StubRequest&) {
     return StubAnswer{.bytes = Head(200, {{"Content-Length", "123456789012"}})};
   });
@@ -94,7 +94,7 @@ TEST(HttpClientTest, AHeadHasTheHeadersAndNoBody) {
   EXPECT_EQ(server.requests()[0].method, "HEAD");
 }
 
-TEST(HttpClientTest, AnErrorIsAnAnswerAndItsBodyStaysOutOfTheCallersMemory) {
+TEST(HttpClientTest, AnErrorStatusIsReturnedAndItsBodyIsNotWrittenToTheCallersMemory) {
   const StubHttpServer server(
       [](const StubRequest&) { return Reply(404, std::string(10000, 'x')); });
   std::string out = "....";
@@ -111,7 +111,7 @@ TEST(HttpClientTest, AnErrorIsAnAnswerAndItsBodyStaysOutOfTheCallersMemory) {
   EXPECT_EQ(server.connections(), 1);
 }
 
-TEST(HttpClientTest, AnInformationBeforeTheAnswerIsNotTheAnswer) {
+TEST(HttpClientTest, AnInformationalResponseBeforeTheAnswerIsSkipped) {
   const StubHttpServer server([](const StubRequest&) {
     StubAnswer answer = Reply(200, "body", {{"a", "2"}});
     answer.bytes = Head(103, {{"a", "1"}}) + answer.bytes;
@@ -173,7 +173,7 @@ TEST(HttpClientTest, OneServerGetsNoMoreConnectionsThanItsShare) {
   EXPECT_EQ(busy.connections(), 2);
 }
 
-TEST(HttpClientTest, AKeptConnectionMakesRoomForAnotherServer) {
+TEST(HttpClientTest, AnIdleConnectionIsClosedToMakeRoomForAnotherServer) {
   const auto handler = [](const StubRequest&) { return Reply(200, ""); };
   const StubHttpServer first(handler);
   const StubHttpServer second(handler);
@@ -202,7 +202,7 @@ TEST(HttpClientTest, AnInterruptedCallReturnsAndFreesItsConnection) {
   EXPECT_TRUE(WaitUntil([&] { return server.open_now() == 0; }));
 }
 
-TEST(HttpClientTest, AnotherThreadSeesTheBytesOfABodyComeAndNoneOfARefusal) {
+TEST(HttpClientTest, ReadProgressCountsTheBytesOfABodyAndNotOfAnErrorAnswer) {
   const StubHttpServer server([&](const StubRequest& request) {
     if (request.target == "/refused") return Reply(404, "no such object");
     return StubAnswer{.bytes = Head(200, {{"content-length", "10"}}) + "123", .hangs = true};
@@ -267,7 +267,7 @@ TEST(HttpClientTest, TheDestructorEndsCallsThatRunAndCallsThatWait) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(HttpClientTest, AForkedChildIsToldThatItHasNoThread) {
+TEST(HttpClientTest, AFetchInAForkedChildFailsWithTheAdviceToUseSpawn) {
   const StubHttpServer server([](const StubRequest&) { return Reply(200, ""); });
   auto client = MakeClient();
   ASSERT_THAT(client->Fetch(Get(server.Url("/"))), IsOk());
@@ -302,7 +302,7 @@ TEST(HttpClientTest, ARedirectIsFollowedWithTheHeadersOfTheRequest) {
   EXPECT_EQ(server.connections(), 1);
 }
 
-TEST(HttpClientTest, AnotherOriginDoesNotGetTheAuthorization) {
+TEST(HttpClientTest, ARedirectToAnotherOriginDropsAuthorizationAndCookies) {
   const StubHttpServer other([](const StubRequest&) { return Reply(200, "there"); });
   const StubHttpServer server([&other](const StubRequest&) {
     return Reply(302, "", {{"Location", other.Url("/x")}});
@@ -348,12 +348,12 @@ TEST(HttpClientTest, OptionsOutOfRangeAreRefusedByName) {
   }
 }
 
-TEST(HttpClientTest, TheBuffersOfAllConnectionsHaveFourMiB) {
+TEST(HttpClientTest, TheBuffersOfAllConnectionsTakeAtMostFourMiB) {
   // No memory budget counts the buffers, so they must stay small.
   EXPECT_LE(HttpClientOptions().max_connections * kReceiveBufferBytes, 4 << 20);
 }
 
-TEST(HttpClientTest, TlsIsSpokenWithTheNamedAuthority) {
+TEST(HttpClientTest, ATlsServerIsTrustedByTheConfiguredCaFile) {
   const TempFolder folder;
   const StubCertificate certificate = MakeCertificate("IP:127.0.0.1");
   const StubHttpServer server([](const StubRequest&) { return Reply(200, "safe"); }, &certificate);
@@ -366,7 +366,7 @@ TEST(HttpClientTest, TlsIsSpokenWithTheNamedAuthority) {
   EXPECT_EQ(server.connections(), 1);
 }
 
-TEST(HttpClientTest, AProxyIsUsedButForTheNamedHosts) {
+TEST(HttpClientTest, AProxyIsUsedExceptForHostsInNoProxy) {
   const StubHttpServer proxy([](const StubRequest& request) { return Reply(200, request.target); });
   const StubHttpServer server([](const StubRequest&) { return Reply(200, "direct"); });
   HttpClientOptions options = {.http_proxy = proxy.Url("")};
@@ -376,7 +376,7 @@ TEST(HttpClientTest, AProxyIsUsedButForTheNamedHosts) {
   EXPECT_EQ(MakeClient(options)->Fetch(Get(server.Url("/")))->body, "direct");
 }
 
-TEST(HttpClientTest, TheEnvironmentNamesProxiesAndAuthoritiesAsUsual) {
+TEST(HttpClientTest, EnvironmentVariablesSetProxiesAndCertificateAuthorities) {
   const char* const kVariables[] = {"CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR", "http_proxy",
                                     "HTTP_PROXY",     "https_proxy",   "HTTPS_PROXY",  "all_proxy",
                                     "ALL_PROXY",      "no_proxy",      "NO_PROXY"};
@@ -415,7 +415,7 @@ TEST(HttpClientTest, TheEnvironmentNamesProxiesAndAuthoritiesAsUsual) {
   for (const char* variable : kVariables) ::unsetenv(variable);
 }
 
-TEST(HttpClientTest, WithoutAFileOfAuthoritiesInTheEnvironmentTheFirstUsualOneIsTaken) {
+TEST(HttpClientTest, WithoutACaFileInTheEnvironmentTheFirstExistingSystemFileIsUsed) {
   for (const char* variable : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) ::unsetenv(variable);
   const std::vector<std::string> usual = {"/etc/ssl/certs/ca-certificates.crt",
                                           "/etc/pki/tls/certs/ca-bundle.crt",

@@ -56,7 +56,7 @@ absl::Status ErrorOf(const StubAnswer& answer) {
   return status;
 }
 
-TEST(HttpFaultsTest, ARequestMayGiveUpConnectingSoonerThanItsClient) {
+TEST(HttpFaultsTest, ARequestMaySetAShorterConnectTimeoutThanItsClient) {
   int port = 0;
   const OwnedFd silent = ListenOnLoopback(port);  // Nobody answers the TLS handshake.
   EXPECT_THAT(Fetch({.url = absl::StrCat("https://127.0.0.1:", port, "/"),
@@ -65,7 +65,7 @@ TEST(HttpFaultsTest, ARequestMayGiveUpConnectingSoonerThanItsClient) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("did not answer")));
 }
 
-TEST(HttpFaultsTest, OnlyWhereNobodyCanBeConnectedToThereIsNoServer) {
+TEST(HttpFaultsTest, OnlyFailuresToConnectCountAsNoServer) {
   const auto is_no_server = [](const std::string& url) {
     const absl::Status status = Fetch(Get(url)).status();
     EXPECT_TRUE(absl::IsUnavailable(status)) << status;
@@ -81,7 +81,7 @@ TEST(HttpFaultsTest, OnlyWhereNobodyCanBeConnectedToThereIsNoServer) {
   }
 }
 
-TEST(HttpFaultsTest, AConnectionThatIsNotMadeInTimeIsNoServer) {
+TEST(HttpFaultsTest, AConnectTimeoutCountsAsNoServerAndALaterTimeoutDoesNot) {
   const auto is_no_server = [](const TransferFacts& facts) {
     return IsNoServer(TransferError(facts));
   };
@@ -93,13 +93,13 @@ TEST(HttpFaultsTest, AConnectionThatIsNotMadeInTimeIsNoServer) {
 }
 
 // libcurl 7.88 signs a request whose name has a part "." or "..". Later releases refuse to sign it.
-TEST(HttpFaultsTest, ANameThatLibcurlDoesNotSignIsInvalidAndTheRemedyIsTold) {
+TEST(HttpFaultsTest, AnObjectNameThatLibcurlDoesNotSignIsInvalidArgumentWithARemedy) {
   EXPECT_THAT(TransferError({.code = CURLE_BAD_FUNCTION_ARGUMENT, .object = "\"s3://b/x/./y\""}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("s3://b/x/./y"), HasSubstr("'..'"), HasSubstr("rename"))));
 }
 
-TEST(HttpFaultsTest, ANameThatIsNoneIsUnavailableAndTold) {
+TEST(HttpFaultsTest, AnUnresolvableHostIsUnavailableAndNamedInTheError) {
   const HttpClientOptions options = Patient();
   const std::string address = absl::StrCat("http://", kImpossibleHost, "/a");
   EXPECT_THAT(Fetch(Get(address + "?secret"), options),
@@ -108,13 +108,13 @@ TEST(HttpFaultsTest, ANameThatIsNoneIsUnavailableAndTold) {
                              HasSubstr("how it is spelled"), Not(HasSubstr("secret")))));
 }
 
-TEST(HttpFaultsTest, APortWithoutServerIsUnavailableAndTold) {
+TEST(HttpFaultsTest, ARefusedConnectionIsUnavailableAndTheErrorSaysSo) {
   EXPECT_THAT(Fetch(Get(absl::StrCat("http://", DeadAddress(), "/a"))),
               StatusIs(absl::StatusCode::kUnavailable,
                        AllOf(HasSubstr("Connection refused"), HasSubstr("the server runs"))));
 }
 
-TEST(HttpFaultsTest, AProxyThatIsNoneIsToldWithoutItsPassword) {
+TEST(HttpFaultsTest, AnInvalidProxyIsReportedWithoutItsUserAndPassword) {
   for (const std::string& host : {kImpossibleHost, std::string("no proxy")}) {
     const std::string proxy = absl::StrCat("http://user:pa55@", host, ":1");
     EXPECT_THAT(Fetch(Get("http://a.example/"), Patient({.http_proxy = proxy})),
@@ -124,7 +124,7 @@ TEST(HttpFaultsTest, AProxyThatIsNoneIsToldWithoutItsPassword) {
   }
 }
 
-TEST(HttpFaultsTest, AProxyThatRefusesIsToldWithItsStatus) {
+TEST(HttpFaultsTest, AProxysRefusalToConnectIsReportedWithItsStatus) {
   const StubHttpServer proxy([](const StubRequest&) {
     StubAnswer answer = Reply(407, "");
     answer.closes = true;
@@ -155,7 +155,7 @@ TEST(HttpFaultsTest, ACertificateForAnotherNameIsFailedPreconditionWithThatReaso
                AllOf(HasSubstr(server.Url("")), HasSubstr("it is for another name"))));
 }
 
-TEST(HttpFaultsTest, AMissingFileOfAuthoritiesIsNamed) {
+TEST(HttpFaultsTest, AMissingCaFileAndItsVariableAreNamedInTheError) {
   const StubCertificate certificate = MakeCertificate("IP:127.0.0.1");
   const StubHttpServer server([](const StubRequest&) { return Reply(200, ""); }, &certificate);
   EXPECT_THAT(Fetch(Get(server.Url("/")), Patient({.ca_file = "/none/ca.pem"})),
@@ -173,7 +173,7 @@ TEST(HttpFaultsTest, AMissingFileOfAuthoritiesIsNamed) {
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("authorities by AWS_CA_BUNDLE")));
 }
 
-TEST(HttpFaultsTest, APortThatSpeaksNoTlsIsTold) {
+TEST(HttpFaultsTest, HttpsToAPortWithoutTlsIsUnavailableAndTheErrorSaysSo) {
   const StubHttpServer server([](const StubRequest&) { return Reply(200, ""); });
   EXPECT_THAT(Fetch(Get(absl::StrCat("https://127.0.0.1:", server.port(), "/"))),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("speaks TLS")));
@@ -195,12 +195,12 @@ TEST(HttpFaultsTest, AConnectionThatIsClosedBeforeTheAnswerIsUnavailable) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("try again")));
 }
 
-TEST(HttpFaultsTest, WhatIsNotHttpIsDataLoss) {
+TEST(HttpFaultsTest, AnAnswerThatIsNotHttpIsDataLoss) {
   EXPECT_THAT(ErrorOf({.bytes = "SSH-2.0-OpenSSH_9.2\r\n\r\n", .closes = true}),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("is not HTTP")));
 }
 
-TEST(HttpFaultsTest, ALargeBodyIsRefusedByItsLengthAndWithoutOneWhenItIsOverTheLimit) {
+TEST(HttpFaultsTest, ABodyOverTheLimitIsRefusedWithOrWithoutAContentLength) {
   const auto refused =
       StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 1000 bytes"));
   EXPECT_THAT(ErrorOf({.bytes = Head(200, {{"Content-Length", "1001"}}), .hangs = true}), refused);
@@ -214,7 +214,7 @@ TEST(HttpFaultsTest, ALargeBodyIsRefusedByItsLengthAndWithoutOneWhenItIsOverTheL
   EXPECT_THAT(ErrorOf(Reply(200, std::string(1000, 'x'))), IsOk());
 }
 
-TEST(HttpFaultsTest, ABodyLongerThanTheCallersMemoryIsCutOff) {
+TEST(HttpFaultsTest, ABodyLongerThanTheCallersMemoryIsRefusedAndNotWrittenBeyondIt) {
   const StubHttpServer server([](const StubRequest&) {
     return StubAnswer{.bytes = Head(206, {}), .endless = "0123456789"};
   });
@@ -226,7 +226,7 @@ TEST(HttpFaultsTest, ABodyLongerThanTheCallersMemoryIsCutOff) {
   EXPECT_EQ(out.back(), '.');
 }
 
-TEST(HttpFaultsTest, AServerThatIgnoresRangesIsToldByName) {
+TEST(HttpFaultsTest, AServerThatIgnoresRangesIsFailedPrecondition) {
   const StubHttpServer server(
       [](const StubRequest&) { return Reply(200, std::string(1000, 'x')); });
   HttpRequest request = Get(server.Url("/"));
@@ -236,7 +236,7 @@ TEST(HttpFaultsTest, AServerThatIgnoresRangesIsToldByName) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("supports ranges")));
 }
 
-TEST(HttpFaultsTest, TheBodyOfAnErrorIsNotReadWithoutEnd) {
+TEST(HttpFaultsTest, AnErrorStatusWithAnEndlessBodyIsReturnedWithoutTheBody) {
   const StubHttpServer server([](const StubRequest&) {
     return StubAnswer{.bytes = Head(500, {}), .endless = std::string(1000, 'x')};
   });
@@ -246,7 +246,7 @@ TEST(HttpFaultsTest, TheBodyOfAnErrorIsNotReadWithoutEnd) {
   EXPECT_EQ(response->body, "");
 }
 
-TEST(HttpFaultsTest, OfTheBodyOfAnErrorAsMuchIsKeptAsTheRequestSays) {
+TEST(HttpFaultsTest, AtMostRefusalBytesOfAnErrorBodyAreKept) {
   const StubHttpServer server([](const StubRequest& request) {
     if (request.target == "/short") return Reply(404, "abc");
     return StubAnswer{.bytes = Head(500, {}), .endless = std::string(1000, 'x')};
@@ -263,7 +263,7 @@ TEST(HttpFaultsTest, OfTheBodyOfAnErrorAsMuchIsKeptAsTheRequestSays) {
   EXPECT_EQ(whole->body, "abc");
 }
 
-TEST(HttpFaultsTest, ARedirectIsAnAnswerForARequestThatMayNotBeSentElsewhere) {
+TEST(HttpFaultsTest, ARequestMayGetARedirectAsItsAnswerInsteadOfFollowingIt) {
   const StubHttpServer other([](const StubRequest&) { return Reply(200, ""); });
   const StubHttpServer server([&](const StubRequest&) {
     return Reply(307, "", {{"Location", other.Url("/")}, {"X-Region", "here"}});
@@ -298,7 +298,7 @@ TEST(HttpFaultsTest, ALoopOfRedirectsEndsAfterFive) {
   EXPECT_EQ(server.requests().size(), 6u);
 }
 
-TEST(HttpFaultsTest, ARedirectWithoutAnAddressIsDataLoss) {
+TEST(HttpFaultsTest, ARedirectWithoutAValidAddressIsDataLoss) {
   EXPECT_THAT(ErrorOf(Reply(302, "")),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("without giving an address")));
   for (const char* location : {"file:///etc/passwd", "http://user:pass@a/", "http://a b/"}) {
@@ -363,7 +363,7 @@ TEST(HttpFaultsTest, TheTimeoutOfACallCountsTheWaitForAConnection) {
   EXPECT_EQ(server.requests().size(), 2u);
 }
 
-TEST(HttpFaultsTest, AServerThatSaysNothingIsUnavailableBeforeTheTimeout) {
+TEST(HttpFaultsTest, ASilentServerIsUnavailableAfterTheStallTimeout) {
   const StubHttpServer server([](const StubRequest&) { return StubAnswer{.hangs = true}; });
   HttpClientOptions options = Patient();
   options.stall_timeout = absl::Seconds(1);
@@ -372,7 +372,7 @@ TEST(HttpFaultsTest, AServerThatSaysNothingIsUnavailableBeforeTheTimeout) {
   EXPECT_FALSE(IsNoServer(status));
 }
 
-TEST(HttpFaultsTest, ARequestMayAllowALongerSilence) {
+TEST(HttpFaultsTest, ARequestMaySetALongerStallTimeoutThanItsClient) {
   const StubHttpServer server([](const StubRequest&) { return StubAnswer{.hangs = true}; });
   HttpClientOptions options = Patient();
   options.stall_timeout = absl::Seconds(1);
@@ -385,7 +385,7 @@ TEST(HttpFaultsTest, ARequestMayAllowALongerSilence) {
 
 // Client and retries together.
 
-TEST(HttpFaultsTest, FaultsThatPassAreOutlasted) {
+TEST(HttpFaultsTest, TransientFaultsAreRetriedUntilTheRequestSucceeds) {
   std::atomic<int> asked = 0;
   const StubHttpServer server([&](const StubRequest&) -> StubAnswer {
     switch (asked++) {

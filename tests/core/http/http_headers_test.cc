@@ -13,7 +13,7 @@ using ::testing::Eq;
 using ::testing::Optional;
 using ::testing::Pair;
 
-TEST(HttpHeadersTest, ANameIsFoundInLowerCaseAndTheFirstCounts) {
+TEST(HttpHeadersTest, FindHeaderGivesTheFirstValueAndRemoveHeaderRemovesAll) {
   HttpHeaders headers = {{"a", "1"}, {"b", "2"}, {"a", "3"}};
   EXPECT_EQ(FindHeader(headers, "a"), "1");
   EXPECT_EQ(FindHeader(headers, "c"), "");
@@ -30,7 +30,7 @@ TEST(HttpHeadersTest, ALineIsNameColonValue) {
   }
 }
 
-TEST(HttpHeadersTest, AValueThatCouldEndItsLineIsNotSent) {
+TEST(HttpHeadersTest, HeadersWithInvalidNamesOrValuesAreNotSendable) {
   EXPECT_TRUE(IsSendableHeader("if-match", "\"a b\""));
   EXPECT_FALSE(IsSendableHeader("If-Match", "a"));
   EXPECT_FALSE(IsSendableHeader("if match", "a"));
@@ -40,7 +40,7 @@ TEST(HttpHeadersTest, AValueThatCouldEndItsLineIsNotSent) {
   }
 }
 
-TEST(HttpHeadersTest, ARangeOfContentIsHalfOpenAndNeverContradictsItself) {
+TEST(HttpHeadersTest, ContentRangeIsParsedAsHalfOpenAndInvalidOnesAreRefused) {
   const std::optional<ContentRange> range = ParseContentRange("bytes 5-9/10");
   ASSERT_TRUE(range.has_value());
   EXPECT_EQ(range->begin, 5u);
@@ -58,7 +58,7 @@ TEST(HttpHeadersTest, ARangeOfContentIsHalfOpenAndNeverContradictsItself) {
   }
 }
 
-TEST(HttpHeadersTest, ALengthIsDigitsAlone) {
+TEST(HttpHeadersTest, AContentLengthIsDigitsAloneAndFitsInt64) {
   EXPECT_THAT(ParseContentLength("0"), Optional(Eq(0u)));
   EXPECT_THAT(ParseContentLength("9223372036854775807"), Optional(Eq(uint64_t{INT64_MAX})));
   for (const char* text : {"", " 1", "1 ", "+1", "-1", "1, 1", "1.0", "9223372036854775808"}) {
@@ -66,7 +66,7 @@ TEST(HttpHeadersTest, ALengthIsDigitsAlone) {
   }
 }
 
-TEST(HttpHeadersTest, ATimeToWaitIsSecondsOrADateAfterTheAnswersOwn) {
+TEST(HttpHeadersTest, RetryAfterIsSecondsOrADateRelativeToTheAnswersDate) {
   const char kDate[] = "Wed, 21 Oct 2026 07:28:00 GMT";
   EXPECT_THAT(ParseRetryAfter("7", ""), Optional(absl::Seconds(7)));
   EXPECT_THAT(ParseRetryAfter("9223372036854775807", ""), Optional(absl::Hours(24)));

@@ -57,7 +57,7 @@ StubAnswer Bad(const StubRequest& request) {
   return Reply(302, "", {{"Location", request.target}});  // "/dir/loop"
 }
 
-TEST(HttpNamesTest, WithANameOfItsOwnAnObjectsErrorsHoldNoAddressWhereverItsServerRedirects) {
+TEST(HttpNamesTest, ErrorsOfANamedObjectShowNoAddressWhereverItsServerRedirects) {
   const StubCertificate certificate = MakeCertificate("IP:127.0.0.1");
   const StubHttpServer untrusted(Bad, &certificate);
   const StubHttpServer other(Bad);
@@ -91,7 +91,7 @@ TEST(HttpNamesTest, WithANameOfItsOwnAnObjectsErrorsHoldNoAddressWhereverItsServ
   }
 }
 
-TEST(HttpNamesTest, WithoutANameOfItsOwnTheServerThatFailsIsNamed) {
+TEST(HttpNamesTest, ErrorsOfAnUnnamedObjectShowItsAddressAndTheFailedServer) {
   const std::string dead = DeadAddress();
   const StubHttpServer first([&dead](const StubRequest&) {
     return Reply(302, "", {{"Location", absl::StrCat("http://", dead, "/a")}});
@@ -100,7 +100,7 @@ TEST(HttpNamesTest, WithoutANameOfItsOwnTheServerThatFailsIsNamed) {
               AllOf(StartsWith(first.Url("/a: ")), HasSubstr(dead)));
 }
 
-TEST(HttpNamesTest, AnObjectsOwnNameAlsoStandsForMalformedRequestsTimeoutsAndPathsOfThisMachine) {
+TEST(HttpNamesTest, MalformedUrlTimeoutAndCaFileErrorsShowOnlyTheObjectsName) {
   const StubHttpServer server(Bad);
   EXPECT_EQ(ErrorOf(*MakeClient(), "http://127.0.0.1:x/dir", /*own_name=*/true),
             "a: its address is malformed");

@@ -64,7 +64,7 @@ class Scene {
   HttpRetrier retrier_;
 };
 
-TEST(HttpRetryTest, OnlyWhatAnotherAttemptMayMendIsTriedAgain) {
+TEST(HttpRetryTest, OnlyTransientFailuresMayBeTriedAgain) {
   for (const int status : {408, 429, 500, 502, 503, 504}) {
     EXPECT_TRUE(MayBeTriedAgain(Answer(status))) << status;
   }
@@ -78,7 +78,7 @@ TEST(HttpRetryTest, OnlyWhatAnotherAttemptMayMendIsTriedAgain) {
   EXPECT_FALSE(MayBeTriedAgain(absl::DataLossError("no HTTP")));
 }
 
-TEST(HttpRetryTest, WaitsDoubleUpToABoundAndAreDrawnFromAllOfTheirRange) {
+TEST(HttpRetryTest, BackoffDoublesUpToABoundAndItsJitterStartsAtZero) {
   const RetryOptions options = {.first_backoff = absl::Milliseconds(100),
                                 .max_backoff = absl::Milliseconds(700)};
   const Outcome failed = absl::UnavailableError("");
@@ -93,7 +93,7 @@ TEST(HttpRetryTest, WaitsDoubleUpToABoundAndAreDrawnFromAllOfTheirRange) {
   EXPECT_EQ(WaitBeforeRetry(options, 1000000, failed, 0.5), absl::Milliseconds(350));
 }
 
-TEST(HttpRetryTest, AServersWishToWaitIsHonouredUpToABound) {
+TEST(HttpRetryTest, RetryAfterIsHonouredUpToABound) {
   const RetryOptions options = {.first_backoff = absl::Seconds(4),
                                 .max_retry_after = absl::Seconds(9)};
   const auto wait = [&](const char* after) {
@@ -113,7 +113,7 @@ TEST(HttpRetryTest, ARequestIsTriedUntilItSucceeds) {
   EXPECT_THAT(scene.sleeps, ElementsAre(absl::Milliseconds(50), absl::Milliseconds(100)));
 }
 
-TEST(HttpRetryTest, AFailureForGoodIsNotTriedAgain) {
+TEST(HttpRetryTest, APermanentFailureIsNotTriedAgain) {
   Scene scene;
   EXPECT_THAT(scene.Fetch({Answer(404)}), IsOkAndHolds(Field(&HttpResponse::status, 404)));
   EXPECT_THAT(scene.Fetch({absl::DataLossError("bad")}),
@@ -131,7 +131,7 @@ TEST(HttpRetryTest, TheLastOutcomeIsReturnedWithTheNumberOfAttempts) {
   EXPECT_EQ(scene.attempts, 6);
 }
 
-TEST(HttpRetryTest, NoAttemptBeginsAfterTheTimeoutAndEachHasWhatIsLeft) {
+TEST(HttpRetryTest, NoAttemptBeginsAfterTheTimeoutAndEachGetsTheTimeLeft) {
   Scene scene({.first_backoff = absl::Seconds(2)});
   scene.attempt_takes = absl::Seconds(3);
   EXPECT_THAT(scene.Fetch({absl::UnavailableError("reset")}, absl::Seconds(12)),
@@ -141,7 +141,7 @@ TEST(HttpRetryTest, NoAttemptBeginsAfterTheTimeoutAndEachHasWhatIsLeft) {
   EXPECT_THAT(scene.timeouts, ElementsAre(absl::Seconds(12), absl::Seconds(8), absl::Seconds(3)));
 }
 
-TEST(HttpRetryTest, RetriesOfAllRequestsTogetherAreABurstAndAShare) {
+TEST(HttpRetryTest, RetriesAreLimitedToABurstAndAShareOfAllRequests) {
   Scene scene({.max_attempts = 4, .budget_share = 0.25, .budget_burst = 10});
   constexpr int kRequests = 1000;
   for (int i = 0; i < kRequests; ++i) {
@@ -166,7 +166,7 @@ TEST(HttpRetryTest, SuccessesFillTheBudgetUpToTheBurst) {
   EXPECT_EQ(retries(), 4);
 }
 
-TEST(HttpRetryTest, AWaitThatIsNoLongerWantedEndsWithoutAnotherAttempt) {
+TEST(HttpRetryTest, AnInterruptDuringTheWaitEndsTheRequestWithoutAnotherAttempt) {
   Scene scene;
   InterruptFlag unwanted;
   const InterruptScope scope(unwanted);

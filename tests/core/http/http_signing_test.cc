@@ -87,7 +87,7 @@ TEST(HttpBodyTest, ADeleteIsSentWithoutABodyAndItsAnswerNeedsNone) {
   EXPECT_EQ(server.connections(), 1);
 }
 
-TEST(HttpBodyTest, AGetWithABodyIsInvalid) {
+TEST(HttpBodyTest, GetHeadAndDeleteWithABodyAreInvalid) {
   for (const HttpMethod method : {HttpMethod::kGet, HttpMethod::kHead, HttpMethod::kDelete}) {
     EXPECT_THAT(MakeClient()->Fetch(
                     {.method = method, .url = "http://127.0.0.1:1/", .body = HttpBody("secret")}),
@@ -96,7 +96,7 @@ TEST(HttpBodyTest, AGetWithABodyIsInvalid) {
   }
 }
 
-TEST(HttpBodyTest, ARequestThatMustNotBeRedirectedIsNot) {
+TEST(HttpBodyTest, ARedirectOfARequestThatMustNotBeRedirectedIsRefused) {
   const StubHttpServer server([](const StubRequest&) {
     return Reply(307, "", {{"Location", "/elsewhere"}});
   });
@@ -118,7 +118,7 @@ TEST(HttpBodyTest, ARequestThatMustNotBeRedirectedIsNot) {
   EXPECT_EQ(server.requests().size(), 4u);
 }
 
-TEST(HttpBodyTest, ARequestPastProxiesAsksNoProxy) {
+TEST(HttpBodyTest, ARequestMayBypassTheProxy) {
   const StubHttpServer server([](const StubRequest&) { return Reply(200, "direct"); });
   const StubHttpServer proxy([](const StubRequest&) { return Reply(200, "by proxy"); });
   const auto client = MakeClient({.http_proxy = proxy.Url("")});
@@ -128,7 +128,7 @@ TEST(HttpBodyTest, ARequestPastProxiesAsksNoProxy) {
   EXPECT_EQ(client->Fetch(request)->body, "direct");
 }
 
-TEST(HttpBodyTest, DotsInAPathAreNamesIfTheRequestSaysSo) {
+TEST(HttpBodyTest, DotSegmentsOfAPathAreKeptIfTheRequestSaysSo) {
   const StubHttpServer server(
       [](const StubRequest& request) { return Reply(200, request.target); });
   const auto client = MakeClient();
@@ -138,7 +138,7 @@ TEST(HttpBodyTest, DotsInAPathAreNamesIfTheRequestSaysSo) {
   EXPECT_EQ(client->Fetch(request)->body, "/a/../b/./c//d");
 }
 
-TEST(HttpSigningTest, EveryKindOfRequestIsSignedAsAServerChecksIt) {
+TEST(HttpSigningTest, SignedGetHeadPostAndPutRequestsPassVerification) {
   const StubHttpServer server([](const StubRequest& request) {
     StubAnswer answer = Reply(200, "");
     const absl::Status status = VerifySigV4(request, Keys());
@@ -180,7 +180,7 @@ TEST(HttpSigningTest, EveryKindOfRequestIsSignedAsAServerChecksIt) {
   }
 }
 
-TEST(HttpSigningTest, KeysWithoutASessionTokenAndOtherServicesAreSigned) {
+TEST(HttpSigningTest, RequestsWithoutASessionTokenOrForOtherServicesPassVerification) {
   const StubHttpServer server([](const StubRequest&) { return Reply(200, ""); });
   const auto client = MakeClient();
   AwsSigning sign = Keys();
@@ -197,7 +197,7 @@ TEST(HttpSigningTest, KeysWithoutASessionTokenAndOtherServicesAreSigned) {
   EXPECT_THAT(VerifySigV4(server.requests().back(), sign), IsOk());
 }
 
-TEST(HttpSigningTest, RequestsToCloudStorageAreSignedInItsWords) {
+TEST(HttpSigningTest, CloudStorageRequestsAreSignedByGooglesSchemeWithoutASessionToken) {
   const StubHttpServer server([](const StubRequest&) { return Reply(200, ""); });
   const auto client = MakeClient();
   const AwsSigning sign = {.access_key_id = "GOOG1EKEYID",
@@ -231,7 +231,7 @@ TEST(HttpSigningTest, AQueryThatIsNotSortedIsRefusedByServers) {
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("does not fit")));
 }
 
-TEST(HttpSigningTest, ASignatureStaysWithItsOriginAndIsMadeAnewThere) {
+TEST(HttpSigningTest, RedirectsAreSignedAnewWithinTheOriginAndNotSignedElsewhere) {
   const StubHttpServer other([](const StubRequest&) { return Reply(200, "other"); });
   const StubHttpServer server([&other](const StubRequest& request) {
     EXPECT_THAT(VerifySigV4(request, Keys()), IsOk());
@@ -248,7 +248,7 @@ TEST(HttpSigningTest, ASignatureStaysWithItsOriginAndIsMadeAnewThere) {
   }
 }
 
-TEST(HttpSigningTest, ValuesThatBreakOutAreInvalidAndNotShown) {
+TEST(HttpSigningTest, InvalidSigningValuesAreRefusedAndNotShown) {
   const auto client = MakeClient();
   const auto refused = [&client](AwsSigning sign, const std::string& field) {
     HttpRequest request = Signed("http://127.0.0.1:1/");
@@ -291,7 +291,7 @@ TEST(HttpSigningTest, ErrorsOfSignedRequestsHoldNoSecret) {
   }
 }
 
-TEST(HttpSigningTest, AnOldLibcurlIsNamed) {
+TEST(HttpSigningTest, ALibcurlTooOldToSignIsRefusedWithItsVersion) {
   EXPECT_THAT(CheckLibcurlSigns(0x075600, "7.86.0"), IsOk());
   EXPECT_THAT(CheckLibcurlSigns(0x080000, "8.0.0"), IsOk());
   EXPECT_THAT(CheckLibcurlSigns(0x075500, "7.85.0"),

@@ -39,14 +39,14 @@ TEST(HttpUrlTest, PercentEncodingStaysAsItIsWritten) {
   EXPECT_EQ(Parsed("http://a/%2f%2F+%20~%zz"), "http://a:80 /%2f%2F+%20~%zz");
 }
 
-TEST(HttpUrlTest, TheTextOfAnAddressMeansTheSame) {
+TEST(HttpUrlTest, TextGivesAnEquivalentAddressWithoutTheDefaultPort) {
   for (const char* text : {"http://a/", "https://a/b?c", "https://a:80/", "http://[::1]:443/x"}) {
     EXPECT_EQ(ParseHttpUrl(text)->Text(), text);
   }
   EXPECT_EQ(ParseHttpUrl("https://A:443")->Text(), "https://a/");
 }
 
-TEST(HttpUrlTest, WhatCannotBeFetchedIsRefusedWithTheReason) {
+TEST(HttpUrlTest, AnInvalidAddressIsRefusedWithTheReason) {
   for (const auto& [text, reason] : std::initializer_list<std::pair<const char*, const char*>>{
            {"", "not a web address"},
            {"a", "not a web address"},
@@ -97,7 +97,7 @@ TEST(HttpUrlTest, ALocationIsResolvedAgainstTheAddressThatSentIt) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a web address")));
 }
 
-TEST(HttpUrlTest, WhatIsShownHasNoSecrets) {
+TEST(HttpUrlTest, ShownUrlHidesCredentialsQueryAndFragment) {
   EXPECT_EQ(ShownUrl("https://a:1/b/c?secret#secret"), "https://a:1/b/c");
   EXPECT_EQ(ShownUrl("https://user:secret@a/b"), "https://...@a/b");
   EXPECT_EQ(ShownUrl("https://secret@secret@a"), "https://...@a");
@@ -113,7 +113,7 @@ TEST(HttpUrlTest, WhatIsShownHasNoSecrets) {
 
 // Makes texts of separators and words. Each word occurs only once, so a word that is shown tells
 // where it stood.
-TEST(HttpUrlTest, OfAnyTextNeitherThePartBeforeTheLastAtNorTheQueryIsShown) {
+TEST(HttpUrlTest, ShownUrlHidesCredentialsAndQueryOfRandomTexts) {
   constexpr const char* kSeparators[] = {"://", "/", "/", ":", ":", "@",  "@", "@", "?",
                                          "#",   ".", "[", "]", "%", "//", " ", "\n"};
   CounterRng draws(/*seed=*/1, /*epoch=*/0, /*record=*/0, /*purpose=*/0);

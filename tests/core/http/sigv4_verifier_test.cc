@@ -72,7 +72,7 @@ TEST(SigV4VerifierTest, AcceptsTheExamplesOfS3) {
 }
 
 // "get-vanilla" of AWS's test suite for Signature Version 4.
-TEST(SigV4VerifierTest, AcceptsTheVanillaRequestOfTheTestSuite) {
+TEST(SigV4VerifierTest, AcceptsTheVanillaRequestOfTheAwsTestSuite) {
   const AwsSigning sign = {.access_key_id = "AKIDEXAMPLE",
                            .secret_access_key = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY",
                            .region = "us-east-1",
@@ -89,7 +89,7 @@ TEST(SigV4VerifierTest, AcceptsTheVanillaRequestOfTheTestSuite) {
   EXPECT_THAT(VerifySigV4(request, sign), IsOk());
 }
 
-TEST(SigV4VerifierTest, RefusesWhatWasChangedAfterSigning) {
+TEST(SigV4VerifierTest, RefusesRequestsAndKeysChangedAfterSigning) {
   const auto refused = [](const StubRequest& request, const AwsSigning& sign) {
     return !VerifySigV4(request, sign).ok();
   };

@@ -23,7 +23,7 @@ std::string PngHeader(uint32_t width, uint32_t height) {
          PngChunk("IDAT", "");
 }
 
-TEST(ImageSizeTest, IsWhatTheHeaderSays) {
+TEST(ImageSizeTest, WidthAndHeightAreReadFromTheHeader) {
   const std::vector<uint8_t> pixels(size_t{7} * 5 * 3);
   const std::optional<ImageSize> jpeg = SizeOfImage(*EncodeJpeg(pixels, 7, 5, 3, {}));
   ASSERT_TRUE(jpeg.has_value());
@@ -37,7 +37,7 @@ TEST(ImageSizeTest, IsWhatTheHeaderSays) {
 
 // An image that is too large to be decoded has no size here. Otherwise one damaged header among the
 // records that a dataset samples would make every feed of the dataset look too costly.
-TEST(ImageSizeTest, OfWhatIsNeverDecodedThereIsNone) {
+TEST(ImageSizeTest, TooLargeOrInvalidImagesHaveNoSize) {
   EXPECT_TRUE(SizeOfImage(PngHeader(1 << 13, 1 << 12)).has_value());
   EXPECT_FALSE(SizeOfImage(PngHeader(1 << 13, (1 << 12) + 1)).has_value());
   EXPECT_FALSE(SizeOfImage(PngHeader(1 << 20, 1 << 20)).has_value());
@@ -56,7 +56,7 @@ TEST(ImageSizeTest, HasOneChannelForGreyImages) {
   EXPECT_EQ(SizeOfImage(PngOf(grey, 7, 5, 1))->channels, 1);
 }
 
-TEST(ImageSizeTest, TheErrorSaysWhyThereIsNone) {
+TEST(ImageSizeTest, TheErrorSaysWhyAnImageHasNoSize) {
   EXPECT_THAT(ReadImageSize("no image"),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("neither a JPEG nor a PNG")));
   EXPECT_THAT(ReadImageSize("\xff\xd8\xff\xe0"),

@@ -150,7 +150,7 @@ TEST(ImageTransformerTest, PixelsOfACropAreThoseOfTheWholeImage) {
   }
 }
 
-TEST(ImageTransformerTest, WhereNothingShrinksScaledIsTheFullDecode) {
+TEST(ImageTransformerTest, TheScaledOptionDecodesInFullIfHalfSizeIsTooSmall) {
   const std::string jpeg = MakeJpeg(k420, 61, 50, 1);
   std::vector<uint8_t> out[2];
   for (const bool scaled : {false, true}) {
@@ -166,7 +166,7 @@ TEST(ImageTransformerTest, WhereNothingShrinksScaledIsTheFullDecode) {
   EXPECT_EQ(out[1], out[0]);
 }
 
-TEST(ImageTransformerTest, EveryKindOfJpegGoesThrough) {
+TEST(ImageTransformerTest, EveryKindOfJpegIsDecodedCutAndResized) {
   for (const int channels : {1, 3}) {
     BilinearResizerOptions output = {.height = 16, .width = 16, .channels = channels};
     ImageTransformer transformer = MakeTransformer({.output = output});
@@ -184,7 +184,7 @@ TEST(ImageTransformerTest, EveryKindOfJpegGoesThrough) {
   }
 }
 
-TEST(ImageTransformerTest, RawPixelsOfOneChannel) {
+TEST(ImageTransformerTest, RawPixelsOfOneChannelAreResizedLikeTheReference) {
   const std::vector<uint8_t> pixels = TestPixels(28, 28, 1, 5);
   const BilinearResizerOptions output = {.height = 28,
                                          .width = 28,

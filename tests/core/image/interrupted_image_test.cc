@@ -42,7 +42,7 @@ class InterruptedImageTest : public testing::Test {
   InterruptFlag unwanted_;
 };
 
-TEST_F(InterruptedImageTest, AJpegOfAnyKindEndsBeforeItsFirstRows) {
+TEST_F(InterruptedImageTest, DecodingAJpegOfAnyKindEndsBeforeItsFirstRow) {
   for (const bool progressive : {false, true}) {
     const std::string jpeg = *EncodeJpeg(Pixels(), kSide, kSide, 3, {.progressive = progressive});
     for (const bool by_library : {false, true}) {
@@ -78,7 +78,7 @@ TEST_F(InterruptedImageTest, AJpegOfAnyKindEndsBeforeItsFirstRows) {
   }
 }
 
-TEST_F(InterruptedImageTest, APairThatIsDecodedTogetherEnds) {
+TEST_F(InterruptedImageTest, DecodingAJpegInAPairEndsWithin32Rows) {
   const std::string jpeg = *EncodeJpeg(Pixels(), kSide, kSide, 3, {});
   absl::StatusOr<JpegDecoder> a = JpegDecoder::Create();
   absl::StatusOr<JpegDecoder> b = JpegDecoder::Create();
@@ -101,7 +101,7 @@ TEST_F(InterruptedImageTest, APairThatIsDecodedTogetherEnds) {
   EXPECT_LE(rows, 32);
 }
 
-TEST_F(InterruptedImageTest, APngEndsBeforeItsFirstRow) {
+TEST_F(InterruptedImageTest, DecodingAPngEndsBeforeItsFirstRow) {
   const std::vector<uint8_t> pixels = Pixels();
   const std::string png =
       PngOf(absl::string_view(reinterpret_cast<const char*>(pixels.data()), pixels.size()), kSide,
@@ -114,7 +114,7 @@ TEST_F(InterruptedImageTest, APngEndsBeforeItsFirstRow) {
   EXPECT_EQ(RowsWritten(out, kSide * 3), 0u);
 }
 
-TEST_F(InterruptedImageTest, PixelsOnTheirWayToATensorEndWithinARow) {
+TEST_F(InterruptedImageTest, TransformingRawPixelsWritesAtMostOneRow) {
   const std::vector<uint8_t> pixels = Pixels();
   for (const int side : {kSide, 2 * kSide, kSide / 2}) {
     SCOPED_TRACE(side);

@@ -45,7 +45,7 @@ extern "C" void* malloc(size_t size) {
 namespace systole {
 namespace {
 
-TEST(JpegAllocationsTest, AnImageTakesEightLargePiecesAtMostOnceBuffersAreThere) {
+TEST(JpegAllocationsTest, AWarmTransformerMakesAtMostEightLargeAllocationsForEachImage) {
   ImageTransformer transformer = *ImageTransformer::Create({.output = {.height = 64, .width = 64}});
   std::vector<uint8_t> out(transformer.output_bytes());
   for (const JpegKind& kind : {JpegKind{.name = "420", .h = 2, .v = 2}, JpegKind{.name = "444"},

@@ -30,7 +30,7 @@ std::vector<uint8_t> Finish(ImageTransformer& image) {
   return out;
 }
 
-TEST(PairedDecodingTest, TheLaneOfTheSmallerImageIsFirst) {
+TEST(PairedDecodingTest, AdvanceReturnsTheLaneOfTheSmallerImageFirst) {
   const std::string large = MakeJpeg(kBaseline, 200, 160, 1);
   const std::string small = MakeJpeg(kBaseline, 24, 24, 2);
   ImageTransformer a = MakeTransformer();
@@ -48,7 +48,7 @@ TEST(PairedDecodingTest, TheLaneOfTheSmallerImageIsFirst) {
   EXPECT_EQ(decoding.Advance(), 0);  // Lane 0 decodes alone.
 }
 
-TEST(PairedDecodingTest, AnExampleIsFirstWhenAllItsImagesAre) {
+TEST(PairedDecodingTest, AdvanceReturnsALaneOfSeveralSmallImagesBeforeALargeImage) {
   const std::string large = MakeJpeg(kBaseline, 300, 300, 1);
   const std::string small = MakeJpeg(kBaseline, 24, 24, 2);
   std::vector<ImageTransformer> images;
@@ -67,7 +67,7 @@ TEST(PairedDecodingTest, AnExampleIsFirstWhenAllItsImagesAre) {
   for (size_t i = 1; i < 4; ++i) EXPECT_EQ(Finish(images[i]), want);
 }
 
-TEST(PairedDecodingTest, TwoThatAreAheadAtOnceAreFinishedOneAfterTheOther) {
+TEST(PairedDecodingTest, EqualImagesInBothLanesAreReturnedOneAfterTheOther) {
   const std::string jpeg = MakeJpeg(kBaseline, 40, 40, 3);
   ImageTransformer a = MakeTransformer();
   ImageTransformer b = MakeTransformer();
@@ -84,7 +84,7 @@ TEST(PairedDecodingTest, TwoThatAreAheadAtOnceAreFinishedOneAfterTheOther) {
   EXPECT_NE(decoding.Advance(), first);
 }
 
-TEST(PairedDecodingTest, AnImageThatLibjpegDecodesDoesNotWait) {
+TEST(PairedDecodingTest, ALaneWithOnlyAProgressiveJpegDoesNotWait) {
   ImageTransformer image = MakeTransformer();
   const std::string jpeg = MakeJpeg(kProgressive, 40, 40, 3);
   Start(image, jpeg, 40, 40);

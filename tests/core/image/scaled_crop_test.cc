@@ -16,7 +16,7 @@ TEST(ScaledCropTest, EdgesAreDividedAndNotRounded) {
                         .columns = {.pixels = 17, .begin = 0, .extent = 16.75f}}));
 }
 
-TEST(ScaledCropTest, BothSidesKeepAsManyPixelsAsTheOutputs) {
+TEST(ScaledCropTest, ScalesDownAsFarAsBothSidesReachTheOutputSize) {
   const auto scale_of = [](int height, int width) {
     return ScaleCrop({.height = height, .width = width}, 10, 20).scale;
   };

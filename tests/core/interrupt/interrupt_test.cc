@@ -12,7 +12,7 @@ namespace {
 
 TEST(InterruptTest, WithoutAScopeNothingIsInterrupted) { EXPECT_FALSE(InterruptRequested()); }
 
-TEST(InterruptTest, AScopeHeedsItsFlagAndThenTheOneBefore) {
+TEST(InterruptTest, AnInnerScopeReplacesTheOuterFlagUntilItEnds) {
   InterruptFlag outer;
   InterruptFlag inner;
   const InterruptScope scope(outer);
@@ -26,7 +26,7 @@ TEST(InterruptTest, AScopeHeedsItsFlagAndThenTheOneBefore) {
   EXPECT_TRUE(InterruptRequested());
 }
 
-TEST(InterruptTest, AFlagIsHeededByTheThreadsThatWorkForIt) {
+TEST(InterruptTest, AScopeDoesNotInterruptOtherThreads) {
   InterruptFlag flag;
   flag.Raise();
   const InterruptScope scope(flag);
@@ -36,7 +36,7 @@ TEST(InterruptTest, AFlagIsHeededByTheThreadsThatWorkForIt) {
   EXPECT_FALSE(interrupted);
 }
 
-TEST(InterruptTest, AnotherThreadMayLookAtTheFlagThatAThreadHeeds) {
+TEST(InterruptTest, HeededInterruptFlagIsThatOfTheInnermostScopeOrNull) {
   EXPECT_EQ(HeededInterruptFlag(), nullptr);
   InterruptFlag outer;
   InterruptFlag inner;

@@ -19,7 +19,7 @@ class LapTimesTest : public ::testing::Test {
   const std::function<absl::Duration()> clock_ = [this] { return now_; };
 };
 
-TEST_F(LapTimesTest, ALapIsForThePartThatEndsIt) {
+TEST_F(LapTimesTest, ALapCountsForThePartNotedAtItsEnd) {
   LapTimes laps(clock_);
   Pass(3);
   NoteLap(0);
@@ -34,7 +34,7 @@ TEST_F(LapTimesTest, ALapIsForThePartThatEndsIt) {
   EXPECT_EQ(times.all, Us(12));
 }
 
-TEST_F(LapTimesTest, TimeForNoPartCountsInAllOnly) {
+TEST_F(LapTimesTest, TimeWithoutAValidPartCountsOnlyInTheTotal) {
   LapTimes laps(clock_);
   for (const int part : {LapTimes::kNoPart, LapTimes::kParts, -1000, 1 << 30}) {
     Pass(1);
@@ -46,7 +46,7 @@ TEST_F(LapTimesTest, TimeForNoPartCountsInAllOnly) {
   EXPECT_EQ(times.all, Us(6));
 }
 
-TEST_F(LapTimesTest, TakeBeginsAnew) {
+TEST_F(LapTimesTest, TakeResetsTheTimes) {
   LapTimes laps(clock_);
   Pass(3);
   NoteLap(2);
@@ -58,7 +58,7 @@ TEST_F(LapTimesTest, TakeBeginsAnew) {
   EXPECT_EQ(times.all, Us(4));
 }
 
-TEST_F(LapTimesTest, LapsCountInTheInnermostOneAndNowhereOutside) {
+TEST_F(LapTimesTest, NoteLapCountsOnlyInTheInnermostLapTimes) {
   NoteLap(0);
   LapTimes outer(clock_);
   {

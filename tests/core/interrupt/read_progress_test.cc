@@ -11,7 +11,7 @@ TEST(ReadProgressTest, WithoutAScopeNothingIsCounted) {
   NoteRead(1);
 }
 
-TEST(ReadProgressTest, AScopeCountsAndThenTheOneBefore) {
+TEST(ReadProgressTest, ReadBytesCountOnlyInTheInnermostScope) {
   ReadProgress outer;
   ReadProgress inner;
   const ReadProgressScope scope(outer);

@@ -25,13 +25,13 @@ TEST(JsonWriterTest, WritesNumbersWithoutLoss) {
   EXPECT_EQ(json.text(), "[-9223372036854775808,18446744073709551615,0.1,3,null,null]");
 }
 
-TEST(JsonWriterTest, EscapesWhatJsonMayNotHold) {
+TEST(JsonWriterTest, EscapesQuotesBackslashesAndControlCharacters) {
   JsonWriter json;
   json.String(absl::string_view("q\" b\\ n\n t\t z\0 d\x7f", 17));
   EXPECT_EQ(json.text(), R"("q\" b\\ n\n t\u0009 z\u0000 d\u007f")");
 }
 
-TEST(JsonWriterTest, KeepsUtf8AndReplacesWhatIsNone) {
+TEST(JsonWriterTest, KeepsValidUtf8AndReplacesInvalidBytes) {
   const struct {
     std::string text;
     std::string want;

@@ -31,7 +31,7 @@ struct Written {
   }
 };
 
-TEST(EventLogTest, ALineIsOneLineOfBoundedLengthWhateverIsInIt) {
+TEST(EventLogTest, AHostileMessageBecomesOneEscapedLineOfBoundedLength) {
   Written written;
   EventLog log(written.Sink(), written.Options());
   log.Add(LogCause::kRefused, LogLevel::kInfo,
@@ -42,7 +42,7 @@ TEST(EventLogTest, ALineIsOneLineOfBoundedLengthWhateverIsInIt) {
   EXPECT_LT(written.lines[0].size(), 3000u);
 }
 
-TEST(EventLogTest, ManyLinesOfOneCauseAreAFewAndANumberWhenTheIntervalEnds) {
+TEST(EventLogTest, LinesBeyondTheLimitOfACauseAreCountedAtTheIntervalsEnd) {
   Written written;
   EventLog log(written.Sink(), written.Options());
   for (int i = 0; i < 2000; ++i) log.Add(LogCause::kRefused, LogLevel::kInfo, absl::StrCat(i));
@@ -59,7 +59,7 @@ TEST(EventLogTest, ManyLinesOfOneCauseAreAFewAndANumberWhenTheIntervalEnds) {
   EXPECT_THAT(written.lines, ElementsAre(HasSubstr("1997 more"), "I again"));
 }
 
-TEST(EventLogTest, TheNextLineOfACauseEndsItsIntervalToo) {
+TEST(EventLogTest, ALineAfterTheIntervalFirstReportsTheLinesLeftOut) {
   Written written;
   EventLog log(written.Sink(), written.Options());
   for (int i = 0; i < 4; ++i) log.Add(LogCause::kDamage, LogLevel::kWarn, "old");
@@ -69,7 +69,7 @@ TEST(EventLogTest, TheNextLineOfACauseEndsItsIntervalToo) {
   EXPECT_THAT(written.lines, ElementsAre("W 1 more damaged records within 30s", "W new"));
 }
 
-TEST(EventLogTest, CausesDoNotTakeEachOthersLines) {
+TEST(EventLogTest, EachCauseHasItsOwnLineLimitAndProgramLinesHaveNone) {
   Written written;
   EventLog log(written.Sink(), written.Options());
   for (int i = 0; i < 10; ++i) log.Add(LogCause::kRefused, LogLevel::kInfo, "refused");
@@ -80,7 +80,7 @@ TEST(EventLogTest, CausesDoNotTakeEachOthersLines) {
   EXPECT_EQ(written.lines.size(), 11u);
 }
 
-TEST(EventLogTest, FlushTellsWhatWasLeftOutBeforeTheIntervalEnds) {
+TEST(EventLogTest, FlushWritesTheCountOfLeftOutLinesBeforeTheIntervalEnds) {
   Written written;
   EventLog log(written.Sink(), written.Options());
   for (int i = 0; i < 5; ++i) log.Add(LogCause::kStreamEnded, LogLevel::kInfo, "ended");
@@ -108,7 +108,7 @@ EventLogOptions Json(Written& written) {
   return options;
 }
 
-TEST(EventLogTest, JsonIsOneObjectALineWithWhatTheLineIsAbout) {
+TEST(EventLogTest, JsonLinesAreObjectsWithOnlyTheFieldsThatAreSet) {
   Written written;
   EventLog log(written.Sink(), Json(written));
   log.Add(LogCause::kStreamOpened, LogLevel::kInfo, "opened",
@@ -132,7 +132,7 @@ TEST(EventLogTest, JsonIsOneObjectALineWithWhatTheLineIsAbout) {
                   R"("message":"the end"})"));
 }
 
-TEST(EventLogTest, TheLineThatCountsOthersIsAnObjectToo) {
+TEST(EventLogTest, TheCountOfLeftOutLinesIsAJsonObjectToo) {
   Written written;
   EventLog log(written.Sink(), Json(written));
   for (int i = 0; i < 5; ++i) log.Add(LogCause::kDamage, LogLevel::kWarn, "x", {.record = i});
@@ -143,7 +143,7 @@ TEST(EventLogTest, TheLineThatCountsOthersIsAnObjectToo) {
                           R"("message":"2 more damaged records within 30s","left_out":2})"));
 }
 
-TEST(EventLogTest, JsonStaysOneBoundedLineWhateverIsInIt) {
+TEST(EventLogTest, HostileTextsBecomeOneEscapedJsonLineOfBoundedLength) {
   Written written;
   EventLog log(written.Sink(), Json(written));
   const std::string hostile =
@@ -157,7 +157,7 @@ TEST(EventLogTest, JsonStaysOneBoundedLineWhateverIsInIt) {
   EXPECT_LT(written.lines[0].size(), 6000u);
 }
 
-TEST(EventLogTest, WithoutASinkNobodyIsTold) {
+TEST(EventLogTest, WithoutASinkAddAndFlushDoNotCrash) {
   EventLog log(nullptr);
   log.Add(LogCause::kDamage, LogLevel::kError, "x");
   log.Flush();

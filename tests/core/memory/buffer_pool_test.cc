@@ -77,7 +77,7 @@ bool AsksForHugePages(const AlignedBuffer& buffer) {
   return false;
 }
 
-TEST(BufferPoolTest, LargeBuffersAskForHugePagesIfTheyAreNotMany) {
+TEST(BufferPoolTest, LargeBuffersAskForHugePagesUnlessTheBudgetIsHuge) {
   constexpr int64_t kLarge = int64_t{8} << 20;
   BufferPool pool({.budget_bytes = 2 * kLarge});
   // Kernels may be built without huge pages.
@@ -119,7 +119,7 @@ TEST(BufferPoolTest, MoreThanTheWholeBudgetIsAnErrorNotAWait) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("budget of 100 bytes")));
 }
 
-TEST(BufferPoolTest, WhatStandsAroundEachBufferCounts) {
+TEST(BufferPoolTest, OverheadBytesOfEachBufferCountAgainstTheBudget) {
   BufferPool pool({.budget_bytes = 100, .overhead_bytes = 30});
   AlignedBuffer first = MustAcquire(pool, 10);
   MustAcquire(pool, 30);
@@ -133,7 +133,7 @@ TEST(BufferPoolTest, WhatStandsAroundEachBufferCounts) {
   EXPECT_EQ(MustAcquire(pool, 5).size(), 5);
 }
 
-TEST(BufferPoolTest, OfManyKeptTheOldestMakesRoomAndTheLatestIsHandedOut) {
+TEST(BufferPoolTest, AnOlderKeptBufferMakesRoomAndTheLatestIsReused) {
   BufferPool pool({.budget_bytes = 100});
   AlignedBuffer first = MustAcquire(pool, 20);
   AlignedBuffer second = MustAcquire(pool, 20);
@@ -184,7 +184,7 @@ TEST(BufferPoolTest, ABufferGivenAwayCountsNoMoreAndMayComeBack) {
   EXPECT_EQ(MustAcquire(pool, 60).data(), kept);
 }
 
-TEST(BufferPoolTest, ASealedBufferThatMakesRoomIsGoneForItsList) {
+TEST(BufferPoolTest, WeakPointersToASealedBufferExpireWhenItMakesRoom) {
   BufferPool pool({.budget_bytes = 100'000});
   AlignedBuffer sealed = MustAcquire(pool, 60'000, BufferKind::kSealed);
   const std::weak_ptr<const SealedMemory> listed = sealed.sealed();
@@ -194,7 +194,7 @@ TEST(BufferPoolTest, ASealedBufferThatMakesRoomIsGoneForItsList) {
   EXPECT_TRUE(listed.expired());
 }
 
-TEST(BufferPoolTest, BeyondTheLimitSealedMemoryIsPrivateAfterAll) {
+TEST(BufferPoolTest, BeyondMaxSealedRequestsForSealedMemoryGetPrivateMemory) {
   BufferPool pool({.budget_bytes = 200'000, .max_sealed = 2});
   AlignedBuffer first = MustAcquire(pool, 10'000, BufferKind::kSealed);
   AlignedBuffer second = MustAcquire(pool, 10'000, BufferKind::kSealed);
@@ -210,7 +210,7 @@ TEST(BufferPoolTest, BeyondTheLimitSealedMemoryIsPrivateAfterAll) {
   EXPECT_EQ(MustAcquire(pool, 10'000, BufferKind::kSealed).sealed(), nullptr);
 }
 
-TEST(BufferPoolTest, AtTheLimitAKeptSealedBufferOfAnotherSizeGoes) {
+TEST(BufferPoolTest, AtMaxSealedAKeptSealedBufferOfAnotherSizeIsFreed) {
   BufferPool pool({.budget_bytes = 200'000, .max_sealed = 1});
   pool.Release(MustAcquire(pool, 30'000));
   AlignedBuffer old = MustAcquire(pool, 10'000, BufferKind::kSealed);
@@ -220,14 +220,14 @@ TEST(BufferPoolTest, AtTheLimitAKeptSealedBufferOfAnotherSizeGoes) {
   EXPECT_TRUE(listed.expired());
 }
 
-TEST(BufferPoolTest, ASealedBufferThatMadeRoomCountsNoMore) {
+TEST(BufferPoolTest, AFreedSealedBufferNoLongerCountsAgainstMaxSealed) {
   BufferPool pool({.budget_bytes = 100'000, .max_sealed = 1});
   pool.Release(MustAcquire(pool, 60'000, BufferKind::kSealed));
   pool.Release(MustAcquire(pool, 90'000));  // Frees the kept sealed buffer.
   EXPECT_NE(MustAcquire(pool, 60'000, BufferKind::kSealed).sealed(), nullptr);
 }
 
-TEST(BufferPoolTest, WithoutADescriptorSealedMemoryIsPrivateAfterAll) {
+TEST(BufferPoolTest, WithoutADescriptorSealedRequestsGetReusablePrivateMemory) {
   BufferPool pool({.budget_bytes = 200'000});
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);

@@ -16,7 +16,7 @@ using Account = ScratchBudget::Account;
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kCapacity = 256 * kMiB;
 
-TEST(ScratchBudgetTest, WhatFitsIsTakenAndGivenBack) {
+TEST(ScratchBudgetTest, UsedBytesFollowWhatIsTakenGivenBackAndKept) {
   ScratchBudget budget(kCapacity);
   Account a, b;
   EXPECT_TRUE(budget.Take(a, 5 * kMiB));
@@ -30,7 +30,7 @@ TEST(ScratchBudgetTest, WhatFitsIsTakenAndGivenBack) {
   EXPECT_EQ(budget.beyond_bytes(), 0);
 }
 
-TEST(ScratchBudgetTest, TheElderTakesWhatItNeedsAndTheOthersWaitInLine) {
+TEST(ScratchBudgetTest, TheElderMayExceedTheCapacityWhileOthersWaitInOrder) {
   ScratchBudget budget(kCapacity);
   Account elder, second, third;
   EXPECT_TRUE(budget.Take(elder, 1000 * kMiB));  // Only the elder may take so much.
@@ -48,7 +48,7 @@ TEST(ScratchBudgetTest, TheElderTakesWhatItNeedsAndTheOthersWaitInLine) {
 }
 
 // Each account holds memory that the other account waits for.
-TEST(ScratchBudgetTest, WhoGrowsNeverWaitsForOneAnother) {
+TEST(ScratchBudgetTest, TwoAccountsThatGrowDoNotDeadlock) {
   ScratchBudget budget(kCapacity);
   Account a, b;
   EXPECT_TRUE(budget.Take(a, 90 * kMiB));
@@ -59,7 +59,7 @@ TEST(ScratchBudgetTest, WhoGrowsNeverWaitsForOneAnother) {
   EXPECT_TRUE(budget.Take(b, 150 * kMiB));
 }
 
-TEST(ScratchBudgetTest, WhatOrdinaryImagesTakeWaitsForNoLargeOne) {
+TEST(ScratchBudgetTest, RequestsOfOrdinarySizeDoNotWaitForLargeOnes) {
   ScratchBudget budget(kCapacity);
   std::array<Account, 3> large;
   EXPECT_TRUE(budget.Take(large[0], 180 * kMiB));
@@ -72,7 +72,7 @@ TEST(ScratchBudgetTest, WhatOrdinaryImagesTakeWaitsForNoLargeOne) {
   EXPECT_LE(budget.used_bytes() - budget.beyond_bytes(), kCapacity);
 }
 
-TEST(ScratchBudgetTest, WhoeverLeavesTheLineLetsTheNextOneGo) {
+TEST(ScratchBudgetTest, AnAccountThatLeavesTheQueueDoesNotBlockTheNext) {
   ScratchBudget budget(kCapacity);
   Account elder, second, third;
   EXPECT_TRUE(budget.Take(elder, 1000 * kMiB));
@@ -87,7 +87,7 @@ TEST(ScratchBudgetTest, WhoeverLeavesTheLineLetsTheNextOneGo) {
   EXPECT_EQ(budget.used_bytes(), 1000 * kMiB);
 }
 
-TEST(ScratchBudgetTest, AnElderThatHangsHoldsNobodyUp) {
+TEST(ScratchBudgetTest, AfterAHungElderStepsDownOtherAccountsProceed) {
   ScratchBudget budget(kCapacity);
   Account hangs, second, third, small;
   EXPECT_TRUE(budget.Take(hangs, 1000 * kMiB));
@@ -106,7 +106,7 @@ TEST(ScratchBudgetTest, AnElderThatHangsHoldsNobodyUp) {
   EXPECT_EQ(budget.used_bytes(), kMiB);
 }
 
-TEST(ScratchBudgetTest, WhatIsKeptLeavesRoomForOthers) {
+TEST(ScratchBudgetTest, AccountsKeepAtMostSevenEighthsOfTheCapacity) {
   ScratchBudget budget(kCapacity);
   std::array<Account, 16> accounts;
   int64_t kept = 0;
@@ -238,7 +238,7 @@ class RandomScratch {
   std::vector<Thread> threads_;
 };
 
-TEST(ScratchBudgetTest, TheBoundHoldsAndNobodyWaitsForEverInAnyOrder) {
+TEST(ScratchBudgetTest, InRandomOrdersTheCapacityHoldsAndNoAccountStarves) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
     RandomScratch(seed).Run();

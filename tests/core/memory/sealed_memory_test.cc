@@ -90,7 +90,7 @@ TEST(SealedMemoryTest, EachHasItsOwnId) {
   EXPECT_GT(MustCreate(1).id(), 0u);
 }
 
-TEST(SealedMemoryTest, ViewsAndMemoryMove) {
+TEST(SealedMemoryTest, MovedMemoryAndViewsKeepTheirContent) {
   SealedMemory a = MustCreate(kBytes);
   a.data()[0] = 1;
   SealedMemory b = MustCreate(kBytes);
@@ -104,7 +104,7 @@ TEST(SealedMemoryTest, ViewsAndMemoryMove) {
 
 // Descriptors that a peer must not send.
 
-TEST(SealedViewTest, EachLackingSealIsNamed) {
+TEST(SealedViewTest, ErrorForAMissingSealShowsTheSealsThatAreSet) {
   for (const int lacking : {F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE, F_SEAL_SEAL}) {
     const OwnedFd fd = MemoryFile(kBytes, kAllSeals & ~lacking);
     EXPECT_THAT(SealedView::Map(fd.get(), kBytes),
@@ -123,7 +123,7 @@ TEST(SealedViewTest, AnotherSizeThanAnnouncedIsRefused) {
   }
 }
 
-TEST(SealedViewTest, WhatIsNoMemoryFileIsRefused) {
+TEST(SealedViewTest, NonMemoryFilesAndInvalidDescriptorsAreRefused) {
   const OwnedFd file(open("/proc/self/exe", O_RDONLY));
   EXPECT_THAT(SealedView::Map(file.get(), 1),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a memory file")));
@@ -131,14 +131,14 @@ TEST(SealedViewTest, WhatIsNoMemoryFileIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a memory file")));
 }
 
-TEST(SealedMemoryTest, NoBytesAreRefused) {
+TEST(SealedMemoryTest, ASizeBelowOneByteIsRefused) {
   for (const int64_t bytes : {int64_t{0}, int64_t{-1}}) {
     EXPECT_THAT(SealedMemory::Create(bytes),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want 1 or more")));
   }
 }
 
-TEST(SealedMemoryTest, ASystemWithoutTheSealIsUnimplemented) {
+TEST(SealedMemoryTest, CreateIsUnimplementedOnAKernelWithoutTheSeal) {
   OnOldKernel([] {
     EXPECT_THAT(SealedMemory::Create(1),
                 StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("want Linux 5.1")));

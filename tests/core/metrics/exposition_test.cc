@@ -57,7 +57,7 @@ TEST(ExpositionTest, LargeCountersKeepTheirDigits) {
               HasSubstr("a_bytes_total 9007199254740991\n"));
 }
 
-TEST(ExpositionTest, TextsAreEscapedAndNumbersAreThoseOfPrometheus) {
+TEST(ExpositionTest, TextsAreEscapedAndNumbersAreInPrometheusFormat) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   EXPECT_EQ(ExpositionOf({{.name = "a",
                            .help = "A \\ and\na \"line\".",
@@ -78,7 +78,7 @@ TEST(ExpositionTest, TextsAreEscapedAndNumbersAreThoseOfPrometheus) {
 }
 
 // Only tests use this parser. So only this test can show that the parser finds errors.
-TEST(ExpositionParserTest, WhatIsNotTheFormatIsRefused) {
+TEST(ExpositionParserTest, MalformedExpositionsAreRefused) {
   const std::string head = "# HELP a_total A.\n# TYPE a_total counter\n";
   EXPECT_THAT(ParseExposition(head + "a_total 1\n"), IsOk());
   const std::string histogram = "# HELP h H.\n# TYPE h histogram\n";

@@ -21,7 +21,7 @@ TEST(HistogramTest, ABoundBelongsToTheBucketBelowIt) {
   EXPECT_EQ(reading.count(), 7);
 }
 
-TEST(HistogramTest, TheSumIsOfAllNumbers) {
+TEST(HistogramTest, TheSumIsTheTotalOfAllAddedNumbers) {
   Histogram histogram(kBounds);
   EXPECT_EQ(histogram.Read().sum, 0);
   EXPECT_EQ(histogram.Read().count(), 0);

@@ -11,7 +11,7 @@ namespace {
 
 using testing::Optional;
 
-TEST(MetricTest, ALineIsReadFromItsSource) {
+TEST(MetricTest, AReadingHasNameKindHelpAndTheValueFromItsSource) {
   const std::vector<MetricReading> readings = ReadShop({.visits = 7, .cash = 3, .cards = 4});
   ASSERT_EQ(readings.size(), ShopMetrics().size());
   EXPECT_EQ(readings[0].name, "visits");
@@ -22,14 +22,14 @@ TEST(MetricTest, ALineIsReadFromItsSource) {
   EXPECT_THAT(FindMetric(readings, "sales", "by_card"), Optional(4));
 }
 
-TEST(MetricTest, WhatIsNotThereIsNotFound) {
+TEST(MetricTest, FindMetricIsEmptyForAnUnknownNameOrPart) {
   const std::vector<MetricReading> readings = ReadShop({});
   EXPECT_EQ(FindMetric(readings, "visit"), std::nullopt);
   EXPECT_EQ(FindMetric(readings, "visits", "in_cash"), std::nullopt);
   EXPECT_EQ(FindMetric(readings, "sales"), std::nullopt);
 }
 
-TEST(MetricTest, TheLastWordIsTheUnit) {
+TEST(MetricTest, TheUnitIsTheLastWordOfTheName) {
   EXPECT_EQ(UnitOf("stored_bytes"), MetricUnit::kBytes);
   EXPECT_EQ(UnitOf("open_seconds"), MetricUnit::kSeconds);
   EXPECT_EQ(UnitOf("busy_ratio"), MetricUnit::kRatio);
@@ -37,7 +37,7 @@ TEST(MetricTest, TheLastWordIsTheUnit) {
   EXPECT_EQ(UnitOf("bytes_read"), MetricUnit::kCount);
 }
 
-TEST(MetricTest, OnlyACounterIsATotalForPrometheus) {
+TEST(MetricTest, OnlyCountersEndWithTotalInPrometheusNames) {
   const std::vector<MetricReading> readings = ReadShop({});
   EXPECT_EQ(PrometheusName("shop_", readings[0]), "shop_visits_total");
   EXPECT_EQ(PrometheusName("shop_", readings[3]), "shop_stored_bytes");
@@ -54,7 +54,7 @@ TEST(MetricTest, CountersHaveRates) {
   EXPECT_EQ(FindMetric(*rates, "guests"), std::nullopt);
 }
 
-TEST(MetricTest, WhatWasStartedAnewHasNoRates) {
+TEST(MetricTest, ADecreasedCounterOrAnEmptyIntervalGivesNoRates) {
   const std::vector<MetricReading> before = ReadShop({.visits = 10, .cards = 2});
   EXPECT_EQ(RatesBetween(before, ReadShop({.visits = 9, .cards = 2}), 1), std::nullopt);
   EXPECT_EQ(RatesBetween(before, ReadShop({.visits = 10, .cards = 1}), 1), std::nullopt);

@@ -30,12 +30,12 @@ TEST(MetricTextTest, EveryMetricHasALineWithItsUnit) {
             "  open    7.50 s\n");
 }
 
-TEST(MetricTextTest, APartKeepsTwoDigits) {
+TEST(MetricTextTest, ARatioHasTwoDecimals) {
   EXPECT_EQ(MetricsText({{.name = "busy_ratio", .values = {{.value = 0.256}}}}),
             "  busy ratio  0.26\n");
 }
 
-TEST(MetricTextTest, RatesStandBesideWhatGrew) {
+TEST(MetricTextTest, ARateFollowsEachCounterThatGrew) {
   const auto rates = RatesBetween(ReadShop({.visits = 100, .cards = 1}),
                                   ReadShop({.visits = 110, .cards = 2, .open_seconds = 1}), 2);
   EXPECT_EQ(MetricsText(ReadShop(kBusy), *rates),
@@ -46,7 +46,7 @@ TEST(MetricTextTest, RatesStandBesideWhatGrew) {
             "  open    7.50 s (0.50 s/s)\n");
 }
 
-TEST(MetricTextTest, OnlyGaugesSayZero) {
+TEST(MetricTextTest, OnlyGaugesAreShownWhenTheyAreZero) {
   EXPECT_EQ(MetricsText(ReadShop({})),
             "  guests  0\n"
             "  stored  0.0 MB\n");
@@ -60,11 +60,11 @@ TEST(MetricTextTest, JsonHasEveryValueByName) {
             R"("stored_bytes":1152921504606846976,"open_seconds":0})");
 }
 
-TEST(MetricTextTest, JsonOfAMetricWithoutAValueIsZero) {
+TEST(MetricTextTest, MetricsWithoutValuesAreZeroOrEmptyInJson) {
   EXPECT_EQ(Json({{.name = "none"}, {.name = "parts", .label = "by"}}), R"({"none":0,"parts":{}})");
 }
 
-TEST(MetricTextTest, TheTableSaysWhatEachOneMeans) {
+TEST(MetricTextTest, TheTableListsNamesAndHelpOfEachMetric) {
   EXPECT_EQ(MetricsTable("shop_", ReadShop({})),
             "| name | for Prometheus | what |\n"
             "|---|---|---|\n"

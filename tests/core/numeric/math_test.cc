@@ -49,7 +49,7 @@ TEST(MathTest, ExpHandlesTheEdges) {
   EXPECT_TRUE(std::isnan(Exp(kNan)));
 }
 
-TEST(MathTest, PowDoubleOfAPartIsWithinTwoToTheMinus42) {
+TEST(MathTest, PowDoubleOfAFractionIsWithinTwoToTheMinus42) {
   for (int i = 1; i <= 255; ++i) {
     const double x = i / 255.0;
     for (double y = 1.6e-4; y < 6300; y *= 1.37) {
@@ -118,7 +118,7 @@ TEST(MathTest, PowOfSmallIntegersIsExact) {
   EXPECT_EQ(Pow(0.5f, 0.5f), std::sqrt(0.5f));
 }
 
-TEST(MathTest, PowHasCsSpecialCases) {
+TEST(MathTest, PowHasTheSpecialCasesOfStdPow) {
   const float values[] = {0.0f,  -0.0f, 0.5f, -0.5f, 1.0f, -1.0f, 2.0f, -2.0f,      3.0f,
                           -3.0f, 0.3f,  1e9f, -1e9f, kInf, -kInf, kNan, 16777215.0f};
   for (float x : values) {

@@ -70,7 +70,7 @@ TEST(NormaliseTest, ScalesAndBiasesEachChannel) {
   EXPECT_THAT(out, ElementsAre(0.0f, 1.5f, -1.0f, 10.0f, 11.0f, 55.0f));
 }
 
-TEST(NormaliseTest, UnitScaleIsTensorFlowsMultiplication) {
+TEST(NormaliseTest, UnitScaleMultipliesLikeTensorFlowInsteadOfDividing) {
   std::vector<uint8_t> in(256);
   for (int i = 0; i < 256; ++i) in[i] = static_cast<uint8_t>(i);
   const std::vector<float> scale = {kUint8ToUnit};
@@ -220,7 +220,7 @@ TEST(NormaliseTest, FactorsAreRoundedOnceFromDoubles) {
                           static_cast<float>(-0.406 / 0.225)));
 }
 
-TEST(NormaliseTest, OwnedFactorsSayHowManyChannelsThereAre) {
+TEST(NormaliseTest, NormaliseFactorsImplyTheNumberOfChannels) {
   const NormaliseFactors factors = {.scale = {2.0f, 0.5f, -1.0f}, .bias = {1.0f, 0.0f, 255.0f}};
   const std::vector<uint8_t> pixels = {1, 2, 3, 40, 50, 60};
   const std::vector<float> floats(pixels.begin(), pixels.end());
@@ -235,7 +235,7 @@ TEST(NormaliseTest, OwnedFactorsSayHowManyChannelsThereAre) {
   }
 }
 
-TEST(NormaliseTest, FactorsThatAreLeftOutChangeNothing) {
+TEST(NormaliseTest, MissingFactorsChangeNothingAndOneStddevServesAllChannels) {
   const auto nothing = FactorsOf(1, {}, {});
   ASSERT_THAT(nothing, IsOk());
   EXPECT_THAT(nothing->scale, ElementsAre(1.0f));
@@ -246,7 +246,7 @@ TEST(NormaliseTest, FactorsThatAreLeftOutChangeNothing) {
   EXPECT_THAT(one_stddev->bias, ElementsAre(-2.0f, -4.0f));
 }
 
-TEST(NormaliseTest, FactorsThatAreNoNumbersAreRefused) {
+TEST(NormaliseTest, FactorsThatOverflowOrVanishInFloatAreRefused) {
   EXPECT_THAT(FactorsOf(1, {}, {0.0}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no stddev of 0")));
   EXPECT_THAT(FactorsOf(1, {1e300}, {}),
@@ -285,7 +285,7 @@ TEST(NormaliseTest, BadShapesAreNamed) {
               StatusIs(kInvalid, HasSubstr("output has 6 bytes, want 12")));
 }
 
-TEST(NormaliseTest, ValuesAreWrittenWithTheBytesOfTheirDtype) {
+TEST(NormaliseTest, EachDtypeMapsToAPixelTypeOfTheSameSize) {
   for (const DType dtype : {DType::kUint8, DType::kFloat32, DType::kBfloat16, DType::kFloat16}) {
     EXPECT_EQ(static_cast<int64_t>(PixelTypeBytes(PixelTypeOf(dtype))), DTypeBytes(dtype))
         << DTypeName(dtype);

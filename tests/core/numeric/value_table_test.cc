@@ -39,7 +39,7 @@ std::string BytesOf(float value, PixelType type) {
   return bytes;
 }
 
-TEST(ValueTableTest, EveryTypeAndNumberOfChannelsCutAnywhere) {
+TEST(ValueTableTest, PiecesOfAnyLengthAreLookedUpForEveryTypeAndChannelCount) {
   for (const PixelType type : {PixelType::kFloat32, PixelType::kBfloat16, PixelType::kFloat16}) {
     for (const int channels : {1, 3, 4, 8}) {
       for (const int64_t inner : {1, 5, 300}) {
@@ -67,7 +67,7 @@ TEST(ValueTableTest, EveryTypeAndNumberOfChannelsCutAnywhere) {
 }
 
 // Any float is valid in an entry. All NaNs become the same NaN.
-TEST(ValueTableTest, NoNumberIsRefused) {
+TEST(ValueTableTest, InfinitiesAndNansAreAcceptedAndNansBecomeCanonical) {
   std::vector<float> entries(kTableEntries, std::numeric_limits<float>::infinity());
   entries[1] = std::bit_cast<float>(0xffc12345);
   const auto table = ValueTable::Create(entries, 1, PixelType::kFloat32);
@@ -78,7 +78,7 @@ TEST(ValueTableTest, NoNumberIsRefused) {
   EXPECT_EQ(out[1], 0x7fc00000u);
 }
 
-TEST(ValueTableTest, OtherSizesAreRefused) {
+TEST(ValueTableTest, InvalidEntryCountsInnerSizesAndUint8OutputAreRefused) {
   for (const size_t entries : {0, 1, 255, 257, 256 * 9}) {
     EXPECT_THAT(
         ValueTable::Create(std::vector<float>(entries), 1, PixelType::kFloat32),

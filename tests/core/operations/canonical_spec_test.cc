@@ -20,7 +20,7 @@ uint64_t FingerprintOf(const std::string& transform) {
       FromText<v1::FeedSpec>("outputs { name: 'a' transforms { " + transform + " } }"));
 }
 
-TEST(CanonicalSpecTest, DefaultsAreTheirValues) {
+TEST(CanonicalSpecTest, WrittenAndOmittedDefaultsHaveTheSameFingerprint) {
   const std::pair<const char*, const char*> same[] = {
       {"decode_jpeg {}", "decode_jpeg { channels: 3 }"},
       {"center_crop { height: 2 }", "center_crop { height: 2 fraction: 1 }"},
@@ -53,7 +53,7 @@ TEST(CanonicalSpecTest, DefaultsAreTheirValues) {
   }
 }
 
-TEST(CanonicalSpecTest, WhatIsKeptIsNoOtherFeed) {
+TEST(CanonicalSpecTest, CacheSettingsDoNotChangeTheFingerprint) {
   const auto fingerprint = [](const std::string& output) {
     return SpecFingerprint(FromText<v1::FeedSpec>("outputs { name: 'a' " + output + " }"));
   };
@@ -62,7 +62,7 @@ TEST(CanonicalSpecTest, WhatIsKeptIsNoOtherFeed) {
 }
 
 // A spec that writes out a default has the same canonical form as a spec that leaves it out.
-TEST(CanonicalSpecTest, DefaultsStandInTheForm) {
+TEST(CanonicalSpecTest, TheCanonicalFormHoldsTheDefaultValues) {
   const std::pair<const char*, const char*> forms[] = {
       {"random_resized_crop { height: 8 width: 9 }",
        "random_resized_crop { height: 8 width: 9 area_min: 0.08 area_max: 1 aspect_min: 0.75 "
@@ -85,12 +85,12 @@ TEST(CanonicalSpecTest, DefaultsStandInTheForm) {
   }
 }
 
-TEST(CanonicalSpecTest, CoresThatAreLeftOutAreOne) {
+TEST(CanonicalSpecTest, OmittedNumCoresMeansOneCore) {
   EXPECT_EQ(SpecFingerprint(FromText<v1::FeedSpec>("global_batch: 4")),
             SpecFingerprint(FromText<v1::FeedSpec>("global_batch: 4 num_cores: 1")));
 }
 
-TEST(CanonicalSpecTest, OnlyRatiosOfWeightsCount) {
+TEST(CanonicalSpecTest, MixtureWeightsOfEqualRatiosHaveTheSameFingerprint) {
   const auto fingerprint = [](const std::string& weights) {
     return SpecFingerprint(FromText<v1::FeedSpec>(
         "mixture { dataset: 'a' weight: 3 } mixture { dataset: 'b' weight: 6 } " + weights));
@@ -110,7 +110,7 @@ TEST(CanonicalSpecTest, OnlyRatiosOfWeightsCount) {
   EXPECT_NE(fingerprint(""), first);
 }
 
-TEST(CanonicalSpecTest, IsItsOwnCanonicalForm) {
+TEST(CanonicalSpecTest, CanonicalSpecSortsOutputsAndIsIdempotent) {
   const v1::FeedSpec once =
       CanonicalSpec(FromText<v1::FeedSpec>("outputs { name: 'b' transforms { random_resized_crop "
                                            "{} } } outputs { name: 'a' } "

@@ -95,7 +95,7 @@ absl::StatusOr<std::vector<uint8_t>> FeedInt64s(const std::string& transforms, D
   return out;
 }
 
-TEST(ColourOperationsTest, TypesStayOrAreNamed) {
+TEST(ColourOperationsTest, EachOperationHasItsExpectedOutputType) {
   const ValueType grey = {.element = ElementType::kUint8, .shape = {4, 5, 1}};
   const ValueType colour = {.element = ElementType::kFloat32, .shape = {4, 5, 3}};
   const ValueType labels = {.element = ElementType::kInt64, .shape = {2}};
@@ -131,13 +131,13 @@ TEST(ColourOperationsTest, TypesStayOrAreNamed) {
   EXPECT_EQ(any->output(), (ValueType{ElementType::kFloat32, {kAnySize, kAnySize, 1}}));
 }
 
-TEST(ColourOperationsTest, EqualBoundsMakeEveryValueThatOne) {
+TEST(ColourOperationsTest, ClipWithEqualBoundsSetsEveryValueToTheBound) {
   EXPECT_THAT(
       MakeOfFloats("transforms { clip_by_value { min: 2 max: 2 } }", {1, 1, 3}, {-1, 2, 9}).floats,
       testing::ElementsAre(2, 2, 2));
 }
 
-TEST(ColourOperationsTest, WrongParametersAreNamedWithTheirTransform) {
+TEST(ColourOperationsTest, InvalidParametersAreRefusedByName) {
   const ValueType image = {.element = ElementType::kUint8, .shape = {4, 5, 3}};
   const ValueType grey = {.element = ElementType::kFloat32, .shape = {4, 5, 1}};
   const ValueType label = {.element = ElementType::kInt64};
@@ -210,7 +210,7 @@ TEST(ColourOperationsTest, AFactorIsDrawnWithinItsBoundsAndOncePerExample) {
   EXPECT_GT(*std::max_element(factors.begin(), factors.end()), 2);
 }
 
-TEST(ColourOperationsTest, OperationsOfDifferentKindsDrawApart) {
+TEST(ColourOperationsTest, ContrastAndBrightnessDrawDifferentNumbers) {
   int same = 0;
   for (int64_t record = 0; record < 50; ++record) {
     const Value contrast =
@@ -222,7 +222,7 @@ TEST(ColourOperationsTest, OperationsOfDifferentKindsDrawApart) {
   EXPECT_LT(same, 5);
 }
 
-TEST(ColourOperationsTest, SaturationAndHueTakeNumbersThatAreNoColours) {
+TEST(ColourOperationsTest, SaturationAndHueAcceptSubnormalNanAndInfiniteValues) {
   // To compute the hue, a number is divided by the range of the pixel's colours. A subnormal range
   // would make the hue infinite, so TensorFlow treats it as 0.
   const float tiny = std::numeric_limits<float>::denorm_min();
@@ -297,7 +297,7 @@ TEST(ColourOperationsTest, ErasingFillsOneRectangleWithinItsBounds) {
   EXPECT_GT(places.size(), 100u);
 }
 
-TEST(ColourOperationsTest, ErasingLeavesAnImageThatNoRectangleFits) {
+TEST(ColourOperationsTest, ErasingLeavesAnImageUnchangedIfNoRectangleFits) {
   const std::vector<uint8_t> pixel = {7};
   for (int64_t record = 0; record < 20; ++record) {
     EXPECT_EQ(
@@ -308,7 +308,7 @@ TEST(ColourOperationsTest, ErasingLeavesAnImageThatNoRectangleFits) {
   }
 }
 
-TEST(ColourOperationsTest, ALabelWithoutAKeyIsTheRecordsFault) {
+TEST(ColourOperationsTest, LabelMapOfAnUnknownLabelIsDataLossUnlessItHasADefault) {
   EXPECT_THAT(MakeOfInt64s("transforms { label_map { keys: [5, 3] values: [0, 1] } }", {3, 4}),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("label_map has no key 4")));
   const auto zero = MakeOfInt64s(
@@ -333,7 +333,7 @@ TEST(ColourOperationsTest, LabelsKeepTheirValueToTheLastBit) {
                HasSubstr("value 4294967296 at index 0 does not fit int32")));
 }
 
-TEST(ColourOperationsTest, LabelsBecomeVectorsOfEveryTypeThatIsFed) {
+TEST(ColourOperationsTest, OneHotLabelsAreFedAsUint8AndBfloat16AndCanBeNormalised) {
   const std::string text =
       "transforms { label_map { keys: [10, 20] values: [0, 2] } } "
       "transforms { one_hot { depth: 3 } }";
@@ -360,7 +360,7 @@ TEST(ColourOperationsTest, ScratchOfContrastIsCounted) {
   EXPECT_GE(rest_of("transforms { contrast { factor_max: 1 } }"), 2 * bytes + bytes / 2);
 }
 
-TEST(TensorFlowSeedTest, DrawsDependOnSeedEpochAndRecordAlone) {
+TEST(TensorFlowSeedTest, DrawsDependOnlyOnTfSeedEpochAndRecord) {
   const auto made = [](const std::string& transforms, const ExampleKey& example) {
     Value input;
     input.type = {.element = ElementType::kFloat32, .shape = {2, 1, 1}};
@@ -381,7 +381,7 @@ TEST(TensorFlowSeedTest, DrawsDependOnSeedEpochAndRecordAlone) {
   EXPECT_FLOAT_EQ(made(one + one, {.seed = 1, .epoch = 2, .record = 3}), value * value);
 }
 
-TEST(TensorFlowSeedTest, WhatIsNoStatelessOpRefusesIt) {
+TEST(TensorFlowSeedTest, InvalidTfSeedsAndTfSeedsOfNonStatelessOpsAreRefused) {
   const ValueType image = {.element = ElementType::kUint8, .shape = {4, 5, 3}};
   const auto refuses = [&image](const std::string& transform, const std::string& message) {
     EXPECT_THAT(Compile("transforms { " + transform + " }", image),
@@ -398,7 +398,7 @@ TEST(TensorFlowSeedTest, WhatIsNoStatelessOpRefusesIt) {
   }
 }
 
-TEST(ColourOperationsTest, DefaultsAreTheirValuesInTheCanonicalForm) {
+TEST(ColourOperationsTest, WrittenAndOmittedDefaultsHaveTheSameFingerprint) {
   const auto fingerprint = [](const std::string& transform) {
     v1::FeedSpec spec;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(

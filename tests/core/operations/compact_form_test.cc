@@ -50,7 +50,7 @@ const char kCrop[] = "random_resized_crop { height: 4 width: 4 }";
 const char kRound[] = "round_to_uint8 {}";
 const char kNormalize[] = "normalize { mean: [1, 2, 3] }";
 
-TEST(CompactFormTest, ANormalizeAtTheEndIsAFactorAndAnAddendOfEachChannel) {
+TEST(CompactFormTest, AFinalNormalizeBecomesAScaleAndABiasPerChannel) {
   const auto form = FormOf(Transforms({"decode_jpeg {}", kCrop, kRound, kNormalize}));
   ASSERT_TRUE(form.has_value());
   EXPECT_EQ(form->first, 3u);
@@ -60,7 +60,7 @@ TEST(CompactFormTest, ANormalizeAtTheEndIsAFactorAndAnAddendOfEachChannel) {
   EXPECT_TRUE(form->table.empty());
 }
 
-TEST(CompactFormTest, ACastAloneIsAFactorOfOne) {
+TEST(CompactFormTest, AnEndThatOnlyCastsBecomesAScaleOfOne) {
   for (const std::vector<std::string>& end :
        {std::vector<std::string>{}, {"cast { dtype: FLOAT32 }"}, {"clip_by_value { max: 255 }"}}) {
     std::vector<std::string> transforms = {kRaw, "random_flip {}"};
@@ -74,7 +74,7 @@ TEST(CompactFormTest, ACastAloneIsAFactorOfOne) {
   }
 }
 
-TEST(CompactFormTest, OtherRulesByValueAreATable) {
+TEST(CompactFormTest, OtherPerValueOperationsBecomeATable) {
   const std::pair<std::vector<std::string>, int> kEnds[] = {
       {{"gamma { gamma_min: 2 gamma_max: 2 }", "normalize { stddev: 2 }"}, 1},
       {{"cast { dtype: FLOAT32 scale: true }", "gamma { gamma_min: 0.5 gamma_max: 0.5 gain: 3 }"},
@@ -99,7 +99,7 @@ TEST(CompactFormTest, OtherRulesByValueAreATable) {
   }
 }
 
-TEST(CompactFormTest, TheClientDoesAsMuchOfTheEndAsItCan) {
+TEST(CompactFormTest, TheClientDoesAsManyLastStepsAsPossible) {
   // The first rounding changes nothing, because its input is uint8. So the client can do all steps
   // after decode_raw, including the second rounding.
   const auto form = FormOf(
@@ -115,7 +115,7 @@ TEST(CompactFormTest, TheClientDoesAsMuchOfTheEndAsItCan) {
   EXPECT_EQ(resized->first, 4u);
 }
 
-TEST(CompactFormTest, WhatDrawsOrLooksAtOtherValuesIsTheServers) {
+TEST(CompactFormTest, RandomOrMultiValueOperationsStayOnTheServer) {
   for (const char* const operation :
        {"gamma { gamma_min: 0.5 gamma_max: 2 }", "brightness { delta_min: -0.1 delta_max: 0.1 }",
         "contrast { factor_min: 2 factor_max: 2 }", "random_flip {}", "grayscale {}",
@@ -136,7 +136,7 @@ TEST(CompactFormTest, WhatDrawsOrLooksAtOtherValuesIsTheServers) {
   EXPECT_FALSE(FormOf(Transforms({kRaw, "per_image_standardization {}"})).has_value());
 }
 
-TEST(CompactFormTest, PixelsThatWereOnlyMovedOrRepeatedAreWhole) {
+TEST(CompactFormTest, PixelsThatAreOnlyMovedOrRepeatedHaveACompactForm) {
   for (const char* const transform :
        {"resize { height: 4 width: 4 method: NEAREST }", "crop_or_pad { height: 4 width: 4 }",
         "resize_with_pad { height: 4 width: 4 method: NEAREST }"}) {
@@ -148,14 +148,14 @@ TEST(CompactFormTest, PixelsThatWereOnlyMovedOrRepeatedAreWhole) {
       FormOf(Transforms({"decode_jpeg {}", "resize_with_pad { height: 4 width: 4 }"})).has_value());
 }
 
-TEST(CompactFormTest, OthersTravelAsTheyAre) {
+TEST(CompactFormTest, Uint8OutputsFloatPixelsAndVaryingSizesHaveNoCompactForm) {
   EXPECT_FALSE(FormOf(Transforms({"decode_jpeg {}", kCrop, kRound}), DType::kUint8).has_value());
   EXPECT_FALSE(FormOf(Transforms({"decode_jpeg {}", kCrop, kNormalize})).has_value());
   // Without a crop or a resize, the size of the images varies.
   EXPECT_FALSE(FormOf(Transforms({"decode_jpeg {}"})).has_value());
 }
 
-TEST(CompactFormTest, ATableOfMoreChannelsWouldBeTooLarge) {
+TEST(CompactFormTest, NineChannelsGetFactorsButNoTable) {
   std::string mean = "1";
   for (int c = 2; c <= 9; ++c) mean += ", " + std::to_string(c);
   const std::string normalize = "normalize { mean: [" + mean + "] }";
@@ -170,7 +170,7 @@ TEST(CompactFormTest, ATableOfMoreChannelsWouldBeTooLarge) {
   EXPECT_EQ(end->first, 2u);
 }
 
-TEST(CompactFormTest, StepsThatMakeWhatIsKeptAreTheServers) {
+TEST(CompactFormTest, StepsThatMakeTheCachedValueStayOnTheServer) {
   const std::string transforms =
       Transforms({kRaw, "clip_by_value { min: 3 max: 9 }", "normalize { mean: 2 }"});
   const auto without = FormOf(transforms);
@@ -181,7 +181,7 @@ TEST(CompactFormTest, StepsThatMakeWhatIsKeptAreTheServers) {
   EXPECT_EQ(with->first, 2u);
 }
 
-TEST(CompactFormTest, StepsThatDecodeAtAScaleStayTogether) {
+TEST(CompactFormTest, WithScaleAutoTheClientDoesOnlyTheNormalize) {
   const auto form =
       FormOf(Transforms({"decode_jpeg { scale: AUTO }", kCrop, kRound, "normalize { mean: 2 }"}));
   ASSERT_TRUE(form.has_value());
@@ -209,7 +209,7 @@ std::vector<uint8_t> Finished(const CompactForm& form, const Value& sent, DType 
 
 // Draws programs as the fuzzer does. If a client can do a program's last steps, the client's values
 // must equal those of the reference operations (Program::Interpret).
-TEST(CompactFormTest, WhatAClientFinishesIsWhatTheReferencesMake) {
+TEST(CompactFormTest, ValuesFinishedByAClientEqualThoseOfTheReferences) {
   std::mt19937 random(7);  // With this seed every run of the test draws the same programs.
   int finished = 0;
   int by_table = 0;

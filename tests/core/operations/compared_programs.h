@@ -12,8 +12,8 @@
 
 namespace systole {
 
-// Returns the output that the interpreter makes, as the bytes of elements of the output's dtype.
-// Returns an error if an operation fails.
+// Runs the program with the interpreter, casts the result to the dtype of the drawn output, and
+// returns the bytes. Returns an error if an operation fails.
 absl::StatusOr<std::vector<uint8_t>> InterpretDrawn(const RandomProgram& drawn,
                                                     const Program& program);
 

@@ -5,7 +5,7 @@
 namespace systole {
 namespace {
 
-TEST(DataTypeTest, ValuesOfAnElementTypeTakeTheBytesOfItsDtype) {
+TEST(DataTypeTest, EachElementTypeMapsToADataTypeOfTheSameSize) {
   for (const ElementType made : {ElementType::kUint8, ElementType::kFloat32, ElementType::kInt64}) {
     EXPECT_EQ(DTypeBytes(static_cast<DType>(DataTypeOf(made))), ElementBytes(made))
         << ElementTypeName(made);

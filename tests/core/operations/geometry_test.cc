@@ -64,7 +64,7 @@ absl::StatusOr<Value> MakeOfDecoded(const std::string& transform, int64_t height
   return program->Interpret(Value::Create(ElementType::kUint8, {height, width, 3}), {}, 1, 2);
 }
 
-TEST(GeometryTest, TypesAndSizesAreKnownAsSoonAsTheyCanBe) {
+TEST(GeometryTest, OutputTypeAndSizeAreKnownUnlessTheSizeVariesByImage) {
   const auto type_of = [](const std::string& transform) {
     const auto program = Compile({"decode_raw {}", transform}, {4, 6, 3});
     EXPECT_THAT(program, IsOk()) << transform;
@@ -103,7 +103,7 @@ TEST(GeometryTest, TypesAndSizesAreKnownAsSoonAsTheyCanBe) {
   }
 }
 
-TEST(GeometryTest, WrongParametersSayWhatIsWanted) {
+TEST(GeometryTest, ErrorsForInvalidParametersSayWhatIsWanted) {
   const std::pair<const char*, const char*> refusals[] = {
       {"resize { height: 2 width: 2 method: NEAREST antialias: true }",
        "transforms[1] resize has antialias: true, which does nothing with method: NEAREST"},
@@ -159,7 +159,7 @@ TEST(GeometryTest, WrongParametersSayWhatIsWanted) {
   }
 }
 
-TEST(GeometryTest, ImagesThatDoNotFitAreTheRecordsFault) {
+TEST(GeometryTest, ImagesThatDoNotFitACropOrPadAreDataLoss) {
   const std::string crop = "crop { height: 5 width: 6 offset_height: 1 offset_width: 2 }";
   EXPECT_THAT(MakeOfDecoded(crop, 6, 8), IsOk());
   EXPECT_THAT(MakeOfDecoded(crop, 5, 8),
@@ -190,7 +190,7 @@ TEST(GeometryTest, ASideThatWouldVanishKeepsOnePixel) {
 
 // If an image's size is known only from its record, the size of the result is checked when the
 // example is made, before memory is allocated.
-TEST(GeometryTest, ValuesOfVaryingSizeAreBoundedByTheirOwnSize) {
+TEST(GeometryTest, ImagesOfVaryingSizeAreLimitedByTheirActualSize) {
   const std::string larger = "resize { height: 16384 width: 16384 preserve_aspect_ratio: true }";
   EXPECT_THAT(MakeOfDecoded(larger, 2, 2),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("16384 x 16384")));
@@ -211,7 +211,7 @@ TEST(GeometryTest, TheTimeOfAResizeIsBounded) {
                              HasSubstr("crop before it"))));
 }
 
-TEST(GeometryTest, HalfOfTheImagesAreTurnedUpsideDown) {
+TEST(GeometryTest, RandomFlipUpDownIsFairAndIndependentOfRandomFlip) {
   const std::vector<uint8_t> upright = MakeOf({}).uint8s;
   const std::vector<uint8_t> turned = MakeOf({"flip_up_down {}"}).uint8s;
   int count = 0;
@@ -231,7 +231,7 @@ TEST(GeometryTest, HalfOfTheImagesAreTurnedUpsideDown) {
 }
 
 // Each pixel of the image has a value of its own, so crops of different boxes differ.
-TEST(GeometryTest, RulesOfTheRandomResizedCropAreThoseOfTheirBoxes) {
+TEST(GeometryTest, RandomResizedCropRulesDifferInBoxesAndFallbacks) {
   const auto crop_of = [](const std::string& rule) {
     return "random_resized_crop { height: 4 width: 4 method: NEAREST rule: " + rule + " }";
   };
@@ -256,7 +256,7 @@ TEST(GeometryTest, RulesOfTheRandomResizedCropAreThoseOfTheirBoxes) {
 
 // If the box is as large as the image, TPU_RESNET takes the centre, as if no box was found. The
 // reference code of TPU ResNet does the same.
-TEST(GeometryTest, TheTpuResNetTakesTheCentreWhereTheBoxIsTheImage) {
+TEST(GeometryTest, TpuResnetRuleTakesTheCentreIfTheBoxIsTheWholeImage) {
   const Value square = MakeOf({"crop { height: 4 width: 4 }",
                                "random_resized_crop { height: 8 width: 8 method: NEAREST rule: "
                                "TPU_RESNET area_min: 1 aspect_min: 1 aspect_max: 1 }"});
@@ -275,7 +275,7 @@ LoweredProgram LowerOf(const std::vector<std::string>& transforms,
                /*read_soon=*/false);
 }
 
-TEST(GeometryTest, WindowsAndMirrorsAreDoneWithTheDecoding) {
+TEST(GeometryTest, CropsAndFlipsAreFusedWithTheDecoding) {
   const std::string resize = "resize { height: 4 width: 5 }";
   for (const std::vector<std::string>& transforms :
        {std::vector<std::string>{"central_crop { fraction: 0.875 }", resize},
@@ -293,7 +293,7 @@ TEST(GeometryTest, WindowsAndMirrorsAreDoneWithTheDecoding) {
   }
 }
 
-TEST(GeometryTest, OtherMethodsAreLeftToTheReferences) {
+TEST(GeometryTest, OtherResizeMethodsAfterACropAreNotFused) {
   for (const std::string method : {"method: NEAREST", "method: AREA", "antialias: true",
                                    "sampling: TF1", "preserve_aspect_ratio: true"}) {
     const LoweredProgram lowered = LowerOf({"decode_jpeg {}", "crop { height: 9 width: 9 }",

@@ -99,7 +99,7 @@ TEST(KeptValueTest, IsAFinishedExampleIfNoStepDraws) {
             "finished");
 }
 
-TEST(KeptValueTest, IsSmallIfThereIsNoRoomForLargeOnes) {
+TEST(KeptValueTest, IsASmallValueIfTheCacheHasNoRoomForALargeValue) {
   // The decoded image has 36 kB. The finished image has 77 kB, because its values are floats.
   const std::vector<std::string> transforms = {kJpeg, kResize, kNormalize};
   EXPECT_EQ(BestOf(transforms, 77e3), "finished");
@@ -137,7 +137,7 @@ TEST(KeptValueTest, ADecodedImageSavesTheWorkOfTheDecodeWhateverTheResize) {
   }
 }
 
-TEST(KeptValueTest, TakesNoMoreRoomForNothing) {
+TEST(KeptValueTest, LargerValuesAreOfferedOnlyIfTheySaveWork) {
   // The value before the crop is not offered: it takes more room than the cropped value, and leaves
   // more work.
   EXPECT_THAT(ValuesOf({kJpeg, kResize, kRound, "crop { height: 60 width: 60 }", kRandomCrop}),
@@ -150,7 +150,7 @@ TEST(KeptValueTest, TakesNoMoreRoomForNothing) {
   EXPECT_THAT(ValuesOf({kJpeg, "grayscale {}", kRandomCrop}), ElementsAre("2"));
 }
 
-TEST(KeptValueTest, OfBytesThatAreOnlyCopiedIsNotWorthIt) {
+TEST(KeptValueTest, CachingBytesThatAreOnlyCopiedIsRefused) {
   const std::string shape = "shape: [80, 80, 3]";
   EXPECT_THAT(ValuesOf({"decode_raw {}", "grayscale {}", kRandomCrop}, DType::kFloat32, shape),
               ElementsAre("2"));
@@ -169,13 +169,13 @@ TEST(KeptValueTest, OfBytesThatAreOnlyCopiedIsNotWorthIt) {
   }
 }
 
-TEST(KeptValueTest, NumbersAreNoImages) {
+TEST(KeptValueTest, CachingAFeatureOfNumbersIsRefused) {
   EXPECT_THAT(
       KeptOf(OutputOf("shape: [80, 80, 3]", {kRandomCrop}), DType::kFloat32, ElementType::kFloat32),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the feature holds numbers")));
 }
 
-TEST(KeptValueTest, StepsThatAreOneAreNotParted) {
+TEST(KeptValueTest, NoValueIsKeptBetweenAScaledDecodeAndItsResize) {
   const std::string scaled = "decode_jpeg { scale: AUTO }";
   EXPECT_THAT(ValuesOf({scaled, kResize, kRound, kRandomCrop}), ElementsAre("3"));
   EXPECT_THAT(ValuesOf({scaled, kResize, "random_flip {}"}), ElementsAre("2"));
@@ -191,7 +191,7 @@ std::string MadeBy(const std::vector<std::string>& transforms, DType dtype = DTy
   return KeptOf(OutputOf(shape, transforms), dtype)->values.back().made_by;
 }
 
-TEST(KeptValueTest, EqualStepsHaveEqualTexts) {
+TEST(KeptValueTest, MadeByTextsAreEqualOnlyForEqualStepsAndShapes) {
   const std::string jpeg = MadeBy({kJpeg, kRandomCrop});
   EXPECT_EQ(MadeBy({"decode_jpeg { channels: 3 }", kRandomCrop}), jpeg);
   EXPECT_EQ(MadeBy({kJpeg, "random_flip {}", kRandomCrop}), jpeg);
@@ -204,7 +204,7 @@ TEST(KeptValueTest, EqualStepsHaveEqualTexts) {
   EXPECT_NE(grey("shape: [8, 8, 3]"), grey("shape: [4, 16, 3]"));
 }
 
-TEST(KeptValueTest, FinishedExamplesOfAnotherTypeHaveAnotherText) {
+TEST(KeptValueTest, MadeByTextsOfFinishedExamplesDifferByDtype) {
   std::vector<std::string> texts = {MadeBy({kJpeg, kResize, kBrightness})};
   for (const DType dtype : {DType::kUint8, DType::kFloat32, DType::kBfloat16, DType::kFloat16}) {
     texts.push_back(MadeBy({kJpeg, kResize}, dtype));
@@ -257,7 +257,7 @@ TEST(BestKeptTest, NoOtherValueIsFasterByATenth) {
   }
 }
 
-TEST(BestKeptTest, NoSmallerValueIsAboutAsFast) {
+TEST(BestKeptTest, EverySmallerValueIsATenthSlowerThanTheFastest) {
   for (uint32_t seed = 0; seed < 2000; ++seed) {
     const RandomCosts costs(seed);
     const double budget = 3 * (seed % 1000);
@@ -282,7 +282,7 @@ TEST(BestKeptTest, MoreRoomNeverMakesAnEpochSlowerByMoreThanATenth) {
   }
 }
 
-TEST(BestKeptTest, WithoutRoomItIsTheSmallest) {
+TEST(BestKeptTest, WithoutRoomTheSmallestValueIsBest) {
   for (uint32_t seed = 0; seed < 100; ++seed) EXPECT_EQ(RandomCosts(seed).Best(0), 0u);
 }
 

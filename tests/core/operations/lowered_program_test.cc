@@ -69,7 +69,7 @@ TEST(LoweredProgramTest, SaysHowEachTransformRuns) {
   EXPECT_THAT(runs("dtype: UINT8"), ElementsAre());
 }
 
-TEST(LoweredProgramTest, WhatTrainersOftenWriteIsOnePass) {
+TEST(LoweredProgramTest, CommonProgramsAreFusedIntoOnePass) {
   for (const std::string end : {"", kNormalize}) {
     for (const std::string flip : {"", kFlip}) {
       for (const std::string size : {kCrop, kResize, kWindow}) {
@@ -83,14 +83,14 @@ TEST(LoweredProgramTest, WhatTrainersOftenWriteIsOnePass) {
   }
 }
 
-TEST(LoweredProgramTest, WindowsAreCutBeforeTheResizeAndMirrorsMerge) {
+TEST(LoweredProgramTest, SeveralCropsAndFlipsAreFusedIntoOnePass) {
   ExpectFused(std::string(kJpeg) + kWindow + kWindow + kResize, Way::kJpeg);
   ExpectFused(std::string(kJpeg) + kWindow + kFlip + kFlip + kNormalize + kFlip, Way::kJpeg);
   ExpectFused(std::string(kRaw) + kFlip + kWindow + kNormalize, Way::kPixels);
   ExpectFused(std::string(kRaw) + kNormalize + kWindow, Way::kPixels);
 }
 
-TEST(LoweredProgramTest, WhatCannotBeFusedIsLeftToTheReferences) {
+TEST(LoweredProgramTest, StepsThatCannotBeFusedAreLeftToTheReferences) {
   const auto rest = [](const std::string& text) {
     const LoweredProgram lowered = LowerText(text);
     EXPECT_NE(lowered.way, Way::kInterpreter) << text;
@@ -119,7 +119,7 @@ void ExpectWindow(const std::string& text, size_t moves, bool resamples, size_t 
   EXPECT_EQ(lowered.rest_bytes, 2 * kMaxValueBytes) << text;
 }
 
-TEST(LoweredProgramTest, OfAnImageOfAnySizeOnlyTheWindowIsDecoded) {
+TEST(LoweredProgramTest, OnlyAWindowIsDecodedOfImagesOfVaryingSize) {
   const std::string central = "transforms { central_crop { fraction: 0.5 } } ";
   ExpectWindow(std::string(kJpeg) + kFlip + kResize, 1, false, 1);
   ExpectWindow(std::string(kJpeg) + kBrightness + kResize, 0, false, 2);
@@ -128,7 +128,7 @@ TEST(LoweredProgramTest, OfAnImageOfAnySizeOnlyTheWindowIsDecoded) {
   ExpectWindow(kJpeg + central + kNormalize + kFlip + kResize, 1, false, 3);
 }
 
-TEST(LoweredProgramTest, EveryMethodResamplesTheWindowAlone) {
+TEST(LoweredProgramTest, EveryResizeMethodResamplesOnlyTheDecodedWindow) {
   const std::string central = "transforms { central_crop { fraction: 0.5 } } ";
   for (const std::string method : {"antialias: true", "method: BICUBIC", "method: NEAREST",
                                    "method: AREA", "sampling: TF1", "method: LANCZOS3"}) {
@@ -147,7 +147,7 @@ TEST(LoweredProgramTest, EveryMethodResamplesTheWindowAlone) {
             Way::kJpeg);
 }
 
-TEST(LoweredProgramTest, AJpegIsDecodedScaledIfAResizeFollowsBehindCropsAlone) {
+TEST(LoweredProgramTest, ScaleAutoAppliesOnlyToAPlainResizeAfterCropsAlone) {
   const std::string auto_scale = "dtype: FLOAT32 transforms { decode_jpeg { scale: AUTO } } ";
   const std::string central = "transforms { central_crop { fraction: 0.5 } } ";
   const std::string center = "transforms { center_crop { height: 4 width: 5 } } ";
@@ -199,7 +199,7 @@ TEST(LoweredProgramTest, ANormalizeAtTheEndIsDoneWithTheCast) {
   EXPECT_EQ(floats.rest_end(), 4);
 }
 
-TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake) {
+TEST(LoweredProgramTest, ThreeThousandRandomProgramsMatchTheReferences) {
   std::vector<int> ways(6);
   int with_rest = 0;
   int with_cache = 0;

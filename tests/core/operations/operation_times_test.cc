@@ -106,7 +106,7 @@ Laps FloatLaps(const std::string& transforms, const std::vector<int64_t>& shape)
                       {.floats = floats});
 }
 
-TEST(OperationTimesTest, AFusedPassIsSplitIntoDecodingAndTheResizeThatTakesMostOfTheRest) {
+TEST(OperationTimesTest, AFusedPassCountsForItsDecodingAndItsResize) {
   EXPECT_THAT(JpegLaps("transforms { decode_jpeg {} } transforms { random_crop { height: 32 "
                        "width: 32 } } transforms { resize { height: 16 width: 16 } } "
                        "transforms { random_flip {} } transforms { normalize { scale: 2 } }",
@@ -120,7 +120,7 @@ TEST(OperationTimesTest, AFusedPassIsSplitIntoDecodingAndTheResizeThatTakesMostO
               ElementsAre(Pair(0, Gt(3)), Pair(1, Gt(3))));
 }
 
-TEST(OperationTimesTest, AFusedPassWithoutAResizeIsTheNormalizesOrTheLastOperations) {
+TEST(OperationTimesTest, AFusedPassWithoutAResizeCountsForDecodingAndLastOperation) {
   const std::string cropped =
       "transforms { decode_jpeg {} } transforms { random_crop { height: 32 width: 32 } } ";
   EXPECT_THAT(JpegLaps(cropped + "transforms { normalize { scale: 2 } }", Way::kJpeg),
@@ -128,7 +128,7 @@ TEST(OperationTimesTest, AFusedPassWithoutAResizeIsTheNormalizesOrTheLastOperati
   EXPECT_THAT(JpegLaps(cropped, Way::kJpeg), ElementsAre(Pair(0, Gt(3)), Pair(1, Gt(3))));
 }
 
-TEST(OperationTimesTest, AWindowIsDecodedAndThenEachOperationCountsByItself) {
+TEST(OperationTimesTest, AWindowCountsForDecodingAndLaterOperationsForThemselves) {
   EXPECT_THAT(
       JpegLaps("transforms { decode_jpeg {} } transforms { central_crop { fraction: 0.5 } } "
                "transforms { resize { height: 16 width: 16 method: BICUBIC } } "
@@ -141,7 +141,7 @@ TEST(OperationTimesTest, AWindowIsDecodedAndThenEachOperationCountsByItself) {
               ElementsAre(Pair(0, Gt(0)), Pair(1, 1), Pair(2, 1)));
 }
 
-TEST(OperationTimesTest, AnImageThatIsNoJpegIsDecodedByAnOperationOfItsOwn) {
+TEST(OperationTimesTest, DecodeImageAndTheResizeAfterItCountSeparately) {
   const std::string jpeg = Jpeg(64, 48);
   EXPECT_THAT(MeasuredLaps(ProgramOf("transforms { decode_image {} } "
                                      "transforms { resize { height: 16 width: 16 } }",
@@ -174,7 +174,7 @@ TEST(OperationTimesTest, ANormalizeAtTheEndCountsByItself) {
               ElementsAre(Pair(0, Gt(0)), Pair(1, 1), Pair(2, 1), Pair(3, 1)));
 }
 
-TEST(OperationTimesTest, ValuesThatAreNoImageCountForTheirOperations) {
+TEST(OperationTimesTest, FloatsLabelsAndRawBytesCountOnceForTheLastOperation) {
   EXPECT_THAT(FloatLaps("transforms { normalize { scale: 2 } }", {12}), ElementsAre(Pair(0, 1)));
   const std::vector<int64_t> classes = {3};
   EXPECT_THAT(MeasuredLaps(ProgramOf("transforms { one_hot { depth: 10 } }",
@@ -193,11 +193,11 @@ TEST(OperationTimesTest, ValuesThatAreNoImageCountForTheirOperations) {
               ElementsAre(Pair(1, 1)));
 }
 
-TEST(OperationTimesTest, AnOutputWithoutOperationsNamesNone) {
+TEST(OperationTimesTest, AnOutputWithoutOperationsHasNoOperationTimes) {
   EXPECT_THAT(FloatLaps("", {12}), IsEmpty());
 }
 
-TEST(OperationTimesTest, TheEndOfAProgramKeepsTheNumbersOfTheSpec) {
+TEST(OperationTimesTest, TheRestOfAProgramKeepsTheOperationNumbersOfTheSpec) {
   const Program whole = ProgramOf(
       "transforms { decode_jpeg {} } transforms { resize { height: 16 width: 16 } } "
       "transforms { round_to_uint8 {} } transforms { random_crop { height: 8 width: 8 } } "

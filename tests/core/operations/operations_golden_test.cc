@@ -100,7 +100,7 @@ double DistanceOf(const std::vector<float>& got, const std::vector<float>& want)
   return most / largest;
 }
 
-TEST(OperationsGoldenTest, IsMadeByANamedTensorFlow) {
+TEST(OperationsGoldenTest, GoldenFilesNameTheTensorFlowVersionThatMadeThem) {
   for (const char* const file : {"geometry", "decode"}) {
     const std::vector<Golden> versions = ReadGoldens("tensorflow", file);
     ASSERT_EQ(versions.size(), 1);
@@ -142,19 +142,19 @@ void ExpectTensorFlows(const std::vector<Golden>& goldens) {
   }
 }
 
-TEST(OperationsGoldenTest, EveryCaseIsTensorFlows) {
+TEST(OperationsGoldenTest, EveryGeometryCaseMatchesTensorFlow) {
   const std::vector<Golden> goldens = ReadGoldens("output");
   ASSERT_GT(goldens.size(), 250);
   ExpectTensorFlows(goldens);
 }
 
-TEST(OperationsGoldenTest, EveryDecodedFileIsTensorFlows) {
+TEST(OperationsGoldenTest, EveryDecodedFileMatchesTensorFlow) {
   const std::vector<Golden> goldens = ReadGoldens("output", "decode");
   ASSERT_GT(goldens.size(), 300);
   ExpectTensorFlows(goldens);
 }
 
-TEST(OperationsGoldenTest, DecodeAndCropDiffersInOutermostColumnsAndNarrowCropsAlone) {
+TEST(OperationsGoldenTest, DecodeAndCropDiffersOnlyInOutermostColumnsAndNarrowCrops) {
   int different = 0;
   const std::vector<Golden> goldens = ReadGoldens("decode_and_crop", "decode");
   ASSERT_EQ(goldens.size(), 50);
@@ -245,7 +245,7 @@ class TensorFlowDraws final : public BoxDraws {
   size_t used_ = 4;
 };
 
-TEST(OperationsGoldenTest, FromTensorFlowsDrawsFollowTensorFlowsBoxes) {
+TEST(OperationsGoldenTest, TensorFlowsDrawsGiveTensorFlowsDistortedBoxes) {
   const std::vector<Golden> goldens = ReadGoldens("boxes");
   ASSERT_EQ(goldens.size(), 6);
   int whole = 0;

@@ -579,7 +579,7 @@ std::string TransformsOf(const std::string& golden) {
   }
 }
 
-TEST(ParityTest, GoldenFilesHaveCasesOfWhatTheyCheck) {
+TEST(ParityTest, EachGoldenFileHasCasesOfEveryOperationItChecks) {
   std::map<std::string, std::string> transforms;
   for (const auto& [name, check] : Checks()) {
     if (check.golden == nullptr) continue;

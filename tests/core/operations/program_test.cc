@@ -61,7 +61,7 @@ constexpr char kWindow[] = "transforms { random_crop { height: 2 width: 2 } }";
 constexpr char kOtherWindow[] = "transforms { random_crop { height: 2 width: 2 } key: 'b' }";
 constexpr char kFlip[] = "transforms { random_flip {} }";
 
-TEST(ProgramTest, EveryTransformOfTheSpecHasItsLineAndEveryDrawItsNumber) {
+TEST(ProgramTest, EveryTransformHasATableRowAndDrawNumbersAreUnique) {
   const auto* const descriptor = v1::Transform::descriptor();
   const auto* const oneof = descriptor->FindOneofByName("kind");
   EXPECT_EQ(static_cast<int>(Operations().size()), oneof->field_count());
@@ -93,7 +93,7 @@ TEST(ProgramTest, TypesFollowFromTheTransforms) {
                                  ValueType{ElementType::kFloat32, {3, 2, 1}}));
 }
 
-TEST(ProgramTest, ARandomCropIsACutOfThePixels) {
+TEST(ProgramTest, RandomCropCopiesAWindowFromEveryPossiblePlace) {
   const std::string ramp = Ramp();
   std::vector<int> firsts;
   for (int64_t record = 0; record < 60; ++record) {
@@ -111,7 +111,7 @@ TEST(ProgramTest, ARandomCropIsACutOfThePixels) {
   EXPECT_THAT(firsts, ElementsAre(0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13));
 }
 
-TEST(ProgramTest, ATransformMovesNoDrawsOfAnotherKind) {
+TEST(ProgramTest, BrightnessDoesNotChangeTheDrawsOfRandomCrop) {
   for (int64_t record = 0; record < 20; ++record) {
     EXPECT_EQ(MakeOf(std::string("transforms { brightness { delta_max: 1e-6 } }") + kWindow, Ramp(),
                      Record(record))
@@ -120,7 +120,7 @@ TEST(ProgramTest, ATransformMovesNoDrawsOfAnotherKind) {
   }
 }
 
-TEST(ProgramTest, TheSecondOfAKindAndOneWithAKeyDrawOtherwise) {
+TEST(ProgramTest, RepeatedTransformsAndTransformsWithAKeyDrawDifferently) {
   int same_twice = 0;
   int same_keyed = 0;
   int flips_cancel = 0;
@@ -180,7 +180,7 @@ TEST(ProgramTest, BrightnessDrawsWithinItsRangeAndOncePerExample) {
   EXPECT_GT(*std::max_element(deltas.begin(), deltas.end()), 2);
 }
 
-TEST(ProgramTest, WrongParametersAreNamedWithTheirTransform) {
+TEST(ProgramTest, InvalidTransformParametersAreRefusedWithAReason) {
   const auto refuses = [](const std::string& transforms, const std::string& message) {
     EXPECT_THAT(Compile("shape: [4, 5, 1] transforms { decode_raw {} }" + transforms),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
@@ -197,7 +197,7 @@ TEST(ProgramTest, WrongParametersAreNamedWithTheirTransform) {
   refuses("transforms { decode_raw {} }", "needs a bytes feature as it is stored");
 }
 
-TEST(ProgramTest, AnImageSmallerThanItsCropIsTheRecordsFault) {
+TEST(ProgramTest, AnImageSmallerThanItsCropIsDataLoss) {
   // The size of a decoded JPEG is not known before it is decoded.
   const auto program =
       Compile("transforms { decode_jpeg {} } transforms { random_crop { height: 9 width: 9 } }");
@@ -208,7 +208,7 @@ TEST(ProgramTest, AnImageSmallerThanItsCropIsTheRecordsFault) {
                        HasSubstr("random_crop needs 9 x 9 pixels, the image has 4 x 20")));
 }
 
-TEST(ProgramTest, ValuesOfWholeImagesAreBounded) {
+TEST(ProgramTest, NormalizingAHugeImageBeforeAResizeIsRefused) {
   const auto program = Compile(
       "transforms { decode_jpeg {} } transforms { normalize {} } "
       "transforms { resize { height: 2 width: 2 } }");
@@ -233,7 +233,7 @@ TEST(ProgramTest, CastsRoundHalfToEven) {
 
 // In arithmetic, the sign of a NaN depends on the processor and on the compiler's order of
 // operands. So the cast at the end of a program gives all NaNs the same bits.
-TEST(ProgramTest, EveryNanIsTheSameWhereAProgramEnds) {
+TEST(ProgramTest, TheFinalCastGivesEveryNanTheSameBits) {
   Value value = Value::Create(ElementType::kFloat32, {3});
   value.floats = {std::bit_cast<float>(0xffc00000u), std::bit_cast<float>(0x7fc12345u), 1};
   std::vector<uint32_t> bits(3);
@@ -244,7 +244,7 @@ TEST(ProgramTest, EveryNanIsTheSameWhereAProgramEnds) {
   EXPECT_THAT(upper, ElementsAre(0x7fc0, 0x7fc0, 0x3f80));
 }
 
-TEST(ProgramTest, WhatNobodyWantsHasNoValueWhateverOperationItEndsIn) {
+TEST(ProgramTest, AnInterruptedProgramIsCancelledWhateverItsLastOperation) {
   for (const char* const transform :
        {"brightness { delta_max: 1 }", "gamma { gamma_min: 2 gamma_max: 2 }", "round_to_uint8 {}",
         "flip_left_right {}", "transpose {}", "pad { height: 9 width: 9 }", "rot90 { k: 1 }",

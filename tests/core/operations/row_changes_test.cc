@@ -73,7 +73,7 @@ TEST(RowChangesTest, AnInterruptedThreadChangesNothingMore) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(RowChangesTest, OperationsThatRunTogetherMakeTheReferencesBytes) {
+TEST(RowChangesTest, OperationsRunTogetherEqualTheReferenceInterpreter) {
   const std::string colour =
       "transforms { saturation { factor_max: 2 } } transforms { hue { delta_max: 0.5 } } ";
   const std::string all =
@@ -121,7 +121,7 @@ TEST(RowChangesTest, OperationsThatRunTogetherMakeTheReferencesBytes) {
   }
 }
 
-TEST(RowChangesTest, AZeroKeepsItsSignToTheEnd) {
+TEST(RowChangesTest, ClippingToMinusZeroKeepsTheSignInBfloat16) {
   v1::Output output;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
       "transforms { clip_by_value { min: -1 max: -0.0 } }", &output));

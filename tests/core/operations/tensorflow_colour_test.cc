@@ -194,7 +194,7 @@ std::optional<Compiled> Compile(const Case& one) {
                   .input = std::move(input)};
 }
 
-TEST(TensorFlowColourTest, ReferencesGiveItsValues) {
+TEST(TensorFlowColourTest, InterpreterMatchesTensorFlow) {
   std::map<std::string, int> seen;
   for (const Case& one : Cases()) {
     SCOPED_TRACE(absl::StrCat(one.name, " ", one.transforms));
@@ -221,7 +221,7 @@ TEST(TensorFlowColourTest, ReferencesGiveItsValues) {
   }
 }
 
-TEST(TensorFlowColourTest, FeedsGiveItsValues) {
+TEST(TensorFlowColourTest, ProgramRunnerMatchesTensorFlow) {
   for (const Case& one : Cases()) {
     SCOPED_TRACE(absl::StrCat(one.name, " ", one.transforms));
     const std::optional<Compiled> compiled = Compile(one);

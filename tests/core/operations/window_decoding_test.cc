@@ -92,7 +92,7 @@ constexpr char kSmoothThenBrighter[] =
     "transforms { flip_left_right {} } transforms { normalize { stddev: [1, 2, 3] } } "
     "transforms { brightness { delta_max: 3 } } ";
 
-TEST(WindowDecodingTest, ImagesThatAreDecodedTogetherEqualTheReferences) {
+TEST(WindowDecodingTest, ImagesDecodedInPairsEqualTheReferenceInterpreter) {
   const std::string first = WavyJpeg(200, 150);
   const std::string second = WavyJpeg(90, 170);
   for (const std::string transforms : {kSmooth, kCentre, kSmoothThenBrighter}) {
@@ -125,7 +125,7 @@ TEST(WindowDecodingTest, DamageBelowTheWindowGoesUnnoticed) {
   }
 }
 
-TEST(WindowDecodingTest, TheBoundOfAValueCountsTheWindow) {
+TEST(WindowDecodingTest, TheSizeLimitAppliesToTheWindowNotTheWholeImage) {
   const std::string large = WavyJpeg(2600, 2600);
   const auto exhausted = StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("2600 x 2600"));
   for (const std::string transforms : {kSmooth, kCentre}) {

@@ -208,7 +208,7 @@ std::vector<Place> FirstPlaces(const Drawn& drawn, int64_t count) {
   return places;
 }
 
-TEST(ExactlyOnceTest, EverySelectedRecordComesOnceInEachPassAndEachShareHolds) {
+TEST(ExactlyOnceTest, EachPassHasEachSelectedRecordOnceAndMembersKeepShares) {
   for (uint64_t seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     const Drawn drawn = Draw(seed);
@@ -305,7 +305,7 @@ Records RecordsOf(const Order& order, int64_t step) {
   return records;
 }
 
-TEST(ExactlyOnceTest, BatchAndCoresOnlyCutThePlaces) {
+TEST(ExactlyOnceTest, BatchSizeAndCoresDoNotChangeTheOrderOfRecords) {
   for (uint64_t seed = 0; seed < 150; ++seed) {
     const Drawn drawn = Draw(seed);
     CounterRng rng(seed, 1, 0, 0);
@@ -326,7 +326,7 @@ TEST(ExactlyOnceTest, BatchAndCoresOnlyCutThePlaces) {
   }
 }
 
-TEST(ExactlyOnceTest, AfterEveryStepAFeedGoesOnWithTheRestUnderAnyBatch) {
+TEST(ExactlyOnceTest, ResumingAfterAnyStepWithAnyBatchSizeFindsTheNextStep) {
   for (uint64_t seed = 0; seed < 150; ++seed) {
     const Drawn drawn = Draw(seed);
     CounterRng rng(seed, 2, 0, 0);
@@ -368,7 +368,7 @@ TEST(ExactlyOnceTest, AfterEveryStepAFeedGoesOnWithTheRestUnderAnyBatch) {
 
 // With DROP, a mixture's total number of examples depends on the batch. So the end of a feed with
 // one batch may lie before or beyond its end with another batch.
-TEST(ExactlyOnceTest, WhatIsFinishedUnderOneBatchCanBeResumedUnderAnyOther) {
+TEST(ExactlyOnceTest, AFiniteFeedCanBeResumedWithAnyBatchSizeUpToItsEnd) {
   for (uint64_t seed = 0; seed < 150; ++seed) {
     Drawn drawn = Draw(seed);
     drawn.spec.epochs = 1 + static_cast<int64_t>(seed % 3);
@@ -397,7 +397,7 @@ TEST(ExactlyOnceTest, WhatIsFinishedUnderOneBatchCanBeResumedUnderAnyOther) {
 // Makes mixtures of the same two members, with all combinations of a few weights and of a few turns
 // at which the weights change. If two of these mixtures have the same fingerprint before a turn,
 // all their earlier turns must be the same.
-TEST(ExactlyOnceTest, EqualFingerprintsOfThePastMeanEqualTurns) {
+TEST(ExactlyOnceTest, MixturesWithEqualFingerprintsBeforeATurnHaveEqualTurns) {
   const std::vector<Weights> weights = {{1, 1}, {2, 2}, {1, 2}, {0, 1}};
   std::vector<Mixture> mixtures;
   std::vector<std::vector<Piece>> schedules;

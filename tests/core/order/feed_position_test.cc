@@ -63,7 +63,7 @@ void ForEachPair(int64_t num_records, Check check) {
 
 // Leaves a feed before each of its steps in turn, and feeds the rest of the epoch with another
 // batch size.
-TEST(FeedPositionTest, NoRecordComesTwiceAndNoneIsLostButThoseThatAreCounted) {
+TEST(FeedPositionTest, ResumingWithAnotherBatchSizeRepeatsNoRecordAndCountsSkips) {
   for (int64_t num_records = 1; num_records <= 11; ++num_records) {
     ForEachPair(num_records, [&](int64_t from, int64_t to, Tail tail) {
       const Order old = Make(SpecOf(num_records, from, tail));
@@ -95,7 +95,7 @@ TEST(FeedPositionTest, NoRecordComesTwiceAndNoneIsLostButThoseThatAreCounted) {
   }
 }
 
-TEST(FeedPositionTest, TheEndOfAnEpochIsTheBeginningOfTheNextUnderEveryBatch) {
+TEST(FeedPositionTest, AnEpochsEndResumesAtTheNextEpochsStartForEveryBatchSize) {
   for (int64_t num_records = 1; num_records <= 11; ++num_records) {
     ForEachPair(num_records, [&](int64_t from, int64_t to, Tail tail) {
       const Order old = Make(SpecOf(num_records, from, tail));
@@ -122,7 +122,7 @@ OrderSpec Mixed(int64_t global_batch, Tail tail) {
 
 // The length of an epoch depends on the batch size. A mixture's turns do not begin anew with an
 // epoch, so a feed with another batch size takes the next turn.
-TEST(FeedPositionTest, AMixtureGoesOnWithItsNextTurn) {
+TEST(FeedPositionTest, AResumedMixtureContinuesItsTurnsWithAnyBatchSize) {
   const Order turns = Make(Mixed(1, Tail::kPad));
   ForEachPair(turns.spec().num_records, [&](int64_t from, int64_t to, Tail tail) {
     const Order old = Make(Mixed(from, tail)), next = Make(Mixed(to, tail));
@@ -139,7 +139,7 @@ TEST(FeedPositionTest, AMixtureGoesOnWithItsNextTurn) {
   });
 }
 
-TEST(FeedPositionTest, TheSameBatchGoesOnAtTheSameStepHoweverFar) {
+TEST(FeedPositionTest, TheSameBatchSizeResumesAtTheSameStepHoweverLate) {
   std::vector<OrderSpec> specs = {SpecOf(10, 4, Tail::kDrop),
                                   SpecOf(10, 4, Tail::kPad),
                                   SpecOf(10, 1, Tail::kDrop),
@@ -163,7 +163,7 @@ TEST(FeedPositionTest, TheSameBatchGoesOnAtTheSameStepHoweverFar) {
 
 // With batches of 4 and kDrop, an epoch of a mixture of 9 records has only 8 turns. The ninth turn
 // belongs to the next epoch. So the text names a position in the mixture, not in an epoch.
-TEST(FeedPositionTest, WordsForAPositionAreTrueOfAMixtureToo) {
+TEST(FeedPositionTest, PositionTextNamesTheEpochOrTheMixture) {
   const auto text = [](const Order& order, int64_t step) {
     return PositionText(order, PositionBefore(order, step));
   };

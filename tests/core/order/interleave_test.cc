@@ -99,7 +99,7 @@ TEST(InterleaveTest, OrdersAreThoseOfTensorFlow) {
   EXPECT_EQ(cases, 60);
 }
 
-TEST(InterleaveTest, EveryPositionIsThatOfTakingTurns) {
+TEST(InterleaveTest, RecordAtMatchesASimulationThatTakesTurns) {
   uint64_t state = 1;
   const auto draw = [&state](int64_t below) {
     state = state * 6364136223846793005u + 1442695040888963407u;

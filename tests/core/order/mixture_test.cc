@@ -99,7 +99,7 @@ TEST(MixtureTest, ATurnFarAwayIsFoundAtOnce) {
   EXPECT_EQ(mixture.TurnAt(far).count, absl::uint128(2) << 90);
 }
 
-TEST(MixtureTest, ItsTableIsBounded) {
+TEST(MixtureTest, WeightsMembersAndRecordCountsAreBounded) {
   std::vector<int64_t> weights(64, 1023);
   weights[0] += 64;
   EXPECT_THAT(Mixture::Create(Members(weights)), IsOk());
@@ -182,7 +182,7 @@ TEST(MixtureTest, AnEpochHasAsManyExamplesAsAllMembers) {
   EXPECT_EQ(sequence(order, 100), sequence(OrderOf(Mixed({5, 2}, {7, 15}), drop), 100));
 }
 
-TEST(MixtureTest, MembersOfOneSizeAreShuffledDifferently) {
+TEST(MixtureTest, MembersOfEqualSizeAreShuffledDifferently) {
   const Order order = OrderOf(Mixed({1, 1}, {50, 50}),
                               {.seed = 1, .mode = ShuffleMode::kGlobal, .global_batch = 100});
   int alike = 0;
@@ -192,7 +192,7 @@ TEST(MixtureTest, MembersOfOneSizeAreShuffledDifferently) {
   EXPECT_LT(alike, 10);
 }
 
-TEST(MixtureTest, WhatDecidesTheOrderIsInItsFingerprint) {
+TEST(MixtureTest, FingerprintCoversWeightRatiosSizesAndSelections) {
   const OrderSpec spec = {.global_batch = 4};
   const auto fingerprint = [&](Mixture mixture) {
     return OrderOf(std::move(mixture), spec).Fingerprint(9);
@@ -209,7 +209,7 @@ TEST(MixtureTest, WhatDecidesTheOrderIsInItsFingerprint) {
   EXPECT_NE(fingerprint(*Mixture::Create(selected)), first);
 }
 
-TEST(MixtureTest, AStepBeyondAnyFeedHasRecordsToo) {
+TEST(MixtureTest, TheLargestStepNumberHasARecord) {
   const Order order = OrderOf(Mixed({1, 3}, {2, 2}),
                               {.mode = ShuffleMode::kGlobal, .global_batch = 4, .epochs = 0});
   const Place place = order.PlaceOf(std::numeric_limits<int64_t>::max(), 3);

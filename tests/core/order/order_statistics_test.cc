@@ -116,7 +116,7 @@ TEST(OrderStatisticsTest, EpochsAreUnrelated) {
 }
 
 // A seed and an epoch must not be interchangeable: (s, e + 1) is not (s + 1, e).
-TEST(OrderStatisticsTest, SeedAndEpochDoNotAddUp) {
+TEST(OrderStatisticsTest, SeedPlusEpochDoesNotDetermineTheOrder) {
   for (const Shuffle& shuffle : kShuffles) {
     ExpectUnrelated(shuffle, 60, [&](int i) {
       return std::pair(Records(shuffle, i, 1), Records(shuffle, i + 1, 0));
@@ -136,7 +136,7 @@ TEST(OrderStatisticsTest, ShufflesHaveNoMoreFixedPointsThanChance) {
 // For each size, compares one pair of neighbouring seeds and one pair of neighbouring epochs. The
 // bound for the mean over all sizes is 4 sigma. The bound for a single size is 6 sigma, because
 // about 1,000 sizes are tried.
-TEST(OrderStatisticsTest, EverySizeFrom32To1000HasUnrelatedNeighbours) {
+TEST(OrderStatisticsTest, NeighbouringSeedsAndEpochsAreUnrelatedForSizes32To1000) {
   double seeds = 0, epochs = 0;
   int sizes = 0;
   for (int64_t size = 32; size <= 1000; ++size, ++sizes) {

@@ -55,7 +55,7 @@ bool IsPermutation(const std::vector<int64_t>& records) {
   return true;
 }
 
-TEST(OrderTest, NoneKeepsTheOrderOfTheShards) {
+TEST(OrderTest, ShuffleModeNoneKeepsTheOrderOfTheRecords) {
   OrderSpec spec = Global(5, 1);
   spec.mode = ShuffleMode::kNone;
   EXPECT_EQ(Epoch(Make(spec), 3), (std::vector<int64_t>{0, 1, 2, 3, 4}));
@@ -97,7 +97,7 @@ TEST(OrderTest, WindowIsAPermutationForLargeSizes) {
 
 // With windows of one record, only whole blocks move. The records of a block stay together, also
 // those of the last block, which is shorter than the others.
-TEST(OrderTest, BlocksStayTogetherAndTheShortOneMoves) {
+TEST(OrderTest, BlocksStayTogetherAndTheShortLastBlockMoves) {
   const Order order = Make(Window(/*num_records=*/10, /*block_records=*/4, /*window_records=*/1));
   std::set<int64_t> places_of_short_block;
   for (int64_t epoch = 0; epoch < 50; ++epoch) {
@@ -186,7 +186,7 @@ TEST(OrderTest, TotalStepsCoverAllEpochsUnlessEndless) {
   EXPECT_EQ(Make(spec).total_steps(), std::nullopt);
 }
 
-TEST(OrderTest, StepsFarOutAreComputedAlone) {
+TEST(OrderTest, HugeStepNumbersHaveTheRightPlaces) {
   const Order order = Make(Global(1281167, 1024));  // 1251 steps per epoch.
   const Place place = order.PlaceOf(1000000000, 1023);
   EXPECT_EQ(place.epoch, 1000000000 / 1251);
@@ -198,7 +198,7 @@ TEST(OrderTest, StepsFarOutAreComputedAlone) {
   EXPECT_TRUE(last.record.has_value());
 }
 
-TEST(OrderTest, PlacesOfManySlotsAreThoseOfEach) {
+TEST(OrderTest, PlacesOfEqualsPlaceOfForEachSlot) {
   OrderSpec none = Global(50, 16, Tail::kPad), window = Window(50, 4, 12);
   none.mode = ShuffleMode::kNone;
   window.global_batch = 16;
@@ -238,7 +238,7 @@ TEST(OrderTest, LargestNumbersDoNotOverflow) {
   }
 }
 
-TEST(OrderTest, EndlessEpochsGiveTheOrderOfCountedOnes) {
+TEST(OrderTest, EndlessFeedsHaveTheOrderOfFiniteFeeds) {
   OrderSpec counted = Global(100, 10), endless = Global(100, 10);
   counted.epochs = 5;
   endless.epochs = 0;
@@ -288,7 +288,7 @@ TEST(OrderFingerprintTest, IgnoresWhatTheModeIgnores) {
   EXPECT_EQ(Make(plain).Fingerprint(1), Make(stray).Fingerprint(1));
 }
 
-TEST(OrderCreateTest, DropOfEverythingIsRefusedWithTheRemedy) {
+TEST(OrderCreateTest, DropIsRefusedWithARemedyIfNoBatchCanBeFilled) {
   EXPECT_THAT(Order::Create(Global(9, 10, Tail::kDrop)),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("global_batch is 10"), HasSubstr("only 9 records"),
@@ -325,7 +325,7 @@ TEST(OrderCreateTest, MoreStepsThanInt64AreRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("say epochs: 0")));
 }
 
-TEST(OrderDeathTest, PlacesOutsideAreTheCallersBug) {
+TEST(OrderDeathTest, PlacesOutOfRangeAreTheCallersBug) {
   const Order order = Make(Global(100, 10));
   EXPECT_DEATH(order.RecordAt(0, 100), "position");
   EXPECT_DEATH(order.RecordAt(-1, 0), "epoch");

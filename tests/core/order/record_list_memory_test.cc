@@ -32,7 +32,7 @@ __attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { 
 namespace systole {
 namespace {
 
-TEST(RecordListMemoryTest, TheLookUpTakesThreeEighthsOfTheBitsAtMost) {
+TEST(RecordListMemoryTest, TheLookUpTablesTakeOneQuarterToThreeEighthsOfTheBitmap) {
   // A block is 8 words. The first list has one block more than a power of two. With this size, a
   // vector that doubles its capacity has the most unused bytes.
   for (const size_t num_words : {8 * 65'536 + 8, 8 * 70'000, 8 * 65'536}) {

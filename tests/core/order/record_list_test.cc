@@ -40,7 +40,7 @@ TEST(RecordListTest, EachRankHasItsPosition) {
   }
 }
 
-TEST(RecordListTest, AllPositionsAndTheLastAloneAreFoundInALongList) {
+TEST(RecordListTest, ALongListMayHoldAllPositionsOrOnlyTheLast) {
   std::vector<uint64_t> words(100'000);
   words.back() = uint64_t{1} << 63;
   const auto positions = static_cast<int64_t>(words.size()) * 64;
@@ -50,14 +50,14 @@ TEST(RecordListTest, AllPositionsAndTheLastAloneAreFoundInALongList) {
   for (int64_t rank = 0; rank < positions; rank += 997) ASSERT_EQ(all.At(rank), rank);
 }
 
-TEST(RecordListTest, TheHashIsThatOfThePositionsAndTheirNumber) {
+TEST(RecordListTest, TheHashCoversTheListedPositionsAndTheirRange) {
   const RecordList list({0b101}, 3);
   EXPECT_EQ(list.hash(), RecordList({0b101101, 7}, 3).hash());  // Only 3 bits count.
   EXPECT_NE(list.hash(), RecordList({0b101}, 4).hash());
   EXPECT_NE(list.hash(), RecordList({0b110}, 3).hash());
 }
 
-TEST(RecordListTest, OfAnUnknownListOnlyTheLengthIsKnown) {
+TEST(RecordListTest, AnUnknownListKnowsOnlyItsSizeAndRange) {
   const RecordList list = RecordList::OfUnknown(2, 9, /*hash=*/5);
   EXPECT_FALSE(list.is_known());
   EXPECT_EQ(list.size(), 2);

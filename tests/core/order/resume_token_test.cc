@@ -30,7 +30,7 @@ std::string Sealed(const std::string& text) {
   return absl::StrCat(text, absl::Hex(Crc32c(text), absl::kZeroPad8));
 }
 
-TEST(ResumeTokenTest, TextIsWhatTheHeaderSays) {
+TEST(ResumeTokenTest, EncodeWritesTheDocumentedFormat) {
   EXPECT_EQ(kToken.Encode(),
             Sealed("systole2:0123456789abcdef:fedcba9876543210:1000:1000000000:1+jpeg62:"));
 }
@@ -46,7 +46,7 @@ TEST(ResumeTokenTest, DecodeInvertsEncode) {
   EXPECT_THAT(ResumeToken::Decode(extreme.Encode()), IsOkAndHolds(extreme));
 }
 
-TEST(ResumeTokenTest, ChangesOfWeightsStandBesideTheOrdersFingerprint) {
+TEST(ResumeTokenTest, WeightChangesAreEncodedAfterTheOrderFingerprint) {
   ResumeToken token = kToken;
   token.weight_changes = {0x0, 0xfe};
   EXPECT_EQ(
@@ -60,7 +60,7 @@ TEST(ResumeTokenTest, ChangesOfWeightsStandBesideTheOrdersFingerprint) {
   EXPECT_THAT(ResumeToken::Decode(token.Encode()), IsOkAndHolds(token));
 }
 
-TEST(ResumeTokenTest, AnyContentVersionSurvivesInPlainCharacters) {
+TEST(ResumeTokenTest, ContentVersionsAreEscapedToPlainCharactersAndRestored) {
   ResumeToken token = kToken;
   token.content_version = std::string("a:b%c d\n\0\x7f\xe9 \"", 13);
   const std::string text = token.Encode();

@@ -39,7 +39,7 @@ TEST(SelectionTest, StepsAreAppliedOneAfterTheOther) {
       ElementsAre(2, 6));
 }
 
-TEST(SelectionTest, FilesAreTakenWhole) {
+TEST(SelectionTest, ShardFilesSelectsWholeFiles) {
   EXPECT_THAT(Selected({2, 3, 1, 2}, {ShardFiles{2, 1}}), ElementsAre(2, 3, 4, 6, 7));
   EXPECT_THAT(Selected({2, 3, 1, 2}, {ShardFiles{2, 1}, SkipRecords{2}}), ElementsAre(4, 6, 7));
 }
@@ -50,7 +50,7 @@ TEST(SelectionTest, FilesCanBeInterleaved) {
               ElementsAre(0, 12, 1, 13));
 }
 
-TEST(SelectionTest, PartsCoverEverythingOnce) {
+TEST(SelectionTest, ShardRecordsAndShardFilesCoverEachRecordOnce) {
   const std::vector<int64_t> shards = {5, 0, 11, 3, 8};
   for (const bool files : {false, true}) {
     std::multiset<int64_t> all;
@@ -73,7 +73,7 @@ ListedRecords Some(int64_t num_positions) {
   return {std::make_shared<const RecordList>(words, num_positions)};
 }
 
-TEST(SelectionTest, AListChoosesFromWhatTheStepsBeforeHaveLeft) {
+TEST(SelectionTest, AListSelectsFromTheRecordsThatEarlierStepsLeave) {
   const std::vector<int64_t> shards = {70, 0, 120, 33};
   const std::vector<std::vector<SelectionStep>> before = {
       {},
@@ -117,7 +117,7 @@ TEST(SelectionTest, ThePositionsOfAListCountInTheFingerprint) {
   EXPECT_NE(fingerprint(0b11), fingerprint(0b101));
 }
 
-TEST(SelectionTest, WhereAListIsNotKnownTheNumberOfRecordsIs) {
+TEST(SelectionTest, AnUnknownListStillGivesTheNumberOfRecords) {
   const ListedRecords step = {
       std::make_shared<const RecordList>(RecordList::OfUnknown(6, 10, /*hash=*/5))};
   const absl::StatusOr<Selection> selection = Selection::Create({10}, {step, ShardRecords{2, 1}});
@@ -129,7 +129,7 @@ TEST(SelectionTest, WhereAListIsNotKnownTheNumberOfRecordsIs) {
   EXPECT_EQ(member.RecordAt(0), kUnknownRecord);
 }
 
-TEST(SelectionTest, WhatCannotBeAppliedNamesTheStep) {
+TEST(SelectionTest, InvalidStepsAreRefusedWithAReason) {
   const auto refused = [](const std::vector<SelectionStep>& steps, const std::string& what) {
     SCOPED_TRACE(what);
     EXPECT_THAT(Selection::Create({3, 4}, steps),
@@ -162,7 +162,7 @@ TEST(SelectionTest, HugeStridesStayInRange) {
               ElementsAre(kMost / 2 + 3));
 }
 
-TEST(SelectionTest, AnOrderShufflesWhatWasSelectedAndItsTokenSaysSo) {
+TEST(SelectionTest, AnOrderHasTheSelectedRecordsAndAFingerprintPerSelection) {
   OrderSpec spec = {.seed = 3, .num_records = 4, .global_batch = 2};
   const uint64_t all = Order::Create(spec)->Fingerprint(1);
   std::set<uint64_t> fingerprints = {all};

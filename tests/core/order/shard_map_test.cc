@@ -36,7 +36,7 @@ TEST(ShardMapTest, NoShardsAndOnlyEmptyShardsHoldNoRecords) {
   EXPECT_EQ(ShardMap::Create({0, 0})->num_shards(), 2);
 }
 
-TEST(ShardMapTest, ManyShardsAreFoundAlike) {
+TEST(ShardMapTest, FindsEveryRecordOfAThousandShards) {
   std::vector<int64_t> counts;
   for (int64_t i = 0; i < 1000; ++i) counts.push_back(i * 7919 % 13);
   const absl::StatusOr<ShardMap> map = ShardMap::Create(counts);
@@ -58,7 +58,7 @@ TEST(ShardMapTest, HugeCountsAddUp) {
   EXPECT_EQ(map->Find(2 * half - 1), (ShardPlace{.shard = 1, .index = half - 1}));
 }
 
-TEST(ShardMapTest, BadCountsAreRefusedByShard) {
+TEST(ShardMapTest, InvalidRecordCountsOfShardsAreRefused) {
   EXPECT_THAT(ShardMap::Create({1, -2}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("shard 1"), HasSubstr("-2 records"))));
@@ -66,7 +66,7 @@ TEST(ShardMapTest, BadCountsAreRefusedByShard) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2^62")));
 }
 
-TEST(ShardMapDeathTest, RecordsOutsideAreTheCallersBug) {
+TEST(ShardMapDeathTest, RecordsOutOfRangeAreTheCallersBug) {
   const absl::StatusOr<ShardMap> map = ShardMap::Create({2, 3});
   EXPECT_DEATH(map->Find(5), "record");
   EXPECT_DEATH(map->Find(-1), "record");

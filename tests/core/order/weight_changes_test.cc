@@ -96,13 +96,13 @@ std::vector<Change> DrawChanges(size_t members, int most, CounterRng& rng) {
   return changes;
 }
 
-TEST(WeightChangesTest, TurnsOfAPieceAreThoseOfAMixtureOfItsOwn) {
+TEST(WeightChangesTest, AfterAChangeTheTurnsAreThoseOfANewMixture) {
   const Mixture mixture = Changing({3, 1}, {{5, {1, 1}}, {8, {0, 7}}, {11, {6, 2}}});
   EXPECT_THAT(MembersOf(mixture, 19),
               ElementsAre(0, 0, 1, 0, 0, /**/ 0, 1, 0, /**/ 1, 1, 1, /**/ 0, 0, 1, 0, 0, 0, 1, 0));
 }
 
-TEST(WeightChangesTest, EveryBeginningOfEveryPieceHasEachShareToWithinOneExample) {
+TEST(WeightChangesTest, BetweenChangesEveryPrefixKeepsSharesToWithinOneExample) {
   CounterRng rng(/*seed=*/11, 0, 0, 0);
   for (int round = 0; round < 300; ++round) {
     SCOPED_TRACE(round);
@@ -202,7 +202,7 @@ TEST(WeightChangesTest, AChangeAtTheBeginningReplacesTheWeights) {
   EXPECT_EQ(Changing({5, 4}, {{0, {3, 3}}}).fingerprint(), Mixed({1, 1}).fingerprint());
 }
 
-TEST(WeightChangesTest, ChangesThatMeanNothingAreRefusedByTheirNumber) {
+TEST(WeightChangesTest, InvalidChangesAreRefusedByTheirIndex) {
   const auto refusal = [](const std::vector<Change>& changes) {
     Mixture mixture = Mixed({3, 1});
     for (const auto& [from_turn, weights] : changes) {
@@ -233,7 +233,7 @@ TEST(WeightChangesTest, ChangesThatMeanNothingAreRefusedByTheirNumber) {
   EXPECT_THAT(refusal(many), HasSubstr("weights[64]: want at most 64 changes of weights"));
 }
 
-TEST(WeightChangesTest, ChangesByStepAndByExampleComeInTheOrderOfTheirTurns) {
+TEST(WeightChangesTest, ChangesByStepAndByExampleMustBeInTheOrderOfTheirTurns) {
   const auto refusal = [](const ChangePlace& first, const ChangePlace& second) {
     Mixture mixture = Mixed({3, 1});
     EXPECT_THAT(mixture.ChangeWeights(first, {1, 1}), IsOk());
@@ -261,7 +261,7 @@ TEST(WeightChangesTest, ChangesByStepAndByExampleComeInTheOrderOfTheirTurns) {
                        HasSubstr("weights[0].from_example is -1, want 0 or more")));
 }
 
-TEST(WeightChangesTest, TheTablesOfAllPiecesAreBoundedTogether) {
+TEST(WeightChangesTest, TheTablesOfAllWeightChangesHaveACommonLimit) {
   // The weights of each change add up to the prime number 2039. So they have no common divisor, and
   // each change needs a table of 2039 turns.
   Mixture mixture = Mixed({1, 1});
@@ -282,7 +282,7 @@ TEST(WeightChangesTest, TheTablesOfAllPiecesAreBoundedTogether) {
   EXPECT_THAT(other.ChangeWeights(AtStep(64), {7, 2032}), IsOk());
 }
 
-TEST(WeightChangesTest, AFingerprintCoversThePastOnly) {
+TEST(WeightChangesTest, FingerprintBeforeATurnCoversOnlyEarlierChanges) {
   const Mixture one = Changing({3, 1}, {{10, {1, 1}}, {20, {1, 2}}});
   EXPECT_EQ(Changing({6, 2}, {{10, {4, 4}}, {20, {3, 6}}}).fingerprint(), one.fingerprint());
   EXPECT_NE(Changing({3, 1}, {{11, {1, 1}}, {20, {1, 2}}}).fingerprint(), one.fingerprint());
@@ -307,7 +307,7 @@ TEST(WeightChangesTest, AFingerprintCoversThePastOnly) {
   EXPECT_NE(one.changes()[1].hash, other.changes()[1].hash);
 }
 
-TEST(WeightChangesTest, AFingerprintOfMovedChangesIsThatOfAMixtureThatChangesThere) {
+TEST(WeightChangesTest, FingerprintIfChangedAtEqualsThatOfAMixtureChangedThere) {
   const Mixture one = Changing({3, 1}, {{0, {2, 1}}, {10, {1, 1}}, {20, {1, 2}}, {30, {2, 1}}});
   const Mixture moved = Changing({2, 1}, {{7, {2, 2}}, {8, {2, 4}}, {90, {4, 2}}});
   EXPECT_EQ(one.FingerprintIfChangedAt({}), moved.FingerprintBefore(0));

@@ -7,7 +7,7 @@
 namespace systole {
 namespace {
 
-TEST(NumberTextTest, ThreeDigitsAndAPrefix) {
+TEST(NumberTextTest, NumbersHaveThreeDigitsAndAUnitPrefix) {
   EXPECT_EQ(NumberText(0.0123456, NumberUnit::kSeconds), "12.3 ms");
   EXPECT_EQ(NumberText(4.5e-7, NumberUnit::kSeconds), "450 ns");
   EXPECT_EQ(NumberText(1.13e9, NumberUnit::kBytes), "1.13 GB");
@@ -26,7 +26,7 @@ TEST(NumberTextTest, RoundingUpTakesTheNextPrefix) {
   EXPECT_EQ(NumberText(9.996, NumberUnit::kCount), "10.0");
 }
 
-TEST(NumberTextTest, CountsAndLongTimesAreWholeAndGrouped) {
+TEST(NumberTextTest, LargeCountsAndTimesAreWholeWithThousandsSeparators) {
   EXPECT_EQ(NumberText(1234567, NumberUnit::kCount), "1,234,567");
   EXPECT_EQ(NumberText(999, NumberUnit::kCount), "999");
   EXPECT_EQ(NumberText(6688.25, NumberUnit::kCount), "6,688");
@@ -35,7 +35,7 @@ TEST(NumberTextTest, CountsAndLongTimesAreWholeAndGrouped) {
   EXPECT_EQ(NumberText(43210.9, NumberUnit::kSeconds), "43,211 s");
 }
 
-TEST(NumberTextTest, EdgesHaveText) {
+TEST(NumberTextTest, ZeroOneNanInfinityAndHugeNumbersHaveText) {
   EXPECT_EQ(NumberText(0, NumberUnit::kSeconds), "0 s");
   EXPECT_EQ(NumberText(0, NumberUnit::kFraction), "0 %");
   EXPECT_EQ(NumberText(1, NumberUnit::kFraction), "100 %");

@@ -53,7 +53,7 @@ class CompactFeedTest : public testing::Test {
   const std::shared_ptr<Dataset> dataset_ = OpenTestDataset(TestShards({3, 4}));
 };
 
-TEST_F(CompactFeedTest, TensorsWithAFormEndAsUint8AndTheRestStays) {
+TEST_F(CompactFeedTest, TensorsWithACompactFormBecomeUint8AndTheRestStays) {
   const Feed feed = FeedOf(absl::StrCat("outputs { name: 'x' ", kPixels, kThree,
                                         "dtype: BFLOAT16 } outputs { name: 'label' feature: "
                                         "'label' }"));
@@ -72,7 +72,7 @@ TEST_F(CompactFeedTest, TensorsWithAFormEndAsUint8AndTheRestStays) {
   EXPECT_NE(feed.compact->plan, feed.plan);
 }
 
-TEST_F(CompactFeedTest, TheChannelsAreWhereTheLayoutHasThem) {
+TEST_F(CompactFeedTest, ChannelAxisFollowsTheLayout) {
   for (const auto& [layout, axis] :
        {std::pair("NHWC", 3), std::pair("NCHW", 1), std::pair("HWCN", 2)}) {
     const Feed feed = FeedOf(absl::StrCat("outputs { name: 'x' ", kPixels, kThree,
@@ -91,7 +91,7 @@ TEST_F(CompactFeedTest, TheChannelsAreWhereTheLayoutHasThem) {
   EXPECT_EQ(flat.TensorOf("x")->channel_axis, 2);
 }
 
-TEST_F(CompactFeedTest, WholeNumbersOfAnyKindTravel) {
+TEST_F(CompactFeedTest, OnlyOutputsMadeFromUint8ValuesAreCompact) {
   const Feed feed = FeedOf(
       "outputs { name: 'numbers' feature: 'pair' shape: 2 transforms { cast { dtype: UINT8 } } "
       "transforms { normalize {} } } "
@@ -101,7 +101,7 @@ TEST_F(CompactFeedTest, WholeNumbersOfAnyKindTravel) {
   EXPECT_THAT(feed.CompactNames(), ElementsAre("numbers", "rounded"));
 }
 
-TEST_F(CompactFeedTest, WhatIsMixedOrInTilesOrPaddedTravelsAsItIs) {
+TEST_F(CompactFeedTest, MixedTiledAndPaddedOutputsHaveNoCompactForm) {
   EXPECT_THAT(
       FeedOf(absl::StrCat("mix { group: 2 images: 'x' labels: 'l' mixup {} } "
                           "outputs { name: 'x' ",
@@ -118,7 +118,7 @@ TEST_F(CompactFeedTest, WhatIsMixedOrInTilesOrPaddedTravelsAsItIs) {
   EXPECT_THAT(FeedOf(AllOutputs()).CompactNames(), IsEmpty());
 }
 
-TEST_F(CompactFeedTest, ACacheKeepsTheSameForBothForms) {
+TEST_F(CompactFeedTest, CompactAndPlainFeedsCacheTheSameValues) {
   // The client could clip. But the cache keeps clipped pixels, so the server clips.
   const Feed feed =
       FeedOf(absl::StrCat("outputs { name: 'x' cache: MEMORY ", kPixels,

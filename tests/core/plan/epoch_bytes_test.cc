@@ -216,7 +216,7 @@ class EpochBytesTest : public testing::Test {
 
 constexpr int64_t kRun = int64_t{ReadBlocks::kRunBytes} + 45'000;
 
-TEST_F(EpochBytesTest, InOrderEachRunIsFetchedOnceAndWhatIsKeptIsNotFetchedAgain) {
+TEST_F(EpochBytesTest, WithoutShuffleRunsAreFetchedOnceAndCachedBytesNeverAgain) {
   const EpochBytes cold = ExpectExact(kInOrder, {.memory_bytes = 16 * kMib}, kRun);
   EXPECT_EQ(cold.first_bytes, cold.set_bytes);
   EXPECT_NEAR(static_cast<double>(cold.later_bytes), static_cast<double>(cold.set_bytes - 8 * kMib),
@@ -228,7 +228,7 @@ TEST_F(EpochBytesTest, InOrderEachRunIsFetchedOnceAndWhatIsKeptIsNotFetchedAgain
   EXPECT_EQ(kept.later_bytes, 0);
 }
 
-TEST_F(EpochBytesTest, GlobalFetchesEachRecordByItselfAndLaterWhatIsNotKept) {
+TEST_F(EpochBytesTest, GlobalFetchesRecordByRecordAndLaterOnlyUncachedRecords) {
   const EpochBytes cold = ExpectExact(kGlobal, {.memory_bytes = 16 * kMib}, 45'000);
   EXPECT_EQ(cold.first_requests, Photos()->num_records());
   ExpectExact(kGlobal, {.memory_bytes = 90 * kMib}, 45'000);
@@ -237,7 +237,7 @@ TEST_F(EpochBytesTest, GlobalFetchesEachRecordByItselfAndLaterWhatIsNotKept) {
   ExpectExact(kGlobal, {.memory_bytes = 16 * kMib, .disk_bytes = 60 * kMib}, 300'000);
 }
 
-TEST_F(EpochBytesTest, GlobalFetchesRunsOnceIfEverythingIsKept) {
+TEST_F(EpochBytesTest, GlobalFetchesTheSetOnceIfCachedAndInRunsIfInMemory) {
   for (const ReadRoom& room : {ReadRoom{.memory_bytes = 110 * kMib},
                                ReadRoom{.memory_bytes = kMib, .disk_bytes = 150 * kMib}}) {
     const EpochBytes kept = ExpectExact(kGlobal, room, 0);
@@ -299,7 +299,7 @@ TEST_F(EpochBytesTest, SelectedRecordsAreEstimatedByASample) {
   }
 }
 
-TEST_F(EpochBytesTest, OfAMixtureEachMemberCountsAsOftenAsItHasItsTurn) {
+TEST_F(EpochBytesTest, MixtureMembersCountInProportionToTheirTurns) {
   const auto dataset =
       Dataset::Join({FarDataset({800}, 20'000, "a"), FarDataset({100}, 80'000, "b"),
                      OpenTestDataset(ShardsOf({300}, 1000), "near")});
@@ -353,7 +353,7 @@ TEST_F(EpochBytesTest, ImagesAreFetchedOneByOneInEachOrder) {
               AllOf(HasSubstr("in about 40 requests"), HasSubstr("each record is a file")));
 }
 
-TEST_F(EpochBytesTest, OfCompressedShardsWholePiecesCount) {
+TEST_F(EpochBytesTest, CompressedShardsAreEstimatedInWholePieces) {
   const TempFolder folder;
   // The records are shorter than the pieces of gzip, and as long as the pieces of zstd.
   for (const int record : {8'000, 130'000}) {
@@ -381,7 +381,7 @@ TEST_F(EpochBytesTest, OfCompressedShardsWholePiecesCount) {
 }
 
 // Both members have the same shards, so each of them needs as many runs as member `a` alone.
-TEST_F(EpochBytesTest, AZipTakesTheRequestsOfAllItsMembers) {
+TEST_F(EpochBytesTest, AZipNeedsTheBytesAndRequestsOfAllMembers) {
   const auto a = FarDataset({800, 400}, 30'000, "test");
   const auto b = FarDataset({800, 400}, 30'000, "b");
   const auto zip = Dataset::Zip({{.dataset = a, .prefix = ""}, {.dataset = b, .prefix = "b/"}});
@@ -400,7 +400,7 @@ TEST_F(EpochBytesTest, AZipTakesTheRequestsOfAllItsMembers) {
   }
 }
 
-TEST_F(EpochBytesTest, ShardsAtHandAreNotFetched) {
+TEST_F(EpochBytesTest, LocalShardsAreNotFetched) {
   const auto plan = PlanOf(OpenTestDataset(ShardsOf({20, 30}, 500)), kGlobal);
   const EpochBytes epoch = EpochBytesOf(*plan, {.memory_bytes = kMib});
   EXPECT_EQ(epoch.set_bytes, 0);
@@ -408,7 +408,7 @@ TEST_F(EpochBytesTest, ShardsAtHandAreNotFetched) {
   EXPECT_EQ(ProposeWindow(*plan, {.memory_bytes = kMib}), std::nullopt);
 }
 
-TEST_F(EpochBytesTest, AProposalFetchesTheSetOnceWithTheMemoryThatItNames) {
+TEST_F(EpochBytesTest, AProposedWindowFetchesTheSetOnceWithTheProposedMemory) {
   for (const int64_t memory : {8, 64, 90}) {
     SCOPED_TRACE(memory);
     const auto plan = PlanOf(Photos(), kGlobal);
@@ -426,7 +426,7 @@ TEST_F(EpochBytesTest, AProposalFetchesTheSetOnceWithTheMemoryThatItNames) {
   }
 }
 
-TEST_F(EpochBytesTest, ABlockOfAProposalHasAtLeastARunAndAWindowAtLeast16Blocks) {
+TEST_F(EpochBytesTest, ProposedBlocksHoldARunAndProposedWindowsAtLeast16Blocks) {
   const auto block_bytes = [](const Dataset& dataset, const WindowProposal& window) {
     return static_cast<double>(dataset.far_bytes()) / static_cast<double>(dataset.num_records()) *
            static_cast<double>(window.block_records);
@@ -459,11 +459,11 @@ TEST_F(EpochBytesTest, ABlockOfAProposalHasAtLeastARunAndAWindowAtLeast16Blocks)
   EXPECT_EQ(one->window_records, 4);
 }
 
-TEST_F(EpochBytesTest, NothingIsProposedIfEverythingIsKept) {
+TEST_F(EpochBytesTest, NoWindowIsProposedIfTheCacheHoldsEverything) {
   EXPECT_EQ(ProposeWindow(*PlanOf(Photos(), kGlobal), {.disk_bytes = 150 * kMib}), std::nullopt);
 }
 
-TEST_F(EpochBytesTest, TheWordsSayBytesRequestsAndWhy) {
+TEST_F(EpochBytesTest, EpochTextSaysBytesRequestsAndTheReason) {
   const auto plan = PlanOf(Photos(), kGlobal);
   EXPECT_THAT(EpochText(*plan, EpochBytesOf(*plan, {.memory_bytes = 90 * kMib})),
               AllOf(HasSubstr("the first epoch fetches "),

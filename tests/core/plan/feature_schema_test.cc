@@ -83,7 +83,7 @@ std::vector<T> ValuesOf(const CoreSlice& slice, absl::string_view name) {
   return std::vector<T>(values.begin(), values.end());
 }
 
-TEST(PaddedTest, ListsOfAnyLengthGetRoomAndTheirLength) {
+TEST(PaddedTest, ListsArePaddedAndTheirLengthsAreOutput) {
   const auto slice = OnlyStep(R"pb(outputs {
                                      name: "tokens"
                                      feature: "tokens"
@@ -97,7 +97,7 @@ TEST(PaddedTest, ListsOfAnyLengthGetRoomAndTheirLength) {
   EXPECT_THAT(ValuesOf<uint8_t>(***slice, "valid"), Each(1));
 }
 
-TEST(PaddedTest, ItemsHaveTheShapeAndFloatsKeepTheirBits) {
+TEST(PaddedTest, PaddedItemsHaveTheGivenShapeAndFloatsKeepTheirBits) {
   const auto slice = OnlyStep(R"pb(outputs {
                                      name: "boxes"
                                      feature: "boxes"
@@ -130,7 +130,7 @@ TEST(PaddedTest, FloatsAreRoundedToBfloat16) {
   EXPECT_EQ(values[11], RoundToBf16(6.0f));
 }
 
-TEST(PaddedTest, AStringIsItsBytes) {
+TEST(PaddedTest, AStringIsPaddedAsUint8Bytes) {
   const auto slice = OnlyStep(R"pb(outputs {
                                      name: "text"
                                      feature: "text"
@@ -158,7 +158,7 @@ TEST(PaddedTest, AWholeRecordCanBePadded) {
   EXPECT_THAT(std::string(values.begin() + 2000, values.begin() + 3000), StartsWith(third));
 }
 
-TEST(PaddedTest, ALongerListNamesRecordAndFeatureOrIsCutOff) {
+TEST(PaddedTest, ATooLongListIsTruncatedIfAllowedAndElseDataLoss) {
   const std::string output = R"pb(outputs { name: "t" feature: "tokens" dtype: INT64
                                             padded { length: 2)pb";
   EXPECT_THAT(OnlyStep(absl::StrCat(output, " } }")),
@@ -176,7 +176,7 @@ TEST(PaddedTest, ALongerListNamesRecordAndFeatureOrIsCutOff) {
   EXPECT_THAT(ValuesOf<int32_t>(***cut, "t_length"), ElementsAre(0, 2, 0, 1));
 }
 
-TEST(PaddedTest, WhatDoesNotFitIsDamageOfTheRecord) {
+TEST(PaddedTest, ValuesThatDoNotFitTypeOrShapeAreDataLoss) {
   EXPECT_THAT(OnlyStep("outputs { name: 't' feature: 'tokens' dtype: INT32 padded { length: 3 } }"),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("does not fit int32")));
   EXPECT_THAT(OnlyStep("outputs { name: 'b' feature: 'boxes' dtype: FLOAT32 shape: 4 "
@@ -184,7 +184,7 @@ TEST(PaddedTest, WhatDoesNotFitIsDamageOfTheRecord) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("want a multiple of 4 values")));
 }
 
-TEST(PaddedTest, WhatTheSpecCannotMeanIsRefusedWithTheField) {
+TEST(PaddedTest, InvalidPaddedOutputsAreRefusedWithTheirName) {
   const auto refused = [](const std::string& output, const std::string& what) {
     SCOPED_TRACE(output);
     EXPECT_THAT(Plan(absl::StrCat("outputs { name: 'x' ", output, " }")),
@@ -207,13 +207,13 @@ TEST(PaddedTest, WhatTheSpecCannotMeanIsRefusedWithTheField) {
   refused("feature: 'tokens' dtype: INT64 padded { length: 3 } layout: HWCN", "no layout");
 }
 
-TEST(PaddedTest, TheLengthsNameCannotBeAnOutputs) {
+TEST(PaddedTest, NoOutputMayHaveTheNameOfALengthOutput) {
   EXPECT_THAT(Plan("outputs { name: 't' feature: 'tokens' dtype: INT64 padded { length: 3 } } "
                    "outputs { name: 't_length' feature: 'record_id' dtype: INT64 }"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("t_length")));
 }
 
-TEST(DefaultValueTest, StandsForWhatARecordLacks) {
+TEST(DefaultValueTest, ReplacesFeaturesThatARecordLacks) {
   const auto slice = OnlyStep(R"pb(
     outputs {
       name: "label"
@@ -252,7 +252,7 @@ TEST(DefaultValueTest, StandsForWhatARecordLacks) {
               ElementsAre(one, two, one, two, one, two, one, two));
 }
 
-TEST(DefaultValueTest, StandsForAMissingImage) {
+TEST(DefaultValueTest, ReplacesAMissingImage) {
   ShardBuilder shard;
   shard.Add(ExampleBuilder().AddBytes("image", TestJpeg(1)).Serialize());
   shard.Add(ExampleBuilder().AddInt64s("label", {1}).Serialize());
@@ -281,14 +281,14 @@ TEST(DefaultValueTest, StandsForAMissingImage) {
   EXPECT_TRUE(std::equal(pixels.begin(), pixels.begin() + 48, pixels.begin() + 48));
 }
 
-TEST(DefaultValueTest, WithoutOneTheRecordIsDamagedAndTheFeatureNamed) {
+TEST(DefaultValueTest, AMissingFeatureWithoutADefaultIsNamedInADataLossError) {
   EXPECT_THAT(OnlyStep("outputs { name: 'l' feature: 'label' dtype: INT32 }"),
               StatusIs(absl::StatusCode::kDataLoss,
                        AllOf(HasSubstr("record 2"), HasSubstr("feature \"label\""),
                              HasSubstr("has no such feature"))));
 }
 
-TEST(DefaultValueTest, AnotherKindOrNumberOfValuesIsRefused) {
+TEST(DefaultValueTest, DefaultsOfAWrongKindOrNumberAreRefused) {
   const auto refused = [](const std::string& output, const std::string& what) {
     SCOPED_TRACE(output);
     EXPECT_THAT(Plan(absl::StrCat("outputs { name: 'x' ", output, " }")),
@@ -305,7 +305,7 @@ TEST(DefaultValueTest, AnotherKindOrNumberOfValuesIsRefused) {
   refused("feature: 'nowhere' dtype: INT32", "set default_value or padded");
 }
 
-TEST(DefaultValueTest, ADefaultThatNoRecordCouldHaveIsRefusedWithTheSpec) {
+TEST(DefaultValueTest, DefaultsThatCannotBeProcessedAreRefusedAtPlanTime) {
   const auto refused = [](const std::string& output, const std::string& what) {
     SCOPED_TRACE(output);
     EXPECT_THAT(Plan(absl::StrCat("outputs { name: 'x' ", output, " }")),
@@ -328,7 +328,7 @@ TEST(DefaultValueTest, ADefaultThatNoRecordCouldHaveIsRefusedWithTheSpec) {
       "7");
 }
 
-TEST(DefaultValueTest, ToCheckASpecFewPixelsAreDecoded) {
+TEST(DefaultValueTest, CheckingDefaultImagesDecodesALimitedNumberOfPixels) {
   // The last output's default image lacks its last 100 bytes. This shows only when the image is
   // decoded. The check of a spec decodes at most kMaxDefaultPixels = 512 x 512 pixels.
   const auto status_of = [](int height, int outputs) {
@@ -354,7 +354,7 @@ TEST(DefaultValueTest, ToCheckASpecFewPixelsAreDecoded) {
   EXPECT_THAT(status_of(256, 3), IsOk());
 }
 
-TEST(DefaultValueTest, AFewBytesOfSpecTakeNoMemory) {
+TEST(DefaultValueTest, ARepeatedDefaultIsStoredOnceAndItsShapeIsBounded) {
   for (const int64_t elements : {int64_t{1} << 21, int64_t{1} << 36}) {
     EXPECT_THAT(Plan(absl::StrCat("outputs { name: 'x' feature: 'label' dtype: INT32 shape: ",
                                   elements, " default_value { int64s: 1 } }")),

@@ -42,7 +42,7 @@ class FeedPlanTest : public testing::Test {
   const std::shared_ptr<Dataset> dataset_ = OpenTestDataset(TestShards({3, 0, 4}));
 };
 
-TEST_F(FeedPlanTest, TensorsCarryTheBatchWhereTheLayoutWantsIt) {
+TEST_F(FeedPlanTest, TensorShapesHaveTheBatchAxisOfTheirLayout) {
   const auto plan =
       Plan(absl::StrCat("dataset: 'test' global_batch: 6 num_cores: 2 ", AllOutputs()));
   ASSERT_THAT(plan, IsOk());
@@ -75,7 +75,7 @@ TEST_F(FeedPlanTest, FingerprintIgnoresOutputOrderAndWrittenOutDefaults) {
   EXPECT_NE((*one)->fingerprint(), (*grey)->fingerprint());
 }
 
-TEST_F(FeedPlanTest, AChangeOfWeightsIsTheSameByStepAndByExample) {
+TEST_F(FeedPlanTest, EqualWeightChangesByStepAndByExampleHaveEqualFingerprints) {
   const std::shared_ptr<Dataset> one = OpenTestDataset(TestShards({7}));
   const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = Dataset::Join({one, one});
   ASSERT_THAT(dataset, IsOk());
@@ -103,7 +103,7 @@ TEST_F(FeedPlanTest, AChangeOfWeightsIsTheSameByStepAndByExample) {
   }
 }
 
-TEST_F(FeedPlanTest, ATypeThatIsLeftOutIsThatOfWhatIsMadeAndTheSameFeed) {
+TEST_F(FeedPlanTest, AnOmittedDtypeIsTheTypeOfTheValuesAndTheSameFeed) {
   const std::string crop =
       "transforms { decode_jpeg {} } transforms { center_crop { height: 8 width: 8 } } ";
   const std::pair<std::string, const char*> outputs[] = {
@@ -131,7 +131,7 @@ TEST_F(FeedPlanTest, ATypeThatIsLeftOutIsThatOfWhatIsMadeAndTheSameFeed) {
   }
 }
 
-TEST_F(FeedPlanTest, CoresThatAreLeftOutAreOneAndTheSameFeed) {
+TEST_F(FeedPlanTest, OmittedNumCoresMeansOneAndTheSameFingerprint) {
   const std::string spec = "dataset: 'test' global_batch: 3 outputs { name: 'a' feature: 'label' }";
   const auto left_out = Plan(spec);
   const auto named = Plan(spec + " num_cores: 1");
@@ -158,12 +158,12 @@ TEST_F(FeedPlanTest, OrderFingerprintIgnoresCoresTypesAndCorruptPolicy) {
   EXPECT_NE((*one)->order_fingerprint(), (*seed)->order_fingerprint());
 }
 
-TEST_F(FeedPlanTest, AnotherDatasetIsNotFound) {
+TEST_F(FeedPlanTest, AnUnknownDatasetIsNotFound) {
   EXPECT_THAT(Plan("dataset: 'other'"), StatusIs(absl::StatusCode::kNotFound,
                                                  AllOf(HasSubstr("'other'"), HasSubstr("'test'"))));
 }
 
-TEST_F(FeedPlanTest, BadNumbersAreNamed) {
+TEST_F(FeedPlanTest, InvalidNumbersOfTheSpecAreRefusedByName) {
   const std::string label = "outputs { name: 'a' feature: 'label' dtype: INT64 }";
   Refuses("dataset: 'test' num_cores: 2 " + label, "global_batch is 0");
   Refuses("dataset: 'test' global_batch: 4 num_cores: -1 " + label, "num_cores is -1");
@@ -184,7 +184,7 @@ TEST_F(FeedPlanTest, BadNumbersAreNamed) {
           "block_records");
 }
 
-TEST_F(FeedPlanTest, AValueThatIsNoneIsNamedWithThoseThereAre) {
+TEST_F(FeedPlanTest, InvalidEnumValuesAreRefusedWithTheValidNames) {
   const v1::FeedSpec good = SpecFromText(
       "dataset: 'test' global_batch: 4 num_cores: 2 outputs { name: 'a' feature: 'image' dtype: "
       "UINT8 transforms { decode_jpeg {} } transforms { resize { height: 2 width: 2 } } }");
@@ -219,14 +219,14 @@ TEST_F(FeedPlanTest, AValueThatIsNoneIsNamedWithThoseThereAre) {
           "decode_jpeg, decode_raw");
 }
 
-TEST_F(FeedPlanTest, ABatchLargerThanTheDatasetIsToldWhatToWrite) {
+TEST_F(FeedPlanTest, ABatchLargerThanTheDatasetIsRefusedWithARemedy) {
   Refuses(
       "dataset: 'test' global_batch: 8 num_cores: 2 outputs { name: 'a' feature: 'label' "
       "dtype: INT64 }",
       "has only 7 records, and tail: DROP leaves them all out; say tail: PAD");
 }
 
-TEST_F(FeedPlanTest, AnImageWithoutASizeIsToldToGetOne) {
+TEST_F(FeedPlanTest, AnImageOfUnknownSizeIsRefusedWithARemedy) {
   RefusesOutput(
       "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
       "transforms { random_flip {} }",
@@ -296,7 +296,7 @@ TEST(FeedPlanShapeTest, AShapeThatOneRecordOfTheSampleHasIsAccepted) {
                                 HasSubstr("has 0 or 1 or 2 or 3 values")));
 }
 
-TEST_F(FeedPlanTest, BadOutputsAreNamed) {
+TEST_F(FeedPlanTest, InvalidOutputsAreRefusedWithAReason) {
   RefusesOutput("name: 'a b' feature: 'label' dtype: INT64", "name: want");
   RefusesOutput("name: 'valid' feature: 'label' dtype: INT64", "the name is taken");
   RefusesOutput("name: 'a' dtype: INT64", "names no feature");
@@ -327,7 +327,7 @@ TEST_F(FeedPlanTest, BadOutputsAreNamed) {
   }
 }
 
-TEST_F(FeedPlanTest, OutputsThatTakeTooMuchOfAThreadAreRefused) {
+TEST_F(FeedPlanTest, OutputsThatNeedTooMuchMemoryPerThreadAreRefused) {
   const std::string jpeg = "feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } ";
   const auto outputs = [&jpeg](int count, const std::string& resize) {
     std::string spec = "dataset: 'test' global_batch: 2 num_cores: 2 ";
@@ -349,7 +349,7 @@ TEST_F(FeedPlanTest, OutputsThatTakeTooMuchOfAThreadAreRefused) {
       "before it is copied to its place");
 }
 
-TEST_F(FeedPlanTest, TransformsThatKeepAThreadBusyAreRefused) {
+TEST_F(FeedPlanTest, TransformsThatComputeTooManyValuesAreRefused) {
   std::string x = "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } ";
   for (int i = 0; i < 7; ++i) x += "transforms { resize { height: 2048 width: 2048 } }";
   RefusesOutput(x, "compute 75497472 values");
@@ -393,14 +393,14 @@ TEST_F(FeedPlanTest, ADefaultImageCountsInWhatAnExampleCosts) {
                        HasSubstr("decode_jpeg of an image of 2000 x 2000, 4000000")));
 }
 
-TEST_F(FeedPlanTest, FactorsThatTheResizerCannotTakeAreRefused) {
+TEST_F(FeedPlanTest, TooLargeNormalizeFactorsAfterAResizeAreRefused) {
   RefusesOutput(
       "name: 'a' feature: 'image' dtype: FLOAT32 transforms { decode_jpeg {} } "
       "transforms { resize { height: 2 width: 2 } } transforms { normalize { scale: 1e35 } }",
       "up to 1e30");
 }
 
-TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
+TEST_F(FeedPlanTest, InvalidTransformsAreRefusedWithAReason) {
   const std::string jpeg = "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} }";
   const std::string crop = "transforms { center_crop { height: 8 width: 8 } }";
   RefusesOutput(jpeg, "add a transform that sets the size: random_resized_crop");
@@ -456,7 +456,7 @@ TEST_F(FeedPlanTest, BadTransformsAreNamedByPlace) {
       "channels is 2");
 }
 
-TEST_F(FeedPlanTest, WhatANewerClientSaysIsRefusedAndNotIgnored) {
+TEST_F(FeedPlanTest, UnknownFieldsAndEnumValuesAreRefused) {
   const v1::FeedSpec good =
       SpecFromText(absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 2 ", AllOutputs()));
   ASSERT_THAT(FeedPlan::Create(good, dataset_), IsOk());

@@ -78,7 +78,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> Plan(
       *dataset);
 }
 
-TEST(MixPlanTest, GoodOnesAreTaken) {
+TEST(MixPlanTest, ValidMixesAreAccepted) {
   for (const char* const mix :
        {"group: 2 images: 'image' labels: 'one' mixup {}",
         "group: 3 images: ['image', 'planes'] labels: ['one', 'weight'] mixup {} cutmix {}",
@@ -91,7 +91,7 @@ TEST(MixPlanTest, GoodOnesAreTaken) {
   EXPECT_EQ((*Plan("group: 6 images: 'image' mixup {}"))->group(), 6);
 }
 
-TEST(MixPlanTest, BadOnesAreNamedByField) {
+TEST(MixPlanTest, InvalidMixesAreRefusedByField) {
   const std::pair<std::string, std::string> cases[] = {
       {"images: 'image' mixup {}", "mix.group is 0, want 2 to 256"},
       {"group: 1 images: 'image' mixup {}", "mix.group is 1, want 2 to 256"},
@@ -130,7 +130,7 @@ TEST(MixPlanTest, BadOnesAreNamedByField) {
   }
 }
 
-TEST(MixPlanTest, TheGroupDividesThePlacesOfACoreWhateverTheSplit) {
+TEST(MixPlanTest, TheGroupMustDivideThePlacesOfACoreForEverySplit) {
   const std::string mix = "group: 4 images: 'image' mixup {}";
   for (const char* const split : {"split: BALANCED", "split: FILL"}) {
     // The global batch is divided by the 3 cores, rounded up. 11 examples give each core 4 places,
@@ -141,7 +141,7 @@ TEST(MixPlanTest, TheGroupDividesThePlacesOfACoreWhateverTheSplit) {
   }
 }
 
-TEST(MixPlanTest, MixChangesTheSpecsFingerprintAndNotTheOrders) {
+TEST(MixPlanTest, MixupAndCutmixDifferOnlyInTheSpecFingerprint) {
   const auto mixed = Plan("group: 2 images: 'image' mixup {}");
   const auto cut = Plan("group: 2 images: 'image' cutmix {}");
   ASSERT_THAT(mixed, IsOk());
@@ -150,7 +150,7 @@ TEST(MixPlanTest, MixChangesTheSpecsFingerprintAndNotTheOrders) {
   EXPECT_EQ((*mixed)->order_fingerprint(), (*cut)->order_fingerprint());
 }
 
-TEST(MixPlanTest, ValuesOfThreeDimensionsAreAnImageUpToASide) {
+TEST(MixPlanTest, ImagesToMixHaveAtMost65536PixelsASide) {
   for (const int side : {65536, 65537}) {
     ShardBuilder builder;
     for (int i = 0; i < 2; ++i) {

@@ -76,7 +76,7 @@ TEST(NoteColumnsTest, AMisspeltFeatureIsRefusedWithTheNearestNameAndNothingIsKep
   EXPECT_EQ(ColumnFiles(folder), 0);
 }
 
-TEST(NoteColumnsTest, TheErrorSaysThatTheRecordsAreOfAnotherKind) {
+TEST(NoteColumnsTest, TheErrorSaysThatTheRecordsAreNotExamples) {
   const TempFolder folder;
   folder.Write("text.tfrecord", ShardBuilder().Add("one line").Add("another line").Build());
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset =
@@ -97,7 +97,7 @@ TEST(NoteColumnsTest, AFeatureOfASingleRecordThatNoSampleHasSeenIsNoted) {
   EXPECT_EQ(ColumnFiles(folder), 2);
 }
 
-TEST(NoteColumnsTest, AFeatureThatAllMembersTestMayBeInOneOfThemOnly) {
+TEST(NoteColumnsTest, AFeedConditionMayTestAFeatureOfOnlyOneMember) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> with = Open(folder, "a", true);
   const std::shared_ptr<Dataset> without = Open(folder, "b", false);
@@ -124,7 +124,7 @@ TEST(NoteColumnsTest, AFeatureThatAllMembersTestMayBeInOneOfThemOnly) {
 // A spec over 'a' and 'b' tests 'rare', so a column of 'rare' is noted for each shard of both
 // datasets. A later feed over 'b' alone finds columns of 'rare'. The feed is refused all the same,
 // because no record of 'b' has 'rare'.
-TEST(NoteColumnsTest, AFeedRefusesAFeatureThatOnlyAnotherMemberHasThoughAColumnSaysSo) {
+TEST(NoteColumnsTest, AFeatureThatNoRecordOfADatasetHasIsRefusedDespiteAColumn) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> a = Open(folder, "a", true);
   const std::shared_ptr<Dataset> b = Open(folder, "b", false);
@@ -161,7 +161,7 @@ TEST(NoteColumnsTest, AFeedRefusesAFeatureThatOnlyAnotherMemberHasThoughAColumnS
 }
 
 // A failed NoteColumnsFor() must not leave a column that a later call uses.
-TEST(NoteColumnsTest, NoPlanIsMadeWithAFeatureThatWasRefused) {
+TEST(NoteColumnsTest, ARefusedFeatureLeavesNoColumnForALaterCall) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> a = Open(folder, "a", true);
   const std::shared_ptr<Dataset> b = Open(folder, "b", false);

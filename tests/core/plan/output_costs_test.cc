@@ -26,13 +26,13 @@ auto Is(int output, int transform) {
                Field("transform", &OutputCosts::Costliest::transform, transform));
 }
 
-TEST(OutputCostsTest, NothingIsKnownAtFirstButThatASingleOutputIsTheCostliest) {
+TEST(OutputCostsTest, WithoutMeasurementsOnlyASingleOutputIsTheCostliest) {
   EXPECT_THAT(OutputCosts(3).Find(), Is(-1, -1));
   EXPECT_THAT(OutputCosts(1).Find(), Is(0, -1));
   EXPECT_THAT(OutputCosts(0).Find(), Is(-1, -1));
 }
 
-TEST(OutputCostsTest, TheTransformIsTheCostliestOfTheCostliestOutput) {
+TEST(OutputCostsTest, FindsTheCostliestTransformOfTheCostliestOutput) {
   OutputCosts costs(2);
   costs.Add(0, TimesOf(50, {{0, 1}, {3, 49}}));
   costs.Add(1, TimesOf(60, {{0, 20}, {1, 30}, {31, 10}}));
@@ -43,7 +43,7 @@ TEST(OutputCostsTest, TheTransformIsTheCostliestOfTheCostliestOutput) {
   EXPECT_THAT(costs.Find(), Is(0, 0));
 }
 
-TEST(OutputCostsTest, NoTransformIsNamedIfWhatBelongsToNoneTakesLonger) {
+TEST(OutputCostsTest, NoTransformIsNamedIfTimeOutsideTransformsIsLonger) {
   OutputCosts costs(1);
   costs.Add(0, TimesOf(60, {{0, 10}, {1, 20}}));
   EXPECT_THAT(costs.Find(), Is(0, -1));

@@ -89,7 +89,7 @@ TEST(ReadBlocksTest, BlocksOfEachOrderPartitionTheRecordsOfEachShard) {
   }
 }
 
-TEST(ReadBlocksTest, ARunIsAboutAsLongAsItShouldBeAndHasAtMostOneRecordMore) {
+TEST(ReadBlocksTest, WithoutItsLastRecordARunIsShorterThanItsTargetSize) {
   const auto dataset = FarDataset();
   const Order in_order = OrderOf(*dataset, ShuffleMode::kNone);
   for (const ReadBlock& block : AllBlocks(*dataset, ReadBlocks(in_order, false))) {
@@ -112,7 +112,7 @@ TEST(ReadBlocksTest, GlobalReadsEachRecordByItselfUnlessEverythingIsKept) {
   EXPECT_LT(std::ssize(AllBlocks(*dataset, ReadBlocks(order, true))), dataset->num_records() / 2);
 }
 
-TEST(ReadBlocksTest, ARunNeverCrossesTheBorderOfABlockOfWindow) {
+TEST(ReadBlocksTest, ARunNeverCrossesTheBorderOfAShuffleBlock) {
   const auto dataset = FarDataset();
   constexpr int64_t kBlock = 64;
   const Order order = OrderOf(*dataset, ShuffleMode::kWindow, kBlock);
@@ -164,7 +164,7 @@ std::map<std::pair<int64_t, uint64_t>, ReadBlock> CompressedBlocks(const Dataset
   return all;
 }
 
-TEST(ReadBlocksTest, BlocksOfCompressedShardsHaveWholePiecesAndInOrderEachPieceOnce) {
+TEST(ReadBlocksTest, CompressedShardsAreReadInRunsThatHaveEachWholePieceOnce) {
   const TempFolder folder;
   const std::vector<std::string> shards = NoisyShards({150, 1, 250}, 40'000);
   for (const Compression compression : kCompressions) {
@@ -188,7 +188,7 @@ TEST(ReadBlocksTest, BlocksOfCompressedShardsHaveWholePiecesAndInOrderEachPieceO
 
 // In mode WINDOW, a block of the shuffle may end within a piece. Then the read blocks on both sides
 // of the border have the piece.
-TEST(ReadBlocksTest, OfACompressedShardEachRecordHasWhatItNeedsInEveryOrder) {
+TEST(ReadBlocksTest, ShuffledRecordsOfACompressedShardGetAllTheirPieces) {
   const TempFolder folder;
   const std::vector<std::string> shards = NoisyShards({200}, 40'000);
   for (const Compression compression : kCompressions) {
@@ -219,7 +219,7 @@ TEST(ReadBlocksTest, OfACompressedShardEachRecordHasWhatItNeedsInEveryOrder) {
 
 // Image files are not read in runs: an error of one image would fail the whole run, and each image
 // takes a request of its own in any case.
-TEST(ReadBlocksTest, RecordsThatAreFilesAreReadAlone) {
+TEST(ReadBlocksTest, ImageFilesAreReadOneByOne) {
   StubObjects objects;
   std::vector<std::string> names;
   for (int i = 0; i < 9; ++i) {
@@ -235,7 +235,7 @@ TEST(ReadBlocksTest, RecordsThatAreFilesAreReadAlone) {
   }
 }
 
-TEST(ReadBlocksTest, OnlyShardsThatAreFarCount) {
+TEST(ReadBlocksTest, FarBytesCountFarShardsAndNotLocalShards) {
   const std::vector<std::string> bytes = {ShardOf({100, 200}), ShardOf({300})};
   const auto far = OpenFarDataset(bytes, std::make_shared<Gate>());
   EXPECT_EQ(far->far_bytes(), bytes[0].size() + bytes[1].size());

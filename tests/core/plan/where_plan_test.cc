@@ -36,7 +36,7 @@ absl::StatusOr<Condition> Translated(const std::string& text) {
       "select[0].where");
 }
 
-TEST(ConditionOfTest, TakesEveryTest) {
+TEST(ConditionOfTest, TranslatesEveryKindOfTest) {
   const absl::StatusOr<Condition> condition = Translated(
       "all { feature: 'a' in: [1, 2] not_in: 3 less: 4 less_equal: 5 greater: 6 greater_equal: 7 "
       "present: true min_length: 8 max_length: 9 } all { any { feature: 'b' present: false } }");
@@ -59,7 +59,7 @@ TEST(ConditionOfTest, TakesEveryTest) {
   EXPECT_EQ(b.present, false);
 }
 
-TEST(ConditionOfTest, WhatIsWrongNamesTheField) {
+TEST(ConditionOfTest, InvalidConditionsAreRefusedWithAReason) {
   const auto refused = [](const std::string& text, const std::string& what) {
     EXPECT_THAT(Translated(text), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)))
         << text;
@@ -261,7 +261,7 @@ TEST(WherePlanTest, MembersChooseByTheirOwnConditions) {
   EXPECT_THAT(Epochs(**own, 1)[0], ElementsAre(61, 66, 76, 86, 96));
 }
 
-TEST(WherePlanTest, ARecordsPlaceAmongInterleavedMembersStaysWhatItWas) {
+TEST(WherePlanTest, AConditionKeepsTheOrderOfInterleavedMembers) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> both =
       *Dataset::Join({Open(folder, "a", {40, 25, 3}), Open(folder, "b", {33, 8})});
@@ -286,7 +286,7 @@ TEST(WherePlanTest, ARecordsPlaceAmongInterleavedMembersStaysWhatItWas) {
   EXPECT_EQ(Epochs(**some, 1)[0], wanted);
 }
 
-TEST(WherePlanTest, WithoutTheColumnTheErrorHasTheCommand) {
+TEST(WherePlanTest, AMissingColumnErrorNamesTheIndexCommand) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> dataset = Open(folder, "d", {20, 20});
   const auto plan = [&](const std::string& where) {
@@ -334,7 +334,7 @@ TEST(WherePlanTest, ARecordThatIsDamagedLaterKeepsItsPlace) {
   EXPECT_EQ(Epochs(**kept, 2), Epochs(**before, 2));
 }
 
-TEST(WherePlanTest, TheOrderOfAFeedKnowsItsRecords) {
+TEST(WherePlanTest, TheOrderFingerprintDependsOnTheSelectedRecordsOnly) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> dataset = Open(folder, "d", {50});
   ASSERT_THAT(dataset->NoteColumns({"label"}), IsOk());
@@ -371,7 +371,7 @@ TEST(WherePlanTest, PlansOfOneConditionShareAList) {
   EXPECT_EQ(lists->size(), 0u);
 }
 
-TEST(WherePlanTest, TheWheresOfASpecAreFewTogether) {
+TEST(WherePlanTest, ASpecsWhereStepsAndConditionsAreBoundedTogether) {
   const auto spec = [](int members, int wheres, int conditions) {
     v1::FeedSpec spec;
     for (int m = 0; m < members; ++m) {
@@ -411,7 +411,7 @@ TEST(WherePlanTest, AWrongSpecIsRefusedBeforeAColumnIsRead) {
           "select[1].where has no condition");
 }
 
-TEST(WherePlanTest, TheSelectOfAMemberHasOneName) {
+TEST(WherePlanTest, ErrorsNameTheSelectOfAMemberByItsFullPath) {
   const TempFolder folder;
   const std::shared_ptr<Dataset> joined = *Dataset::Join({Open(folder, "a", {9})});
   const auto spec = [](const std::string& select) {

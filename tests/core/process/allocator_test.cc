@@ -31,7 +31,7 @@ int CountArenas() {
 }
 
 // All threads allocate at once, so that none takes over the arena of a thread that has ended.
-TEST(AllocatorTest, ThreadsShareAtMostSoManyArenas) {
+TEST(AllocatorTest, ManyThreadsShareTheGivenNumberOfArenas) {
   constexpr int kArenas = 3;
   constexpr int kThreads = 8;
   KeepFreedMemory(kArenas);

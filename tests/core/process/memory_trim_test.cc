@@ -10,12 +10,12 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kAllowed = 100 * kMiB;
 
-TEST(MemoryTrimTest, WhoStaysWithinWhatIsAllowedIsNeverTrimmed) {
+TEST(MemoryTrimTest, NoTrimIsDueWithinTheAllowedMemory) {
   MemoryTrim trim;
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(trim.IsDue(kAllowed, kAllowed));
 }
 
-TEST(MemoryTrimTest, ItIsDueAtOnceAndAgainAsLongAsItGains) {
+TEST(MemoryTrimTest, ATrimIsDueAtEachCallAsLongAsTrimsFreeEnough) {
   MemoryTrim trim;
   for (int i = 0; i < 100; ++i) {
     EXPECT_TRUE(trim.IsDue(kAllowed + 1, kAllowed));
@@ -24,7 +24,7 @@ TEST(MemoryTrimTest, ItIsDueAtOnceAndAgainAsLongAsItGains) {
 }
 
 // Each trim gives back one byte less than kGainBytes.
-TEST(MemoryTrimTest, WithoutGainTheWaitDoublesUpToTheLongest) {
+TEST(MemoryTrimTest, TheWaitDoublesUpToAMaximumIfTrimsFreeTooLittle) {
   MemoryTrim trim;
   int calls = 0;
   for (const int wait : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 640, 640}) {
@@ -36,7 +36,7 @@ TEST(MemoryTrimTest, WithoutGainTheWaitDoublesUpToTheLongest) {
   }
 }
 
-TEST(MemoryTrimTest, OneThatGainsEndsTheLongWait) {
+TEST(MemoryTrimTest, ATrimThatFreesMemoryEndsTheLongWait) {
   MemoryTrim trim;
   const auto wait_for_trim = [&trim] {
     int waited = 1;
@@ -52,7 +52,7 @@ TEST(MemoryTrimTest, OneThatGainsEndsTheLongWait) {
   EXPECT_EQ(wait_for_trim(), 1);
 }
 
-TEST(MemoryTrimTest, BackWithinWhatIsAllowedTheWaitsBeginAnew) {
+TEST(MemoryTrimTest, TheWaitRestartsOnceMemoryIsWithinTheAllowedAmount) {
   MemoryTrim trim;
   for (int i = 0; i < 200; ++i) {
     if (trim.IsDue(3 * kAllowed, kAllowed)) trim.Done(3 * kAllowed);

@@ -22,7 +22,7 @@ TEST(PhiloxTest, MatchesPublishedVectors) {
             (PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-TEST(CounterRngTest, StreamIsWhatTheHeaderSays) {
+TEST(CounterRngTest, TheStreamFollowsTheDocumentedConstruction) {
   const uint64_t seed = 0x1122334455667788, record = 0x0a0b0c0d01020304, epoch = 5;
   const PhiloxBlock d = Philox4x32({0x01020304, 0x0a0b0c0d, 5, 0}, {0x55667788, 0x11223344});
   CounterRng rng(seed, epoch, record, /*purpose=*/9);

@@ -55,7 +55,7 @@ TEST(KeyedPermutationTest, InverseUndoesAtForEverySizeUpTo600) {
   }
 }
 
-TEST(KeyedPermutationTest, ARangeHasTheValuesOfItsIndexes) {
+TEST(KeyedPermutationTest, AtOfARangeEqualsAtOfEachIndex) {
   for (const int64_t size : {int64_t{1}, int64_t{2}, int64_t{17}, int64_t{64}, int64_t{65},
                              int64_t{1281167}, KeyedPermutation::kMaxSize}) {
     const KeyedPermutation permutation(size, 3, 4, 5);

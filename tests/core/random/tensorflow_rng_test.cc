@@ -9,7 +9,7 @@ namespace systole {
 namespace {
 
 // tests/golden/tensorflow has more draws, and images that were made with them.
-TEST(TensorFlowRngTest, DrawsWhatTensorFlowDraws) {
+TEST(TensorFlowRngTest, FirstDrawEqualsTensorFlowsDocumentedExample) {
   // TensorFlow's documentation says that tf.random.fold_in([1, 2], 3) is [1105988140, 3], for an
   // int32 `data`. The first word is the draw.
   EXPECT_EQ(TensorFlowRng({1, 2}).NextU32(), 1105988140u);
@@ -36,7 +36,7 @@ TEST(TensorFlowRngTest, IntsAreAWordModuloTheLimit) {
   }
 }
 
-TEST(TensorFlowRngTest, BothSeedsCountInAllTheirBits) {
+TEST(TensorFlowRngTest, BothSeedWordsAndTheirUpperHalvesChangeTheDraw) {
   const TensorFlowSeed seeds[] = {
       {1, 2}, {2, 1}, {1, 3}, {1 + (int64_t{1} << 32), 2}, {1, 2 + (int64_t{1} << 32)}, {-1, 2}};
   for (const TensorFlowSeed& one : seeds) {
@@ -46,13 +46,13 @@ TEST(TensorFlowRngTest, BothSeedsCountInAllTheirBits) {
   }
 }
 
-TEST(TensorFlowRngTest, FoldInKeepsTheDataAndDrawsTheRest) {
+TEST(TensorFlowRngTest, FoldInDrawsTheFirstSeedAndKeepsTheDataAsTheSecond) {
   const TensorFlowSeed folded = FoldIn({5, 6}, -9);
   EXPECT_EQ(folded[0], static_cast<int64_t>(TensorFlowRng({5, 6}).NextU64()));
   EXPECT_EQ(folded[1], -9);
 }
 
-TEST(TensorFlowRngDeathTest, NoLimitIsTheCallersBug) {
+TEST(TensorFlowRngDeathTest, ALimitOfZeroIsTheCallersBug) {
   EXPECT_DEATH(TensorFlowRng({1, 2}).UniformInt(0), "limit > 0");
 }
 

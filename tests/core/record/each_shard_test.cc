@@ -37,7 +37,7 @@ TEST(ForEachShardTest, EachShardIsWorkedOnOnce) {
 }
 
 // Shard 7 fails at once, and shard 3 fails later.
-TEST(ForEachShardTest, TheErrorIsThatOfTheFirstShardThatHasOneAndNotTheFirstInTime) {
+TEST(ForEachShardTest, ReturnsTheErrorOfTheLowestShardAndNotTheEarliestError) {
   for (int round = 0; round < 20; ++round) {
     Mutex mu;
     CondVar changed;
@@ -68,7 +68,7 @@ TEST(ForEachShardTest, AfterAnErrorNoFurtherShardIsBegun) {
   }
 }
 
-TEST(ForEachShardTest, AllThreadsHeedTheFlagOfTheCaller) {
+TEST(ForEachShardTest, AllThreadsHeedTheInterruptFlagOfTheCaller) {
   InterruptFlag unwanted;
   const InterruptScope scope(unwanted);
   std::atomic<int64_t> begun = 0;

@@ -31,7 +31,7 @@ TEST(TransformRunsTest, EachOutputWithTransformsHasALine) {
   EXPECT_THAT(text, HasSubstr("\nalone: "));
 }
 
-TEST(TransformRunsTest, WhatAServerOfAnotherReleaseSaysIsNotKnown) {
+TEST(TransformRunsTest, RunsOfUnknownKindOrWrongCountAreExplainedAsNotKnown) {
   const auto unknown = static_cast<v1::TransformRun>(1000);
   EXPECT_THAT(ExplainRuns(Spec(), {{v1::FUSED}, {v1::FUSED, v1::FUSED}, {unknown}}),
               StartsWith("image: not known: decode_jpeg, resize, contrast, normalize, rot90\n"
@@ -39,7 +39,7 @@ TEST(TransformRunsTest, WhatAServerOfAnotherReleaseSaysIsNotKnown) {
   EXPECT_THAT(ExplainRuns(Spec(), {}), StartsWith("image: not known: decode_jpeg"));
 }
 
-TEST(TransformRunsTest, AFeedWithoutTransformsNeedsNoText) {
+TEST(TransformRunsTest, AFeedWithoutTransformsIsExplainedByEmptyText) {
   v1::FeedSpec spec;
   spec.add_outputs()->set_name("label");
   EXPECT_EQ(ExplainRuns(spec, {{}}), "");

@@ -84,7 +84,7 @@ std::vector<SmallFeed> SmallFeeds() {
   return feeds;
 }
 
-TEST(WeightStepsTest, AChangeBeginsWithItsStepAndEachMemberGoesOn) {
+TEST(WeightStepsTest, AWeightChangeTakesEffectAtItsStepAndMembersContinueInOrder) {
   for (const SmallFeed& feed : SmallFeeds()) {
     const size_t members = feed.sizes.size();
     const Order never = OrderOf(feed, "");
@@ -122,7 +122,7 @@ TEST(WeightStepsTest, AChangeBeginsWithItsStepAndEachMemberGoesOn) {
 
 // Compares the fingerprints of a feed with a change at `step`, and of the feed without the change.
 // The fingerprints before each step up to `step` are equal. Those before each later step differ.
-TEST(WeightStepsTest, ThePastBeforeAStepKnowsNothingOfAChangeAtIt) {
+TEST(WeightStepsTest, AWeightChangeAffectsFingerprintsOnlyAfterItsStep) {
   for (const SmallFeed& feed : SmallFeeds()) {
     const size_t members = feed.sizes.size();
     const Order never = OrderOf(feed, "");
@@ -161,7 +161,7 @@ v1::FeedSpec WeightsOf(const std::string& text) {
 // Draws the steps at which weights change. The spec is then written in three ways: with the step of
 // each change; with the first example of each change; and with one of the two, drawn for each
 // change. All three must give the same order.
-TEST(WeightStepsTest, AScheduleByExamplesIsTheOrderOfTheSameScheduleBySteps) {
+TEST(WeightStepsTest, WeightChangesByExampleAndByStepGiveTheSameOrder) {
   CounterRng rng(/*seed=*/21, 0, 0, 0);
   for (const SmallFeed& feed : SmallFeeds()) {
     const size_t members = feed.sizes.size();
@@ -199,7 +199,7 @@ TEST(WeightStepsTest, AScheduleByExamplesIsTheOrderOfTheSameScheduleBySteps) {
 
 // With every batch and tail, a change takes effect at the example that `from_example` says. If this
 // example is not the first one of a step, WriteChangesBySteps() keeps `from_example`.
-TEST(WeightStepsTest, AChangeInTheMiddleOfAStepComesAtTheSameExampleUnderEveryBatch) {
+TEST(WeightStepsTest, FromExampleTakesEffectAtTheSameExampleForAnyBatchAndTail) {
   CounterRng rng(/*seed=*/22, 0, 0, 0);
   for (int round = 0; round < 40; ++round) {
     SCOPED_TRACE(round);
@@ -239,7 +239,7 @@ TEST(WeightStepsTest, AChangeInTheMiddleOfAStepComesAtTheSameExampleUnderEveryBa
 }
 
 // If a change lies beyond the end of a feed, WriteChangesBySteps() must not move it to the end.
-TEST(WeightStepsTest, AChangeBeyondTheEndStaysThere) {
+TEST(WeightStepsTest, WritingChangesByStepsKeepsChangesBeyondTheEndOfTheFeed) {
   const Order endless = OrderOf({{5, 2}, 2, "DROP"}, "");
   OrderSpec spec = endless.spec();
   spec.epochs = 1;  // Three steps of 2 examples.

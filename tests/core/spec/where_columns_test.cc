@@ -25,7 +25,7 @@ TEST(WhereColumnsTest, AllFeaturesOfAllConditionsAreNamedOnce) {
   EXPECT_EQ(NoteAnewCommand(spec), "`systole index --columns a\\nb,label,width --rebuild`");
 }
 
-TEST(WhereColumnsTest, TheCommandsOfAZipNameTheFeaturesAsTheDatasetsHaveThem) {
+TEST(WhereColumnsTest, IndexCommandsForAZipUseFeatureNamesWithoutZipPrefixes) {
   const auto command = [](const std::string& features) {
     std::string text =
         "zip { dataset: 'photos' prefix: 'p/' } zip { dataset: 'depths' prefix: 'd/' } "
@@ -51,7 +51,7 @@ TEST(WhereColumnsTest, TheCommandsOfAZipNameTheFeaturesAsTheDatasetsHaveThem) {
 }
 
 // The spec of a zip does not say which of the datasets has a feature.
-TEST(WhereColumnsTest, WhereSeveralDatasetsOfAZipMayHaveTheFeatureTheCommandNamesThemAll) {
+TEST(WhereColumnsTest, IndexCommandsNameEveryZipDatasetThatMayHaveTheFeature) {
   const auto command = [](const std::string& zip, const std::string& feature) {
     return NoteAnewCommand(SpecOf(zip + " select { where { feature: '" + feature + "' } }"));
   };

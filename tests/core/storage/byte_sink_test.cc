@@ -8,7 +8,7 @@
 namespace systole {
 namespace {
 
-TEST(StringSinkTest, AppendsInOrderBehindWhatIsThere) {
+TEST(StringSinkTest, AppendsInOrderAfterTheExistingText) {
   std::string out = "a";
   StringSink sink(&out);
   EXPECT_THAT(sink.Append("bc"), IsOk());

@@ -67,7 +67,7 @@ TEST(BaseNameTest, IsWhatStandsAfterTheLastSlash) {
   EXPECT_EQ(BaseName(""), "");
 }
 
-TEST(BaseNameTest, OfAnAddressOfTheWebItHoldsNoSecret) {
+TEST(BaseNameTest, BaseNamesAndClientNamesOfUrlsHoldNoSecrets) {
   EXPECT_EQ(BaseName("https://host/a.tfrecord?sig=x/y"), "a.tfrecord");
   EXPECT_EQ(BaseName("http://host/a.tfrecord"), "a.tfrecord");
   EXPECT_EQ(BaseName("HTTPS://host/a.tfrecord#x/y"), "a.tfrecord");
@@ -92,7 +92,7 @@ TEST(ShownNameTest, PathsAreShownAsTheyAreAndAddressesWithoutSecrets) {
 
 constexpr uint64_t kMiB = 1 << 20;
 
-TEST(ReadWholeTest, AllBytesComeWhateverTheirNumber) {
+TEST(ReadWholeTest, AllBytesAreReadForAnySize) {
   for (const bool local : {true, false}) {
     for (const uint64_t size : {uint64_t{0}, uint64_t{1}, kMiB - 1, kMiB, kMiB + 1, 5 * kMiB + 3}) {
       std::string bytes(size, '.');
@@ -114,7 +114,7 @@ TEST(ReadWholeTest, ALocalFileIsOneRead) {
 
 // A read needs memory for all bytes that it asks for. So the longest read shows how much memory
 // ReadWhole() takes.
-TEST(ReadWholeTest, ASizeThatAServerClaimsTakesNoMemory) {
+TEST(ReadWholeTest, MemoryGrowsWithTheBytesReadNotWithTheClaimedSize) {
   ErrorSource source(std::string(5 * kMiB, 'x'), "https://user:secret@host/dir/a.idx?sig=secret");
   source.MoveAway();
   source.ClaimSize(uint64_t{1} << 46);
@@ -124,7 +124,7 @@ TEST(ReadWholeTest, ASizeThatAServerClaimsTakesNoMemory) {
   EXPECT_EQ(source.longest_read(), 4 * kMiB);
 }
 
-TEST(ReadWholeTest, AFailedPieceEndsIt) {
+TEST(ReadWholeTest, AFailedPieceEndsTheRead) {
   ErrorSource source(std::string(5 * kMiB, 'x'));
   source.MoveAway();
   source.FailAt(kMiB, absl::UnavailableError("store is away"));

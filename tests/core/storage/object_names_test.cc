@@ -22,7 +22,7 @@ const ObjectNames kObjects = {"t://x/.hidden", "t://x/a",   "t://x/a.b", "t://x/
 
 bool Any(absl::string_view) { return true; }
 
-TEST(ObjectNamesTest, GlobsTakeNoSlashAndNothingHidden) {
+TEST(ObjectNamesTest, GlobsMatchNeitherSlashesNorHiddenNames) {
   EXPECT_THAT(ListObjects(kObjects, "t://x/b?", Any),
               IsOkAndHolds(UnorderedElementsAre("t://x/b1", "t://x/b2")));
   EXPECT_THAT(ListObjects(kObjects, "t://*/[ab]", Any),
@@ -48,7 +48,7 @@ TEST(ObjectNamesTest, ANameWithASlashAtItsEndIsAFolderThatMayBeEmpty) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\"t://e\" is a folder")));
 }
 
-TEST(ObjectNamesTest, AFolderStandsForWhatLiesInIt) {
+TEST(ObjectNamesTest, AFolderNameListsTheObjectsInTheFolder) {
   for (const char* folder : {"t://x/y", "t://x/y/"}) {
     EXPECT_THAT(ListObjects(kObjects, folder, Any), IsOkAndHolds(ElementsAre("t://x/y/c")));
   }
@@ -57,7 +57,7 @@ TEST(ObjectNamesTest, AFolderStandsForWhatLiesInIt) {
   EXPECT_THAT(ObjectsIn(kObjects, "t://none/"), IsEmpty());
 }
 
-TEST(ObjectNamesTest, AFolderAmongTheNamesIsInvalidIfItIsWanted) {
+TEST(ObjectNamesTest, AMatchedFolderIsAnErrorUnlessTheFilterRejectsTheName) {
   for (const char* pattern : {"t://x", "t://x/*"}) {
     EXPECT_THAT(ListObjects(kObjects, pattern, Any).status(),
                 StatusIs(absl::StatusCode::kInvalidArgument,
@@ -68,7 +68,7 @@ TEST(ObjectNamesTest, AFolderAmongTheNamesIsInvalidIfItIsWanted) {
               IsOkAndHolds(ElementsAre("t://x/a")));
 }
 
-TEST(ObjectNamesTest, OfAMissingObjectItIsKnownWhetherAPatternTakesIt) {
+TEST(ObjectNamesTest, PatternsAreMatchedAgainstNamesOfMissingObjects) {
   EXPECT_TRUE(TakesObject(kObjects, "t://x/b?", "t://x/b3"));
   EXPECT_TRUE(TakesObject(kObjects, "t://x", "t://x/new"));
   EXPECT_TRUE(TakesObject(kObjects, "t://new", "t://new"));

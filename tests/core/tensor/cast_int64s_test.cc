@@ -35,12 +35,12 @@ TEST(CastInt64sTest, EveryInt32KeepsItsValue) {
   EXPECT_THAT(Cast<int32_t>(values, DType::kInt32), ElementsAreArray(values));
 }
 
-TEST(CastInt64sTest, NothingIsCastToNothing) {
+TEST(CastInt64sTest, AnEmptyInputGivesAnEmptyOutput) {
   EXPECT_TRUE(Cast<int64_t>({}, DType::kInt64).empty());
   EXPECT_TRUE(Cast<int32_t>({}, DType::kInt32).empty());
 }
 
-TEST(CastInt64sTest, ALargerValueIsNamedWithItsPlace) {
+TEST(CastInt64sTest, AValueThatDoesNotFitInt32IsRefusedWithItsIndex) {
   std::vector<uint8_t> bytes(12);
   EXPECT_THAT(CastInt64s({7, int64_t{1} << 31, 8}, DType::kInt32, absl::MakeSpan(bytes)),
               StatusIs(absl::StatusCode::kInvalidArgument,

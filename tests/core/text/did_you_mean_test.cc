@@ -22,7 +22,7 @@ TEST(DidYouMeanTest, NamesTheNearestWord) {
   EXPECT_EQ(DidYouMean("sed", Fields()), "; did you mean 'seed'?");
 }
 
-TEST(DidYouMeanTest, CaseAndTheKindOfDashDoNotCount) {
+TEST(DidYouMeanTest, CaseIsIgnoredAndADashMatchesAnUnderscore) {
   EXPECT_EQ(DidYouMean("NUM-CORES", Fields()), "; did you mean 'num_cores'?");
 }
 
@@ -34,11 +34,11 @@ TEST(DidYouMeanTest, SaysNothingWhereNoWordIsNear) {
   EXPECT_EQ(DidYouMean("x", {"a"}), "") << "every letter would have to change";
 }
 
-TEST(DidYouMeanTest, OfWordsEquallyNearItIsTheFirst) {
+TEST(DidYouMeanTest, OfEquallyNearWordsTheFirstIsSuggested) {
   EXPECT_EQ(DidYouMean("raw-3", {"raw-1", "raw-2"}), "; did you mean 'raw-1'?");
 }
 
-TEST(DidYouMeanTest, LongAndManyWordsAreNotLookedAt) {
+TEST(DidYouMeanTest, WordsOver64BytesOrAfterTheFirst1000AreIgnored) {
   const std::string longest(64, 'a');
   EXPECT_NE(DidYouMean(longest, {longest}), "");
   EXPECT_EQ(DidYouMean(longest + "a", {longest}), "");
@@ -48,7 +48,7 @@ TEST(DidYouMeanTest, LongAndManyWordsAreNotLookedAt) {
   EXPECT_EQ(DidYouMean("datset", many), "");
 }
 
-TEST(DidYouMeanTest, AKnownWordIsQuotedAsForeignText) {
+TEST(DidYouMeanTest, ControlCharactersInTheSuggestedWordAreEscaped) {
   EXPECT_EQ(DidYouMean("name", {"name\n"}), "; did you mean 'name\\n'?");
 }
 

@@ -17,20 +17,20 @@ TEST(DurationTextTest, ANumberAloneIsSeconds) {
   EXPECT_EQ(ParseDurationText("0"), absl::ZeroDuration());
 }
 
-TEST(DurationTextTest, UnitsAreTaken) {
+TEST(DurationTextTest, UnitsAndSignsAreParsed) {
   EXPECT_EQ(ParseDurationText("3s"), absl::Seconds(3));
   EXPECT_EQ(ParseDurationText("500ms"), absl::Milliseconds(500));
   EXPECT_EQ(ParseDurationText("1m30s"), absl::Seconds(90));
   EXPECT_EQ(ParseDurationText("-1s"), absl::Seconds(-1));
 }
 
-TEST(DurationTextTest, WhatIsNoTimeIsRefused) {
+TEST(DurationTextTest, InvalidDurationsAreRefused) {
   for (const char* text : {"", "s", "3 apples", "3sec", "nan", "inf", "-inf", "1e999"}) {
     EXPECT_EQ(ParseDurationText(text), std::nullopt) << text;
   }
 }
 
-TEST(DurationTextTest, BoundsAreTold) {
+TEST(DurationTextTest, ADurationOutOfBoundsIsRefusedWithTheBounds) {
   const absl::Duration least = absl::Milliseconds(100);
   EXPECT_THAT(CheckDuration("--wait", least, least, absl::Hours(1)), IsOk());
   EXPECT_THAT(CheckDuration("--wait", absl::Hours(1), least, absl::Hours(1)), IsOk());

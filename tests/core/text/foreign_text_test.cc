@@ -14,19 +14,19 @@ TEST(ForeignTextTest, OrdinaryTextStaysAsItIs) {
   EXPECT_EQ(ForeignText("Blüte 花 🌸"), "Blüte 花 🌸");
 }
 
-TEST(ForeignTextTest, ControlCharactersAreWrittenOut) {
+TEST(ForeignTextTest, ControlCharactersAreEscaped) {
   EXPECT_EQ(ForeignText("a\n[error] b\r\tc"), "a\\n[error] b\\r\\tc");
   EXPECT_EQ(ForeignText(absl::string_view("\0\x1b[2J\x7f", 6)), "\\x00\\x1b[2J\\x7f");
   EXPECT_EQ(ForeignText("\u009b31m"), "\\xc2\\x9b31m");  // C1: begins an escape sequence.
 }
 
-TEST(ForeignTextTest, MarksThatTurnALineAreWrittenOut) {
+TEST(ForeignTextTest, LineSeparatorsAndBidiMarksAreEscaped) {
   EXPECT_EQ(ForeignText("a\u2028b"), "a\\xe2\\x80\\xa8b");
   EXPECT_EQ(ForeignText("a\u202eb"), "a\\xe2\\x80\\xaeb");
   EXPECT_EQ(ForeignText("a\u2066b\u200fc"), "a\\xe2\\x81\\xa6b\\xe2\\x80\\x8fc");
 }
 
-TEST(ForeignTextTest, BytesThatAreNoUtf8AreWrittenOutOneByOne) {
+TEST(ForeignTextTest, InvalidUtf8BytesAreEscapedOneByOne) {
   EXPECT_EQ(ForeignText("\xff\xc3"), "\\xff\\xc3");
   EXPECT_EQ(ForeignText("\xc3("), "\\xc3(");
   EXPECT_EQ(ForeignText("\xc0\xaf"), "\\xc0\\xaf");                    // Overlong.
@@ -46,7 +46,7 @@ TEST(ForeignTextTest, LongTextIsCutAndSaysHowLongItWas) {
             absl::StrCat(std::string(25, 'x'), "...(43 bytes)"));
 }
 
-TEST(ForeignTextTest, ASecondTimeChangesNothing) {
+TEST(ForeignTextTest, EscapingTwiceEqualsEscapingOnce) {
   const std::string hostile = absl::StrCat("\n\x1b\xff\\", std::string(5'000, '\n'));
   EXPECT_EQ(ForeignText(ForeignText(hostile)), ForeignText(hostile));
   EXPECT_EQ(ForeignName(ForeignName(hostile)), ForeignName(hostile));

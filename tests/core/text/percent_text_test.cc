@@ -7,7 +7,7 @@
 namespace systole {
 namespace {
 
-TEST(PercentTextTest, BytesComeBack) {
+TEST(PercentTextTest, PercentEscapesAreDecodedOnce) {
   EXPECT_EQ(PercentDecoded(""), "");
   EXPECT_EQ(PercentDecoded("a b+c"), "a b+c");
   EXPECT_EQ(PercentDecoded("%C3%a9clair%20"),
@@ -17,7 +17,7 @@ TEST(PercentTextTest, BytesComeBack) {
   EXPECT_EQ(PercentDecoded("%2541"), "%41");  // Decoded once.
 }
 
-TEST(PercentTextTest, AMalformedPartStays) {
+TEST(PercentTextTest, MalformedPercentEscapesStayAsTheyAre) {
   for (const char* text : {"%", "%4", "a%", "%g1", "%1g", "%%"}) {
     EXPECT_EQ(PercentDecoded(text), text);
   }

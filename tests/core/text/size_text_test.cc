@@ -30,14 +30,14 @@ TEST(SizeTextTest, ANumberIsBytesAndUnitsArePowersOf1024) {
   for (const auto& [text, bytes] : cases) EXPECT_THAT(ParseSizeText(text), Optional(bytes)) << text;
 }
 
-TEST(SizeTextTest, OtherTextsAreNoSizes) {
+TEST(SizeTextTest, InvalidSizesAreRefused) {
   for (const char* const text : {"", "MB", "-1", "1.5GB", "4GBs", "4 apples", "4i", "0x10", "4GB ",
                                  "8192PB", "9223372036854775808"}) {
     EXPECT_EQ(ParseSizeText(text), std::nullopt) << text;
   }
 }
 
-TEST(SizeTextTest, SentencesHaveTheUnitOfWhichThereIsAtLeastOne) {
+TEST(SizeTextTest, SizesAreWrittenInTheLargestUnitThatGivesAtLeastOne) {
   const std::pair<int64_t, const char*> cases[] = {
       {0, "0 bytes"},
       {1, "1 byte"},

@@ -5,18 +5,18 @@
 namespace systole {
 namespace {
 
-TEST(UnknownArgumentTest, OptionIsNamedWithoutItsValueAndTheNearestOneOffered) {
+TEST(UnknownArgumentTest, AnUnknownOptionIsShownWithoutItsValueAndWithASuggestion) {
   EXPECT_EQ(UnknownArgumentText("systole-server", "--lisen=unix:/s", {"--dataset", "--listen"}),
             "systole-server: there is no option '--lisen'; `systole-server --help` lists them; did "
             "you mean '--listen'?");
 }
 
-TEST(UnknownArgumentTest, NothingIsOfferedIfNothingIsNear) {
+TEST(UnknownArgumentTest, NoOptionIsSuggestedIfNoneIsNear) {
   EXPECT_EQ(UnknownArgumentText("systole feed", "--colour", {"--server"}),
             "systole feed: there is no option '--colour'; `systole feed --help` lists them");
 }
 
-TEST(UnknownArgumentTest, ArgumentThatIsNoOptionIsOneTooMany) {
+TEST(UnknownArgumentTest, AnArgumentThatIsNotAnOptionIsCalledUnexpected) {
   EXPECT_EQ(UnknownArgumentText("systole feed", "a\nb", {"--server"}),
             "systole feed: unexpected argument 'a\\nb'; `systole feed --help` lists the arguments");
 }

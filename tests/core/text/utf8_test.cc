@@ -7,7 +7,7 @@
 namespace systole {
 namespace {
 
-TEST(IsUtf8Test, KnowsTheBordersOfEachLength) {
+TEST(IsUtf8Test, IsRightAtTheBoundsOfEachSequenceLength) {
   for (const char* good :
        {"", "a", "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
         "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
@@ -20,7 +20,7 @@ TEST(IsUtf8Test, KnowsTheBordersOfEachLength) {
   }
 }
 
-TEST(Utf8SequenceBytesTest, TellsTheNumberOfTheFirstCharacter) {
+TEST(Utf8SequenceBytesTest, ReturnsLengthAndCodePointOfTheFirstCharacter) {
   uint32_t code_point = 0;
   EXPECT_EQ(Utf8SequenceBytes("a\xff", code_point), 1);
   EXPECT_EQ(code_point, 'a');

@@ -11,7 +11,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(WebAddressTest, AnAddressIsKnownByItsSchemeInAnyCaseAndHoweverMalformed) {
+TEST(WebAddressTest, AnHttpSchemeInAnyCaseMakesAWebAddressEvenIfMalformed) {
   for (const char* name : {"https://host/a", "http://host/a", "HTTPS://host/a", "hTTp://host",
                            "https:/host/a", "http:host", " https://host", "\n'https://host'"}) {
     EXPECT_TRUE(IsWebAddress(name)) << name;
@@ -22,7 +22,7 @@ TEST(WebAddressTest, AnAddressIsKnownByItsSchemeInAnyCaseAndHoweverMalformed) {
   }
 }
 
-TEST(WebAddressTest, WhatHoldsNoSecretIsShown) {
+TEST(WebAddressTest, PartsThatHoldNoSecretAreShown) {
   EXPECT_EQ(ShownAddress("https://host:8080/dir/a.tfrecord"), "https://host:8080/dir/a.tfrecord");
   EXPECT_EQ(ShownAddress("http://[::1]:80/a?x@y"), "http://[::1]:80/a");
   EXPECT_EQ(ShownAddress("https://host:80a/a"), "https://host:80a/a");
@@ -51,7 +51,7 @@ TEST(WebAddressTest, UserPasswordQueryAndFragmentAreNotShown) {
 }
 
 // In a password, '/', '?' and '#' must be percent-encoded. In these addresses they are not.
-TEST(WebAddressTest, APasswordIsNotShownThoughItEndsTheHost) {
+TEST(WebAddressTest, APasswordWithUnescapedDelimitersIsNotShown) {
   for (const char* address : {"https://user:secret/x@host/a", "https://user:x/secret@host/a",
                               "https://user:secret?x@host/a", "https://user:secret#x@host/a",
                               "https://user:7/secret@host/a", "https://user:7/secret/x@host/a",
@@ -84,7 +84,7 @@ TEST(WebAddressTest, TheBaseNameIsTheLastPartOfThePathOrTheHost) {
   EXPECT_LE(AddressBaseName(hidden).data(), hidden.data() + hidden.size());
 }
 
-TEST(WebAddressTest, NamesOfBucketsHoldNoSecretUnlessKeysStandBeforeTheBucket) {
+TEST(WebAddressTest, BucketAddressesHoldSecretsOnlyIfKeysPrecedeTheBucket) {
   for (const char* name :
        {"s3://bucket/a", "gs://my_bucket.x/a@b:c?d#e", "s3://bucket", "a", "/a@b", "mem://a:b@c/d",
         "./s3://a:b@c/d", "s3", "gs", "s3a", "s3a://bucket/a@b"}) {

@@ -39,7 +39,7 @@ TEST(TextprotoTest, ReadsTextprotoAndJsonAlike) {
   EXPECT_EQ(text.outputs(0).shape(1), 3);
 }
 
-TEST(TextprotoTest, JsonTakesTheNamesOfTheProtoFileToo) {
+TEST(TextprotoTest, JsonAlsoAcceptsFieldNamesOfTheProtoFile) {
   v1::FeedSpec spec;
   ASSERT_THAT(ParseJson(R"({"global_batch": 64})", "spec", spec), IsOk());
   EXPECT_EQ(spec.global_batch(), 64);
@@ -98,13 +98,13 @@ TEST(TextprotoTest, JsonErrorsNameTheSourceAndWhatIsWrong) {
               StatusIs(absl::StatusCode::kInvalidArgument, StartsWith("my.json: ")));
 }
 
-TEST(TextprotoTest, AJsonEnumThatNobodyKnowsIsAnError) {
+TEST(TextprotoTest, AnUnknownEnumValueInJsonIsAnError) {
   v1::FeedSpec spec;
   EXPECT_THAT(ParseJson(R"({"shuffle": {"mode": "SIDEWAYS"}})", "my.json", spec),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("SIDEWAYS")));
 }
 
-TEST(TextprotoTest, ATypingErrorIsToldWhatWasMeant) {
+TEST(TextprotoTest, AnUnknownFieldGetsASuggestionOrTheListOfFields) {
   v1::FeedSpec spec;
   const auto error = [&spec](absl::string_view text) {
     return std::string(ParseTextproto(text, "s", spec).message());
@@ -116,7 +116,7 @@ TEST(TextprotoTest, ATypingErrorIsToldWhatWasMeant) {
               HasSubstr("it has mode, block_records, window_records"));
 }
 
-TEST(TextprotoTest, AnUnknownValueIsToldWhichThereAre) {
+TEST(TextprotoTest, TheErrorForAnUnknownEnumValueListsTheValidOnes) {
   v1::FeedSpec spec;
   const auto error = [&spec](absl::string_view text) {
     return std::string(ParseTextproto(text, "s", spec).message());
@@ -127,7 +127,7 @@ TEST(TextprotoTest, AnUnknownValueIsToldWhichThereAre) {
               HasSubstr("want UINT8, INT32, INT64, FLOAT32, BFLOAT16"));
 }
 
-TEST(TextprotoTest, JsonIsHelpedToo) {
+TEST(TextprotoTest, JsonErrorsAlsoSuggestFieldsAndListEnumValues) {
   v1::FeedSpec spec;
   const auto error = [&spec](absl::string_view text) {
     return std::string(ParseJson(text, "s", spec).message());
@@ -138,7 +138,7 @@ TEST(TextprotoTest, JsonIsHelpedToo) {
   EXPECT_THAT(error(R"({"outputs": [{"dtype": "FLOAT"}]})"), HasSubstr("want UINT8, INT32, "));
 }
 
-TEST(TextprotoTest, AFieldInTheWrongPlaceIsToldWhereItBelongs) {
+TEST(TextprotoTest, TheErrorForAMisplacedFieldNamesWhereItBelongs) {
   v1::FeedSpec spec;
   const auto error = [&spec](absl::string_view text) {
     return std::string(ParseJson(text, "s", spec).message());
@@ -163,7 +163,7 @@ TEST(TextprotoTest, DeepNestingIsAnErrorNotAnOverflow) {
   EXPECT_THAT(ParseJson(json, "deep", spec), Not(IsOk()));
 }
 
-TEST(TextprotoTest, ThousandsOfErrorsAreToldInShort) {
+TEST(TextprotoTest, ThousandsOfErrorsGiveAShortMessage) {
   std::string text;
   for (int i = 0; i < 10'000; ++i) text += "nonsense_field: 1\n";
   v1::FeedSpec spec;
@@ -172,7 +172,7 @@ TEST(TextprotoTest, ThousandsOfErrorsAreToldInShort) {
   EXPECT_LT(status.message().size(), 10'000u);
 }
 
-TEST(TextprotoTest, ATextOfMoreThanTheLimitIsRefusedUnread) {
+TEST(TextprotoTest, ATextAboveTheSizeLimitIsRefused) {
   const std::string text(static_cast<size_t>(kMaxTextBytes) + 1, ' ');
   v1::FeedSpec spec;
   EXPECT_THAT(ParseTextproto(text, "big", spec),
@@ -181,7 +181,7 @@ TEST(TextprotoTest, ATextOfMoreThanTheLimitIsRefusedUnread) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("big")));
 }
 
-TEST(LoadMessageTest, TheNameTellsTheFormat) {
+TEST(LoadMessageTest, TheFileNameDecidesBetweenTextprotoAndJson) {
   const TempFolder folder;
   const std::string text = folder.Write("a.textproto", kText);
   const std::string json = folder.Write("a.json", kJson);
@@ -203,7 +203,7 @@ TEST(LoadMessageTest, AnEmptyFileIsAnEmptyMessage) {
   EXPECT_EQ(spec.seed(), 0u);
 }
 
-TEST(LoadMessageTest, WhatCannotBeReadSaysWhy) {
+TEST(LoadMessageTest, TheErrorForAnUnreadableFileNamesPathAndReason) {
   const TempFolder folder;
   v1::FeedSpec spec;
   EXPECT_THAT(LoadMessage(folder / "none.textproto", spec),

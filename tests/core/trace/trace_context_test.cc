@@ -22,13 +22,13 @@ TEST(TraceContextTest, ATraceParentIsReadAndWrittenAsItWas) {
       ParseTraceParent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00")->sampled);
 }
 
-TEST(TraceContextTest, OfTheFlagsOnlySampledIsKept) {
+TEST(TraceContextTest, OnlyTheSampledFlagIsKept) {
   const std::string head = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-";
   EXPECT_EQ(TraceParentOf(*ParseTraceParent(absl::StrCat(head, "ff"))), absl::StrCat(head, "01"));
   EXPECT_EQ(TraceParentOf(*ParseTraceParent(absl::StrCat(head, "02"))), absl::StrCat(head, "00"));
 }
 
-TEST(TraceContextTest, WhatW3CRefusesIsNoTrace) {
+TEST(TraceContextTest, InvalidTraceParentsAreRefused) {
   for (const char* text : {"", "00", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7",
                            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0",
                            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-",
@@ -49,7 +49,7 @@ TEST(TraceContextTest, WhatW3CRefusesIsNoTrace) {
   }
 }
 
-TEST(TraceContextTest, OfALaterVersionThePartOfVersion00IsRead) {
+TEST(TraceContextTest, OfALaterVersionOnlyTheFieldsOfVersion00AreRead) {
   const std::optional<TraceContext> good = ParseTraceParent(kGood);
   const std::string later = absl::StrCat("cc", absl::string_view(kGood).substr(2));
   EXPECT_EQ(ParseTraceParent(later), good);
@@ -57,7 +57,7 @@ TEST(TraceContextTest, OfALaterVersionThePartOfVersion00IsRead) {
   EXPECT_EQ(ParseTraceParent(absl::StrCat(later, ".what-comes")), std::nullopt);
 }
 
-TEST(TraceContextTest, ATraceStateHasMembersOfDifferentKeys) {
+TEST(TraceContextTest, ATraceStateNeedsValidMembersWithDistinctKeys) {
   for (const char* text : {"a=b", "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE", "1a-_*/@x=!~ z",
                            "a=1 , \tb=2", "a=1,,b=2,", "a= 1"}) {
     EXPECT_TRUE(IsTraceState(text)) << text;
@@ -68,7 +68,7 @@ TEST(TraceContextTest, ATraceStateHasMembersOfDifferentKeys) {
   }
 }
 
-TEST(TraceContextTest, ATraceStateIsBounded) {
+TEST(TraceContextTest, TraceStateValuesMembersAndBytesAreLimited) {
   EXPECT_TRUE(IsTraceState(absl::StrCat("a=", std::string(256, 'x'))));
   EXPECT_FALSE(IsTraceState(absl::StrCat("a=", std::string(257, 'x'))));
   std::string members = "k0=1";

@@ -35,14 +35,14 @@ absl::Status Read(absl::string_view xml, const XmlBounds& bounds = {}) {
       xml, [](absl::string_view, absl::string_view) { return absl::OkStatus(); }, bounds);
 }
 
-TEST(XmlReaderTest, EachElementIsTakenAtItsEndWithItsPathAndItsOwnText) {
+TEST(XmlReaderTest, EachElementIsReportedAtItsEndWithPathAndOwnText) {
   EXPECT_THAT(ReadAll("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                       "<a xmlns=\"http://x/\"><b k='v'>1<!-- no -->2</b><c/>x<b>\xc3\xa4</b></a>"),
               ElementsAre("a/b=12", "a/c=", "a/b=\xc3\xa4", "a=x"));
   EXPECT_THAT(ReadAll("<s:a xmlns:s=\"http://x/\"><s:b>1</s:b></s:a>"), ElementsAre("a/b=1", "a="));
 }
 
-TEST(XmlReaderTest, BlanksBetweenElementsDoNotCount) {
+TEST(XmlReaderTest, WhitespaceBetweenElementsDoesNotCountTowardsTheTextLimit) {
   std::string xml = "<a>";
   for (int i = 0; i < 1000; ++i) xml += "\n            <b> 1</b>";
   xml += "\n</a>";
@@ -50,12 +50,12 @@ TEST(XmlReaderTest, BlanksBetweenElementsDoNotCount) {
   EXPECT_THAT(ReadAll("<a>\n  <b> 1 </b>\n</a>"), ElementsAre("a/b= 1 ", "a=\n"));
 }
 
-TEST(XmlReaderTest, TheFiveEntitiesAndNumbersOfCharactersAreCharacters) {
+TEST(XmlReaderTest, PredefinedEntitiesCharacterReferencesAndCdataAreDecoded) {
   EXPECT_THAT(ReadAll("<a>&lt;&amp;&gt;&quot;&apos;&#x41;&#66;<![CDATA[<&]]></a>"),
               ElementsAre("a=<&>\"'AB<&"));
 }
 
-TEST(XmlReaderTest, AnyOtherEntityAndAnyDocumentTypeIsDataLoss) {
+TEST(XmlReaderTest, UnknownEntitiesAndDocumentTypesAreDataLoss) {
   EXPECT_THAT(Read("<a>&x;</a>"), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("entity")));
   for (const char* xml : {"<!DOCTYPE a><a/>", "<!DOCTYPE a [<!ENTITY x 'y'>]><a>&x;</a>",
                           "<!DOCTYPE a SYSTEM 'file:///etc/passwd'><a/>",
@@ -65,7 +65,7 @@ TEST(XmlReaderTest, AnyOtherEntityAndAnyDocumentTypeIsDataLoss) {
   }
 }
 
-TEST(XmlReaderTest, TextThatIsNoWholeDocumentIsDataLossAndIsNotShown) {
+TEST(XmlReaderTest, MalformedXmlIsDataLossAndTheErrorDoesNotShowIt) {
   for (const char* xml : {"", "  ", "secret", "<a>", "<a></b>", "<a></a><b/>", "<a>\x01</a>",
                           "<a>\xff</a>", "{\"a\": 1}", "<a b=c/>"}) {
     EXPECT_THAT(Read(xml),
@@ -91,7 +91,7 @@ TEST(XmlReaderTest, DepthTextAndNamesAreBounded) {
   EXPECT_THAT(Read(deep), refused("16 elements"));
 }
 
-TEST(XmlReaderTest, TheFirstErrorOfTheCallerEndsTheReading) {
+TEST(XmlReaderTest, TheFirstErrorOfTheCallbackEndsTheReading) {
   int taken = 0;
   const auto take = [&](absl::string_view, absl::string_view) {
     return ++taken < 2 ? absl::OkStatus() : absl::CancelledError("enough");
@@ -101,7 +101,7 @@ TEST(XmlReaderTest, TheFirstErrorOfTheCallerEndsTheReading) {
   EXPECT_EQ(taken, 2);
 }
 
-TEST(XmlReaderTest, ALongDocumentIsReadInPieces) {
+TEST(XmlReaderTest, ADocumentOfMoreThanAMebibyteIsReadWhole) {
   std::string xml = "<a>";
   for (int i = 0; i < 100'000; ++i) absl::StrAppend(&xml, "<b>", 1'000'000 + i, "</b>");
   xml += "</a>";

@@ -46,7 +46,7 @@ uint32_t CrcOf(const std::vector<uint8_t>& data) {
   return Crc32c(absl::string_view(reinterpret_cast<const char*>(data.data()), data.size()));
 }
 
-TEST(ChunkTest, ProtobufReadsWhatIsWritten) {
+TEST(ChunkTest, ProtobufParsesAnEncodedChunk) {
   for (const size_t bytes : {size_t{1}, size_t{127}, size_t{128}, size_t{1} << 20}) {
     const std::vector<uint8_t> data = Data(bytes);
     v1::Chunk chunk;
@@ -69,7 +69,7 @@ TEST(ChunkTest, ProtobufReadsWhatIsWritten) {
   }
 }
 
-TEST(ChunkTest, PiecesTogetherAreTheData) {
+TEST(ChunkTest, ForEachPieceYieldsAllDataAndThenReportsDamage) {
   const std::vector<uint8_t> data = Data(1000);
   ChunkHeader header = kHeader;
   for (const bool damaged : {false, true}) {
@@ -109,7 +109,7 @@ TEST(ChunkTest, WritesTheBytesThatProtobufWrites) {
   EXPECT_EQ(BytesOf(EncodeChunk(kHeader, data, nullptr)), chunk.SerializeAsString());
 }
 
-TEST(ChunkTest, StageTimesOutOfBoundsAreCutDown) {
+TEST(ChunkTest, StageTimesOutOfBoundsAreClamped) {
   v1::Chunk chunk;
   chunk.mutable_stages()->set_read_ns(-1);
   chunk.mutable_stages()->set_make_ns(INT64_MAX);
@@ -128,7 +128,7 @@ TEST(ChunkTest, StageTimesOutOfBoundsAreCutDown) {
   EXPECT_EQ(written.stages().make_ns(), 0);
 }
 
-TEST(ChunkTest, StageTimesThatComeTwiceAreJoinedAndCutOnesAreRefused) {
+TEST(ChunkTest, RepeatedStageTimesAreMergedAndTruncatedOnesAreRefused) {
   v1::Chunk first;
   first.mutable_stages()->set_read_ns(5);
   first.mutable_stages()->set_make_ns(6);
@@ -149,7 +149,7 @@ TEST(ChunkTest, StageTimesThatComeTwiceAreJoinedAndCutOnesAreRefused) {
   EXPECT_FALSE(ReceivedChunk::Parse(SlicedMessage(std::string("\x62\x02\x08\xff\x01", 5), 1)).ok());
 }
 
-TEST(ChunkTest, TheLargestAndSmallestHeadersSurvive) {
+TEST(ChunkTest, HeadersWithExtremeValuesSurviveEncodingAndParsing) {
   const ChunkHeader headers[] = {
       {},
       {.step = INT64_MAX,
@@ -208,7 +208,7 @@ TEST(ChunkTest, TheDataAreSharedNotCopiedAndTheirOwnerIsKept) {
   EXPECT_TRUE(dropped);
 }
 
-TEST(ChunkTest, AnOwnerOfNoDataIsDroppedAtOnce) {
+TEST(ChunkTest, TheOwnerOfAChunkWithoutDataIsReleasedAtOnce) {
   bool dropped = false;
   std::shared_ptr<const void> owner(&dropped, [&](const void*) { dropped = true; });
   const grpc::ByteBuffer message = EncodeChunk(kHeader, {}, std::move(owner));
@@ -230,7 +230,7 @@ TEST(ChunkTest, GathersDataHoweverTheyAreSliced) {
   }
 }
 
-TEST(ChunkTest, TheMessageMayGoBeforeTheChunk) {
+TEST(ChunkTest, AReceivedChunkStaysValidAfterItsMessageIsDestroyed) {
   const std::vector<uint8_t> data = Data(100);
   ChunkHeader header = kHeader;
   header.crc32c = CrcOf(data);
@@ -329,7 +329,7 @@ TEST(ChunkTest, AHeaderIsIntactOnlyIfItsChecksumStandsRightBeforeTheData) {
   }
 }
 
-TEST(ChunkTest, AnotherSerialiserFindsTheHeadersChecksumByWritingTheHeaderAgain) {
+TEST(ChunkTest, ReserializingTheHeaderReproducesItsChecksum) {
   // For clients that do not get the message's raw bytes, proto/README.md recommends this check.
   const std::vector<uint8_t> data = Data(100);
   v1::Chunk chunk;
@@ -340,7 +340,7 @@ TEST(ChunkTest, AnotherSerialiserFindsTheHeadersChecksumByWritingTheHeaderAgain)
   EXPECT_EQ(Crc32c(chunk.SerializeAsString()), told);
 }
 
-TEST(ChunkTest, AMessageCutAnywhereIsNoChunk) {
+TEST(ChunkTest, ATruncatedMessageIsRefusedExactlyIfProtobufRefusesIt) {
   const std::string bytes = BytesOf(EncodeChunk(kHeader, Data(10), nullptr));
   int refused = 0;
   for (size_t size = 0; size < bytes.size(); ++size) {
@@ -387,7 +387,7 @@ TEST(ChunkTest, UnknownFieldsOfEveryWireTypeAreSkipped) {
   EXPECT_EQ(chunk->header().step, 7);
 }
 
-TEST(ChunkTest, WhatIsNoChunkIsRefused) {
+TEST(ChunkTest, MalformedMessagesAreRefused) {
   const struct {
     const char* why;
     std::string bytes;
@@ -422,7 +422,7 @@ TEST(ChunkTest, AnEmptyMessageIsAChunkOfDefaults) {
   EXPECT_THAT(chunk->CopyTo({}), IsOk());
 }
 
-TEST(ChunkTest, AMessageThatWasNeverFilledIsRefused) {
+TEST(ChunkTest, ADefaultConstructedByteBufferIsRefused) {
   EXPECT_THAT(ReceivedChunk::Parse(grpc::ByteBuffer()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("without bytes")));
 }

@@ -35,7 +35,7 @@ TEST(GrpcLogTest, LinesGoToTheSinkOrNowhereButNotToStderr) {
   EXPECT_EQ(Heard().size(), 1u);
 }
 
-TEST(GrpcLogTest, TheEnvironmentCanAskForThem) {
+TEST(GrpcLogTest, GrpcVerbosityInTheEnvironmentKeepsTheLogOn) {
   RedirectGrpcLog([](absl::string_view message) { Heard().emplace_back(message); });
   Heard().clear();
   ASSERT_EQ(setenv("GRPC_VERBOSITY", "error", 1), 0);

@@ -23,12 +23,12 @@ v1::StreamStepsRequest Request() {
 
 CallMetadata With(const std::string& checksum) { return {{kMessageChecksumKey, checksum}}; }
 
-TEST(GuardedMessageTest, TheChecksumIsThePublishedOne) {
+TEST(GuardedMessageTest, TheChecksumIsCrc32cInHex) {
   EXPECT_EQ(MessageChecksum("123456789"), "e3069283");
   EXPECT_EQ(MessageChecksum(""), "00000000");
 }
 
-TEST(GuardedMessageTest, AMessageSurvivesTheWay) {
+TEST(GuardedMessageTest, AMessageSurvivesEncodingAndDecoding) {
   const GuardedMessage sent = EncodeGuarded(Request());
   EXPECT_EQ(BytesOf(sent.bytes), Request().SerializeAsString());
   EXPECT_EQ(sent.checksum, MessageChecksum(Request().SerializeAsString()));
@@ -51,7 +51,7 @@ TEST(GuardedMessageTest, EveryFlippedBitIsSeen) {
   }
 }
 
-TEST(GuardedMessageTest, AMessageWithoutAChecksumIsBelieved) {
+TEST(GuardedMessageTest, AMessageWithoutAChecksumIsAccepted) {
   const GuardedMessage sent = EncodeGuarded(Request());
   v1::StreamStepsRequest received;
   const std::string other = "0";
@@ -59,7 +59,7 @@ TEST(GuardedMessageTest, AMessageWithoutAChecksumIsBelieved) {
   EXPECT_THAT(DecodeGuarded(sent.bytes, {{"other-key", other}}, received), IsOk());
 }
 
-TEST(GuardedMessageTest, AChecksumThatIsNoneIsDamage) {
+TEST(GuardedMessageTest, AMalformedChecksumIsDataLossWithAShortSafeMessage) {
   const GuardedMessage sent = EncodeGuarded(Request());
   for (const std::string& checksum :
        {std::string(), std::string("0"), std::string("\x1b[2J"), std::string(4000, 'x'),
@@ -72,7 +72,7 @@ TEST(GuardedMessageTest, AChecksumThatIsNoneIsDamage) {
   }
 }
 
-TEST(GuardedMessageTest, BytesThatAreNoMessageAreRefused) {
+TEST(GuardedMessageTest, MalformedAndMissingMessagesAreRefused) {
   v1::StreamStepsRequest received;
   const std::string checksum = MessageChecksum("\xff");
   EXPECT_THAT(DecodeGuarded(SlicedMessage("\xff", 1), With(checksum), received),

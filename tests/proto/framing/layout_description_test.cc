@@ -42,7 +42,7 @@ absl::Status LayoutWith(std::function<void(v1::ResolveFeedResponse&)> change) {
   return LayoutOf(response).status();
 }
 
-TEST(ElementSpecTest, DescriptionsThatCannotBeAreRefused) {
+TEST(ElementSpecTest, InvalidLayoutDescriptionsAreRefused) {
   using R = v1::ResolveFeedResponse;
   const struct {
     const char* message;
@@ -79,7 +79,7 @@ TEST(ElementSpecTest, DescriptionsThatCannotBeAreRefused) {
   }
 }
 
-TEST(ElementSpecTest, AScalarHasNoBatch) {
+TEST(ElementSpecTest, ATensorWithoutDimensionsIsRefused) {
   EXPECT_THAT(LayoutWith([](v1::ResolveFeedResponse& r) { r.mutable_tensors(1)->clear_shape(); }),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("label")));
 }

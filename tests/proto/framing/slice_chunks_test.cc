@@ -59,7 +59,7 @@ TEST(SliceChunksTest, CutsEveryByteOfEveryTensorInOrder) {
   }
 }
 
-TEST(SliceChunksTest, ChunksKeepTheOwner) {
+TEST(SliceChunksTest, AChunkKeepsTheOwnerOfItsDataAlive) {
   const absl::StatusOr<SliceLayout> layout =
       SliceLayout::Create({{.spec = {.name = "valid", .shape = {2}}}});
   ASSERT_THAT(layout, IsOk());
@@ -77,7 +77,7 @@ TEST(SliceChunksTest, ChunksKeepTheOwner) {
   EXPECT_TRUE(watch.expired());
 }
 
-TEST(SliceChunksTest, NothingIsDoneFromTheStart) { EXPECT_TRUE(SliceChunks().done()); }
+TEST(SliceChunksTest, ADefaultConstructedObjectIsDone) { EXPECT_TRUE(SliceChunks().done()); }
 
 }  // namespace
 }  // namespace systole

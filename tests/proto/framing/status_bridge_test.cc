@@ -9,7 +9,7 @@
 namespace systole {
 namespace {
 
-TEST(StatusBridgeTest, EveryCodeSurvivesTheWayThereAndBack) {
+TEST(StatusBridgeTest, EveryCodeSurvivesConversionToGrpcAndBack) {
   EXPECT_TRUE(ToGrpcStatus(absl::OkStatus()).ok());
   EXPECT_THAT(FromGrpcStatus(grpc::Status::OK), IsOk());
   for (int code = 1; code <= 16; ++code) {
@@ -19,7 +19,7 @@ TEST(StatusBridgeTest, EveryCodeSurvivesTheWayThereAndBack) {
   }
 }
 
-TEST(StatusBridgeTest, CodesHaveTheSameNames) {
+TEST(StatusBridgeTest, CodesMapToGrpcCodesOfTheSameName) {
   EXPECT_EQ(ToGrpcStatus(absl::DataLossError("")).error_code(), grpc::StatusCode::DATA_LOSS);
   EXPECT_EQ(ToGrpcStatus(absl::UnavailableError("")).error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(ToGrpcStatus(absl::NotFoundError("")).error_code(), grpc::StatusCode::NOT_FOUND);
@@ -31,7 +31,7 @@ TEST(StatusBridgeTest, ALongMessageIsCut) {
   EXPECT_EQ(message, std::string(kMaxStatusMessageBytes, 'x'));
 }
 
-TEST(StatusBridgeTest, WhatAPeerSaysMovesNoCursorAndStaysOnItsLine) {
+TEST(StatusBridgeTest, APeersMessageIsEscapedAndBounded) {
   const grpc::Status hostile(grpc::StatusCode::NOT_FOUND, "a\x1b[2Jb\nc\r\x07 \xff");
   EXPECT_EQ(FromGrpcStatus(hostile), absl::NotFoundError("a\\x1b[2Jb\\nc\\r\\x07 \\xff"));
   const grpc::Status endless(grpc::StatusCode::NOT_FOUND, std::string(3 << 20, '\n'));
@@ -43,7 +43,7 @@ TEST(StatusBridgeTest, AStatusWithoutAMessageNamesItsCode) {
             absl::UnimplementedError("UNIMPLEMENTED, without a message"));
 }
 
-TEST(StatusBridgeTest, ACodeThatNobodyKnowsIsNotOk) {
+TEST(StatusBridgeTest, AnUnknownCodeIsNotOk) {
   // gRPC's own enumeration cannot hold a larger code.
   const grpc::Status strange(static_cast<grpc::StatusCode>(20), "strange");
   EXPECT_THAT(FromGrpcStatus(strange), testing::Not(IsOk()));

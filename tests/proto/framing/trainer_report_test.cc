@@ -18,7 +18,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 
-TEST(TrainerReportTest, ComesBackAsItWasSent) {
+TEST(TrainerReportTest, AReportSurvivesConversionToAMessageAndBack) {
   for (size_t limit = 0; limit < kNumFeedLimits; ++limit) {
     const bool decode = static_cast<FeedLimit>(limit) == FeedLimit::kDecode;
     const TrainerReport report = {.waits = 0.25,
@@ -31,7 +31,7 @@ TEST(TrainerReportTest, ComesBackAsItWasSent) {
   }
 }
 
-TEST(TrainerReportTest, NothingKnownIsSentAsNothing) {
+TEST(TrainerReportTest, AnEmptyReportIsAnEmptyMessage) {
   v1::TrainerReport message;
   SetReport({}, message);
   EXPECT_EQ(message.ByteSizeLong(), 0u);
@@ -61,7 +61,7 @@ TEST(TrainerReportTest, WhateverAPeerSendsIsWithinBounds) {
   }
 }
 
-TEST(TrainerReportTest, ARatioThatIsNoNumberIsNotKnown) {
+TEST(TrainerReportTest, AReportWithANanWaitRatioIsTreatedAsEmpty) {
   v1::TrainerReport message;
   message.set_wait_ratio(kNan);
   message.set_steps_per_second(3);

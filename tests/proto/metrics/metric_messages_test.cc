@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(MetricMessagesTest, WhatIsReadArrives) {
+TEST(MetricMessagesTest, MetricReadingsSurviveConversionToAMessageAndBack) {
   const std::vector<MetricReading> sent =
       ReadShop({.visits = 4, .cash = 1, .cards = 3, .open_seconds = 0.5});
   v1::ServerStatusResponse answer;
@@ -30,7 +30,7 @@ TEST(MetricMessagesTest, WhatIsReadArrives) {
   }
 }
 
-TEST(MetricMessagesTest, AnAnswerHoldsABoundedNumber) {
+TEST(MetricMessagesTest, TooManyMetricsOrValuesInAnAnswerAreRefused) {
   v1::ServerStatusResponse many;
   for (int i = 0; i < kMaxMetricValues; ++i) many.add_metrics();
   EXPECT_THAT(MetricsOf(many, "a:1"), IsOk());

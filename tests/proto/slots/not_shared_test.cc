@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(NotSharedTextTest, EveryReasonHasWordsOfItsOwn) {
+TEST(NotSharedTextTest, EveryReasonHasADistinctText) {
   std::set<std::string> texts;
   for (int reason = v1::NotShared_MIN; reason <= v1::NotShared_MAX; ++reason) {
     ASSERT_TRUE(v1::NotShared_IsValid(reason));
@@ -21,7 +21,7 @@ TEST(NotSharedTextTest, EveryReasonHasWordsOfItsOwn) {
   }
 }
 
-TEST(NotSharedTextTest, AReasonOfALaterVersionIsNamedByItsNumber) {
+TEST(NotSharedTextTest, AnUnknownReasonIsShownByItsNumber) {
   EXPECT_THAT(NotSharedText(v1::NotShared_MAX + 1),
               HasSubstr("reason 9, which this version does not know"));
   EXPECT_THAT(NotSharedText(-1), HasSubstr("reason -1"));

@@ -21,7 +21,7 @@ auto Refused(const std::string& what) {
   return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what));
 }
 
-TEST(SlotMessagesTest, ASessionIsSixteenBytesAndNeverTheSame) {
+TEST(SlotMessagesTest, NewSessionsHaveSixteenBytesAndDiffer) {
   const absl::StatusOr<std::string> a = NewSlotSession();
   const absl::StatusOr<std::string> b = NewSlotSession();
   ASSERT_THAT(a, IsOk());
@@ -30,7 +30,7 @@ TEST(SlotMessagesTest, ASessionIsSixteenBytesAndNeverTheSame) {
   EXPECT_NE(*a, *b);
 }
 
-TEST(SlotMessagesTest, WhatIsWrittenIsRead) {
+TEST(SlotMessagesTest, MessagesSurviveEncodingAndParsing) {
   const std::string session("0123456789abcde", 16);  // The last byte is 0.
   EXPECT_THAT(ParseSlotHello(EncodeSlotHello(session)), IsOkAndHolds(Eq(session)));
   constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();
@@ -41,7 +41,7 @@ TEST(SlotMessagesTest, WhatIsWrittenIsRead) {
   }
 }
 
-TEST(SlotMessagesTest, AnOfferMayOnlyRetire) {
+TEST(SlotMessagesTest, AnOfferMayRetireSlotsWithoutOfferingOne) {
   const SlotOffer offer = {.retired = {3, 1}};
   EXPECT_THAT(ParseSlotOffer(EncodeSlotOffer(offer)), IsOkAndHolds(Eq(offer)));
 }
@@ -54,14 +54,14 @@ TEST(SlotMessagesTest, TheLongestOfferFitsAPacket) {
   EXPECT_LE(EncodeSlotOffer(offer).size(), static_cast<size_t>(kMaxSlotMessageBytes));
 }
 
-TEST(SlotMessagesTest, AnotherVersionIsRefusedByNumber) {
+TEST(SlotMessagesTest, AHelloOfAnotherVersionIsRefused) {
   v1::SlotHello hello;
   hello.set_version(2);
   hello.set_session(std::string(16, 'x'));
   EXPECT_THAT(ParseSlotHello(hello.SerializeAsString()), Refused("SlotHello.version is 2, want 1"));
 }
 
-TEST(SlotMessagesTest, ASessionOfAnotherLengthIsRefused) {
+TEST(SlotMessagesTest, ASessionOfTheWrongLengthIsRefused) {
   for (const size_t bytes : {0, 15, 17}) {
     EXPECT_THAT(ParseSlotHello(EncodeSlotHello(std::string(bytes, 'x'))),
                 Refused("SlotHello.session has"));
@@ -82,7 +82,7 @@ TEST(SlotMessagesTest, NumbersOutOfRangeAreRefusedByField) {
               Refused("SlotOffer.retired is 0"));
 }
 
-TEST(SlotMessagesTest, BytesThatAreNoMessageAreRefusedByName) {
+TEST(SlotMessagesTest, MalformedBytesAreRefusedWithTheMessageType) {
   const std::string garbage = "\xff\xff\xff";
   EXPECT_THAT(ParseSlotHello(garbage), Refused("not a SlotHello"));
   EXPECT_THAT(ParseSlotReturn(garbage), Refused("not a SlotReturn"));

@@ -66,7 +66,7 @@ struct Ends {
   SlotSocket server;
 };
 
-TEST(SlotSocketTest, ThePathStandsBesideTheServers) {
+TEST(SlotSocketTest, TheSlotPathIsTheServersUnixPathWithASuffix) {
   EXPECT_THAT(SlotSocketPath("unix:/run/systole"), IsOkAndHolds(Eq("/run/systole.slots")));
   EXPECT_THAT(SlotSocketPath("unix:///run/systole"), IsOkAndHolds(Eq("/run/systole.slots")));
   EXPECT_THAT(SlotSocketPath("unix:here"), IsOkAndHolds(Eq("here.slots")));
@@ -102,7 +102,7 @@ TEST(SlotSocketTest, PacketsComeWholeInOrderWithTheirDescriptors) {
   EXPECT_EQ(view->data()[4999], 42);
 }
 
-TEST(SlotSocketTest, WhatWasSentBeforeThePeerWentIsStillReceived) {
+TEST(SlotSocketTest, PacketsSentBeforeThePeerClosedAreStillReceived) {
   const TempFolder folder;
   std::optional<Ends> ends(folder / "s");
   ASSERT_THAT(ends->client.Send("last words"), IsOk());
@@ -123,7 +123,7 @@ TEST(SlotSocketTest, AfterShutdownThePeersSendFails) {
   EXPECT_THAT(ends.client.Receive(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gone")));
 }
 
-TEST(SlotSocketTest, APeerThatDoesNotReadIsResourceExhaustedNotAWait) {
+TEST(SlotSocketTest, SendingToAPeerThatDoesNotReadFailsInsteadOfBlocking) {
   const TempFolder folder;
   const Ends ends(folder / "s");
   absl::Status status;
@@ -182,7 +182,7 @@ TEST(SlotSocketTest, AnOverlongPacketIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("longer than 4096")));
 }
 
-TEST(SlotSocketTest, ADescriptorWithoutRoomInTheTableIsResourceExhausted) {
+TEST(SlotSocketTest, ADescriptorBeyondTheOpenFileLimitIsResourceExhausted) {
   const TempFolder folder;
   const Ends ends(folder / "s");
   SendRaw(ends.client.fd(), 3, {STDERR_FILENO});
@@ -267,7 +267,7 @@ class OtherUserChild {
   int exit_code_ = -1;
 };
 
-TEST_F(OtherUserTest, IsHungUpOnThoughTheFileLetsItIn) {
+TEST_F(OtherUserTest, AClientOfAnotherUserIsHungUpOnDespiteFilePermissions) {
   const SlotListener listener = MustListen(folder_ / "s");
   ASSERT_EQ(chmod((folder_ / "s").c_str(), 0777), 0);
   OtherUserChild client([this] {
@@ -287,7 +287,7 @@ TEST_F(OtherUserTest, IsHungUpOnThoughTheFileLetsItIn) {
   EXPECT_EQ(client.exit_code(), 0);
 }
 
-TEST_F(OtherUserTest, IsToldWhoseSocketItCannotOpen) {
+TEST_F(OtherUserTest, TheErrorForALockedSocketSaysItBelongsToAnotherUser) {
   const SlotListener listener = MustListen(folder_ / "s");
   // If this process is not root, the child's user owns the file, and the usual mode would let the
   // child in. So the mode is 0.
@@ -302,7 +302,7 @@ TEST_F(OtherUserTest, IsToldWhoseSocketItCannotOpen) {
   EXPECT_EQ(client.exit_code(), 0);
 }
 
-TEST_F(OtherUserTest, IsNoServerToTalkTo) {
+TEST_F(OtherUserTest, ConnectingToAServerOfAnotherUserIsRefused) {
   OtherUserChild server([this] {
     const absl::StatusOr<SlotListener> listener = SlotListener::Listen(folder_ / "s");
     if (!listener.ok()) return 1;
@@ -320,7 +320,7 @@ TEST_F(OtherUserTest, IsNoServerToTalkTo) {
 
 // ---- The file ----
 
-TEST(SlotListenerTest, NobodyThereIsUnavailable) {
+TEST(SlotListenerTest, ConnectingToAMissingSocketIsUnavailable) {
   const TempFolder folder;
   EXPECT_THAT(SlotSocket::Connect(folder / "none"),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("none")));
@@ -350,7 +350,7 @@ TEST(SlotListenerTest, AFileThatIsNoSocketIsLeftAlone) {
   EXPECT_TRUE(std::filesystem::is_regular_file(folder / "s"));
 }
 
-TEST(SlotListenerTest, TheFileGoesWithItsListenerButNotWithTheOneBefore) {
+TEST(SlotListenerTest, AListenerRemovesItsSocketFileButNotThatOfALaterListener) {
   const TempFolder folder;
   {
     std::optional<SlotListener> first(MustListen(folder / "s"));
@@ -386,7 +386,7 @@ TEST(SlotListenerTest, ASocketWhoseQueueIsFullIsLeftAlone) {
   EXPECT_TRUE(std::filesystem::exists(folder / "s"));
 }
 
-TEST(SlotListenerTest, MoreThanTheQueueHoldsIsUnavailableNotAWait) {
+TEST(SlotListenerTest, ConnectingToAFullQueueFailsInsteadOfBlocking) {
   const TempFolder folder;
   const SlotListener listener = MustListen(folder / "s");
   std::vector<SlotSocket> waiting;
@@ -399,7 +399,7 @@ TEST(SlotListenerTest, MoreThanTheQueueHoldsIsUnavailableNotAWait) {
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("cannot connect")));
 }
 
-TEST(SlotListenerTest, AFolderThatIsNotThereIsAnError) {
+TEST(SlotListenerTest, ListeningInAMissingFolderIsAnError) {
   EXPECT_FALSE(SlotListener::Listen("/nowhere/at/all.slots").ok());
 }
 

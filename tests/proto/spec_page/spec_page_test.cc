@@ -41,7 +41,7 @@ class SpecPageTest : public testing::Test {
   const FileDescriptor* feed_ = nullptr;
 };
 
-TEST_F(SpecPageTest, EveryFieldHasAnExampleThatItsMessageTakes) {
+TEST_F(SpecPageTest, EveryFieldHasAnExampleThatParses) {
   google::protobuf::DynamicMessageFactory factory(&pool_);
   for (int i = 0; i < feed_->message_type_count(); ++i) {
     const Descriptor& message = *feed_->message_type(i);
@@ -61,7 +61,7 @@ TEST_F(SpecPageTest, EveryFieldHasAnExampleThatItsMessageTakes) {
   }
 }
 
-TEST_F(SpecPageTest, ThePageIsMadeOfFeedProtoAndTheTableOfOperations) {
+TEST_F(SpecPageTest, TheSpecPageIsUpToDateWithFeedProtoAndTheOperations) {
   const std::string page = SpecPage(*feed_);
   if (page == ContentOf("proto/SPEC.md")) return;  // Tests run at the top of the tree.
   std::ofstream(SYSTOLE_NEW_PAGE, std::ios::binary) << page;

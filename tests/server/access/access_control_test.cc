@@ -27,7 +27,7 @@ v1::AccessConfig ConfigOf(const std::string& token_file) {
   return config;
 }
 
-TEST(AccessControlTest, AnotherConfigurationTakesEffectAsAWholeOrNotAtAll) {
+TEST(AccessControlTest, ANewConfigTakesEffectAsAWholeOrNotAtAll) {
   const TempFolder folder;
   const absl::StatusOr<std::string> token = AddToken(folder / "tokens", "a", std::nullopt);
   ASSERT_THAT(token, IsOk());
@@ -49,7 +49,7 @@ TEST(AccessControlTest, AnotherConfigurationTakesEffectAsAWholeOrNotAtAll) {
   EXPECT_FALSE((*access)->policy()->MayRead(Caller(), "cats"));
 }
 
-TEST(AccessControlTest, AGoodNewFileTakesEffectAndABadOneKeepsTheOldTokens) {
+TEST(AccessControlTest, AValidTokenFileReplacesTheTokensAndAnInvalidOneDoesNot) {
   const TempFolder folder;
   const std::string path = folder / "tokens";
   const absl::StatusOr<std::string> first = AddToken(path, "a", std::nullopt);
@@ -122,7 +122,7 @@ std::string Line(const std::string& token) {
   return TokenLine({.name = "a", .hash = HashOfToken(token)});
 }
 
-TEST(AccessControlTest, AFileWithoutTokensCountsOnlyAfterAWhile) {
+TEST(AccessControlTest, AnEmptiedTokenFileTakesEffectOnlyAfterADelay) {
   for (const std::string nothing : {"", "# Tokens of the day.\n"}) {
     Guarded guarded(Line("one"));
     guarded.Write(nothing);
@@ -136,7 +136,7 @@ TEST(AccessControlTest, AFileWithoutTokensCountsOnlyAfterAWhile) {
   }
 }
 
-TEST(AccessControlTest, AFileThatIsWrittenAgainInPlaceTurnsNobodyAway) {
+TEST(AccessControlTest, RewritingTheTokenFileInPlaceKeepsItsTokensValid) {
   Guarded guarded(Line("one"));
   for (int i = 0; i < 3; ++i) {
     guarded.Write("");
@@ -149,7 +149,7 @@ TEST(AccessControlTest, AFileThatIsWrittenAgainInPlaceTurnsNobodyAway) {
   }
 }
 
-TEST(AccessControlTest, AFileThatIsEmptyAtTheStartLetsNobodyInAndWaitsForNothing) {
+TEST(AccessControlTest, ATokenFileEmptyAtTheStartLetsNobodyInAndChangesCountAtOnce) {
   Guarded guarded("");
   EXPECT_FALSE(guarded.LetsIn("one"));
   guarded.Write(Line("one"));

@@ -28,7 +28,7 @@ absl::StatusOr<AccessPolicy> PolicyOf(const std::string& text) {
   return AccessPolicy::Create(config, {"cats", "dogs"}, *std::move(tokens));
 }
 
-TEST(AccessPolicyTest, EachIdentityMayWhatItsBlockSays) {
+TEST(AccessPolicyTest, EachIdentityMayDoOnlyWhatItsBlockAllows) {
   const absl::StatusOr<AccessPolicy> policy = PolicyOf(
       "token_file: 'tokens' "
       "identities { name: 'a' token_names: 'a' may { read: 'cats' list: 'dogs' status: true } } "
@@ -50,7 +50,7 @@ TEST(AccessPolicyTest, EachIdentityMayWhatItsBlockSays) {
   EXPECT_FALSE(policy->MaySeeStatus(anybody));
 }
 
-TEST(AccessPolicyTest, ATokenComesBeforeACertificateAndAUserAndABadOneIsNotNone) {
+TEST(AccessPolicyTest, ATokenBeatsCertificateAndUserAndABadTokenIsRefused) {
   const absl::StatusOr<AccessPolicy> policy = PolicyOf(
       "token_file: 'tokens' identities { name: 'a' token_names: 'a' token_names: 'b' may {} } "
       "identities { name: 'c' certificate_names: 'c.example' may {} } "
@@ -86,7 +86,7 @@ TEST(AccessPolicyTest, ATokenComesBeforeACertificateAndAUserAndABadOneIsNotNone)
   }
 }
 
-TEST(AccessPolicyTest, FaultsAreRefusedByTheirField) {
+TEST(AccessPolicyTest, TheErrorForAnInvalidConfigNamesItsField) {
   const std::string file = "token_file: 'tokens' ";
   for (const auto& [config, field] : {
            std::pair<std::string, std::string>{"", "access"},

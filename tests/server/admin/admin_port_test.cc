@@ -117,7 +117,7 @@ class AdminPortTest : public testing::Test {
 constexpr const char* kAllPages[] = {"/",        "/livez",  "/readyz",      "/metrics",
                                      "/configz", "/tracez", "/tracez.json", "/statusz"};
 
-TEST_F(AdminPortTest, ItIsReadyWhileTheServerServes) {
+TEST_F(AdminPortTest, ThePortIsReadyOnlyWhileTheServerServes) {
   Open({});
   EXPECT_EQ(StatusOf("/livez"), 200);
   EXPECT_EQ(StatusOf("/readyz"), 503);
@@ -143,7 +143,7 @@ TEST_F(AdminPortTest, TheFirstPageListsAllPages) {
   EXPECT_EQ(StatusOf("/metrics?name=x"), 503);
 }
 
-TEST_F(AdminPortTest, SlowStepsAreAPageAndJson) {
+TEST_F(AdminPortTest, SlowStepsAreServedAsHtmlAndAsJson) {
   Open({});
   EXPECT_EQ(StatusOf("/tracez"), 503);
   EXPECT_EQ(StatusOf("/tracez.json"), 503);
@@ -156,7 +156,7 @@ TEST_F(AdminPortTest, SlowStepsAreAPageAndJson) {
   EXPECT_THAT(json.body, HasSubstr("\"dataset\":\"classified<\""));
 }
 
-TEST_F(AdminPortTest, MetricsAreInPrometheusFormatWithThoseOfThePort) {
+TEST_F(AdminPortTest, PrometheusMetricsIncludeThoseOfTheServerAndThePort) {
   Open({});
   port_->Serve(source_);
   EXPECT_EQ(StatusOf("/nothing"), 404);
@@ -179,7 +179,7 @@ TEST_F(AdminPortTest, WithoutAccessRulesEverybodySeesAll) {
   }
 }
 
-TEST_F(AdminPortTest, PagesAreForThoseWhoMay) {
+TEST_F(AdminPortTest, EachPageNeedsItsPermission) {
   const std::string probe = *AddToken(folder_ / "tokens", "probe", std::nullopt);
   const std::string monitor = *AddToken(folder_ / "tokens", "monitor", std::nullopt);
   OpenWith(
@@ -215,7 +215,7 @@ AdminOptions QuickEvents() {
   return options;
 }
 
-TEST_F(AdminPortTest, ThePageForPeopleShowsTheServerAsItIs) {
+TEST_F(AdminPortTest, TheStatusPageShowsTheServersCurrentState) {
   Open({});
   EXPECT_EQ(StatusOf("/statusz"), 503);
   EXPECT_EQ(StatusOf("/statusz/events"), 503);
@@ -245,7 +245,7 @@ TEST_F(AdminPortTest, EventsFollowTheServerUntilItDrains) {
   EXPECT_EQ(rest.find("data: ", last + 19), std::string::npos);  // Nothing follows.
 }
 
-TEST_F(AdminPortTest, TheFifthViewerIsToldThatThePageCanBeRead) {
+TEST_F(AdminPortTest, AFifthEventStreamIsRefusedButPagesStayReadable) {
   Open(QuickEvents());
   port_->Serve(source_);
   std::vector<std::unique_ptr<TestHttpConnection>> viewers;
@@ -261,7 +261,7 @@ TEST_F(AdminPortTest, TheFifthViewerIsToldThatThePageCanBeRead) {
   EXPECT_EQ(StatusOf("/livez"), 200);
 }
 
-TEST_F(AdminPortTest, EventsEndWhenTheirViewerMayNotSeeThemAnyMore) {
+TEST_F(AdminPortTest, AnEventStreamEndsWhenItsTokenIsRevoked) {
   const std::string token = *AddToken(folder_ / "tokens", "m", std::nullopt);
   v1::AccessConfig config;
   ASSERT_THAT(ParseTextproto("token_file: 'TOKENS' identities { name: 'm' token_names: 'm' may { "
@@ -310,7 +310,7 @@ TEST_F(AdminPortTest, PicturesAndStreamsAreForThoseWhoMaySeeTheDataset) {
   EXPECT_THAT(off, AllOf(Not(HasSubstr("anBlZw==")), HasSubstr("They are off.")));
 }
 
-TEST_F(AdminPortTest, WithoutPermissionNothingIsSaidOfTheCatalogue) {
+TEST_F(AdminPortTest, WithoutPermissionNoPageShowsServerDatasetOrMetricNames) {
   const std::string probe = *AddToken(folder_ / "tokens", "probe", std::nullopt);
   OpenWith(
       "token_file: 'TOKENS' identities { name: 'probe' token_names: 'probe' may { health: true } }"
@@ -343,7 +343,7 @@ TEST_F(AdminPortTest, ATokenIsOnNoPageAndInNoLog) {
   }
 }
 
-TEST_F(AdminPortTest, BeyondLoopbackItTakesTlsOrConsent) {
+TEST_F(AdminPortTest, WithoutTlsANonLoopbackAddressNeedsTheInsecureOption) {
   AdminOptions options;
   options.listen = "0.0.0.0:0";
   EXPECT_THAT(AdminPort::Open(std::move(options)),
@@ -378,7 +378,7 @@ TEST_F(AdminPortTest, ACallerMustShowItsCertificateIfTheMainPortWantsOne) {
   EXPECT_EQ(HttpGet(port_->port(), "/livez", "", ClientTls(true)).status, 200);
 }
 
-TEST_F(AdminPortTest, ACertificateIsAnIdentity) {
+TEST_F(AdminPortTest, AClientCertificateIdentifiesTheCaller) {
   MakeCertificates();
   v1::AccessConfig config;
   ASSERT_THAT(ParseTextproto("identities { name: 'm' certificate_names: 'client' "
@@ -395,7 +395,7 @@ TEST_F(AdminPortTest, ACertificateIsAnIdentity) {
   EXPECT_EQ(HttpGet(port_->port(), "/livez", "", ClientTls(true)).status, 403);
 }
 
-TEST_F(AdminPortTest, ReplacedFilesOfTlsAreForNewConnections) {
+TEST_F(AdminPortTest, NewConnectionsUseReplacedTlsFilesUnlessTheyAreInvalid) {
   MakeCertificates();
   AdminOptions options;
   options.tls = ServerTls(/*verify_clients=*/false);

@@ -50,7 +50,7 @@ TEST(HttpRequestReaderTest, PiecesOfAnySizeAreTheSameRequest) {
   }
 }
 
-TEST(HttpRequestReaderTest, OtherMethodsAndBodiesAreRefused) {
+TEST(HttpRequestReaderTest, MethodsOtherThanGetOrHeadAndRequestBodiesAreRefused) {
   for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "CONNECT", "TRACE", "FOO"}) {
     EXPECT_EQ(StatusOf(absl::StrCat(method, " / HTTP/1.1\r\nHost: a\r\n\r\n")), 405) << method;
   }
@@ -59,7 +59,7 @@ TEST(HttpRequestReaderTest, OtherMethodsAndBodiesAreRefused) {
   EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"), 200);
 }
 
-TEST(HttpRequestReaderTest, ThereIsOneHostAndItMayBeOne) {
+TEST(HttpRequestReaderTest, Http11RequestsNeedExactlyOneValidHostHeader) {
   EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\n\r\n"), 400);
   EXPECT_EQ(StatusOf("GET / HTTP/1.0\r\n\r\n"), 200);
   EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
@@ -69,7 +69,7 @@ TEST(HttpRequestReaderTest, ThereIsOneHostAndItMayBeOne) {
             400);
 }
 
-TEST(HttpRequestReaderTest, APageOfTheWebCannotAskALoopbackPort) {
+TEST(HttpRequestReaderTest, ALoopbackPortRefusesHostNamesThatAreNotLoopback) {
   for (const char* host : {"127.0.0.1", "127.0.0.1:8471", "localhost:1", "[::1]:8471", "[::1]"}) {
     EXPECT_EQ(StatusOf(absl::StrCat("GET / HTTP/1.1\r\nHost: ", host, "\r\n\r\n"), true), 200)
         << host;
@@ -82,7 +82,7 @@ TEST(HttpRequestReaderTest, APageOfTheWebCannotAskALoopbackPort) {
   }
 }
 
-TEST(HttpRequestReaderTest, GarbageIsRefusedAtOnce) {
+TEST(HttpRequestReaderTest, MalformedRequestLinesAndHeadersAreRefused) {
   EXPECT_EQ(StatusOf("\x16\x03\x01\x02\x00\x01"), 400);  // TLS.
   EXPECT_EQ(StatusOf("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 400);
   EXPECT_EQ(StatusOf("GET /\r\n\r\n"), 400);
@@ -92,7 +92,7 @@ TEST(HttpRequestReaderTest, GarbageIsRefusedAtOnce) {
   EXPECT_EQ(StatusOf("GET * HTTP/1.1\r\nHost: a\r\n\r\n"), 400);
 }
 
-TEST(HttpRequestReaderTest, AHeadOfMoreThanItsBoundIsRefused) {
+TEST(HttpRequestReaderTest, ARequestHeadAboveTheSizeLimitIsRefused) {
   const std::string front = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
   const std::string end = "\r\n\r\n";
   const size_t room = kMaxRequestHeadBytes - front.size() - end.size();
@@ -102,7 +102,7 @@ TEST(HttpRequestReaderTest, AHeadOfMoreThanItsBoundIsRefused) {
   EXPECT_EQ(StatusOf(absl::StrCat("GET /", std::string(9000, 'a'))), 431);
 }
 
-TEST(PageAnswerTest, BytesHaveTheLengthAndNoBodyForHead) {
+TEST(PageAnswerTest, AnAnswerToHeadHasTheContentLengthButNoBody) {
   const PageAnswer answer = {
       .status = 401, .body = "no\n", .headers = {{"WWW-Authenticate", "Bearer"}}};
   const std::string bytes = BytesOf(answer, /*is_head=*/false);

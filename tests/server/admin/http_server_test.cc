@@ -89,7 +89,7 @@ TEST_F(HttpServerTest, TheSeventeenthConnectionIsClosedAtOnce) {
 }
 
 // If old connections kept their places, sixteen clients that send nothing could keep a probe out.
-TEST_F(HttpServerTest, AConnectionThatIsOldGivesItsPlaceToANewOne) {
+TEST_F(HttpServerTest, ANewConnectionAtTheLimitDisplacesTheOldestOne) {
   HttpServerOptions options = Patient();
   options.patience = absl::ZeroDuration();
   Serve(std::move(options));
@@ -101,7 +101,7 @@ TEST_F(HttpServerTest, AConnectionThatIsOldGivesItsPlaceToANewOne) {
   EXPECT_EQ(AnswerOf(idle[1]->ReadAll()).status, 200);
 }
 
-TEST_F(HttpServerTest, ARequestThatComesByteByByteIsDropped) {
+TEST_F(HttpServerTest, ARequestThatIsNotCompleteInTimeIsDropped) {
   HttpServerOptions options = Patient();
   options.request_time = absl::Milliseconds(50);
   Serve(std::move(options));
@@ -127,7 +127,7 @@ TEST_F(HttpServerTest, AClientThatDoesNotReadIsDropped) {
   EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 0; }));
 }
 
-TEST_F(HttpServerTest, NineKibibytesAreRefusedAndTheConnectionEnds) {
+TEST_F(HttpServerTest, ARequestOfNineKibibytesIsRefusedAndTheConnectionEnds) {
   Serve(Patient());
   TestHttpConnection large(port_);
   large.Send(absl::StrCat("GET / HTTP/1.1\r\nHost: a\r\nX: ", std::string(9 << 10, 'x')));
@@ -136,7 +136,7 @@ TEST_F(HttpServerTest, NineKibibytesAreRefusedAndTheConnectionEnds) {
   EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 0; }));
 }
 
-TEST_F(HttpServerTest, GarbageIsAnsweredAndTheConnectionEnds) {
+TEST_F(HttpServerTest, AMalformedRequestGetsStatus400AndTheConnectionEnds) {
   Serve(Patient());
   TestHttpConnection garbage(port_);
   garbage.Send("\x16\x03\x01\x02");
@@ -164,7 +164,7 @@ HttpServerOptions Quick(HttpServerOptions options) {
   return options;
 }
 
-TEST_F(HttpServerTest, EventsComeOneAfterTheOtherUntilTheLastOne) {
+TEST_F(HttpServerTest, EventsArriveInOrderAndThenTheConnectionEnds) {
   Serve(Quick(Patient()), CountingEvents(3));
   const TestHttpAnswer answer = HttpGet(port_, "/events");
   EXPECT_EQ(answer.status, 200);
@@ -174,7 +174,7 @@ TEST_F(HttpServerTest, EventsComeOneAfterTheOtherUntilTheLastOne) {
   EXPECT_EQ(server_->counters().event_streams, 0);
 }
 
-TEST_F(HttpServerTest, TheFifthStreamOfEventsIsTold) {
+TEST_F(HttpServerTest, AFifthEventStreamIsRefusedUntilAViewerLeaves) {
   Serve(Quick(Patient()), CountingEvents(kForEver));
   std::vector<std::unique_ptr<TestHttpConnection>> viewers;
   for (int i = 0; i < 4; ++i) {
@@ -191,7 +191,7 @@ TEST_F(HttpServerTest, TheFifthStreamOfEventsIsTold) {
   EXPECT_THAT(next.ReadUntil("e0 "), HasSubstr("begin e0 "));
 }
 
-TEST_F(HttpServerTest, AStreamOfEventsOutlivesTheTimeOfAnAnswer) {
+TEST_F(HttpServerTest, AnEventStreamMayLastLongerThanTheAnswerTimeout) {
   HttpServerOptions options = Patient();
   options.answer_time = absl::Seconds(1);
   options.event_interval = absl::Milliseconds(300);
@@ -215,7 +215,7 @@ TEST_F(HttpServerTest, AViewerThatDoesNotReadItsEventsIsDropped) {
   EXPECT_EQ(server_->counters().event_streams, 0);
 }
 
-TEST_F(HttpServerTest, AViewerThatSaysMoreThanItsRequestIsClosed) {
+TEST_F(HttpServerTest, AViewerThatSendsMoreDuringAnEventStreamIsDisconnected) {
   Serve(Quick(Patient()), CountingEvents(kForEver));
   TestHttpConnection chatty(port_);
   ASSERT_TRUE(chatty.Send(kRequest));
@@ -224,7 +224,7 @@ TEST_F(HttpServerTest, AViewerThatSaysMoreThanItsRequestIsClosed) {
   EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 0; }));
 }
 
-TEST_F(HttpServerTest, StreamsOfEventsKeepTheirPlaces) {
+TEST_F(HttpServerTest, ANewConnectionDisplacesAnIdleOneButNoEventStream) {
   HttpServerOptions options = Quick(Patient());
   options.patience = absl::ZeroDuration();
   Serve(std::move(options), CountingEvents(kForEver));
@@ -241,7 +241,7 @@ TEST_F(HttpServerTest, StreamsOfEventsKeepTheirPlaces) {
   EXPECT_THAT(viewer.ReadUntil(" "), Not(testing::IsEmpty()));
 }
 
-TEST_F(HttpServerTest, OnlyTheHeadOfAStreamOfEventsHasAnEnd) {
+TEST_F(HttpServerTest, AHeadRequestForAnEventStreamEndsWithoutEvents) {
   Serve(Quick(Patient()), CountingEvents(kForEver));
   TestHttpConnection head(port_);
   ASSERT_TRUE(head.Send("HEAD /events HTTP/1.1\r\nHost: a\r\n\r\n"));
@@ -249,7 +249,7 @@ TEST_F(HttpServerTest, OnlyTheHeadOfAStreamOfEventsHasAnEnd) {
   EXPECT_EQ(server_->counters().event_streams, 0);
 }
 
-TEST_F(HttpServerTest, AHundredViewersThatComeAndGoLeaveNothing) {
+TEST_F(HttpServerTest, AHundredViewersThatComeAndGoLeakNoStreamsOrDescriptors) {
   Serve(Quick(Patient()), CountingEvents(kForEver));
   const auto files = [] {
     const std::filesystem::directory_iterator all("/proc/self/fd");
@@ -269,7 +269,7 @@ TEST_F(HttpServerTest, AHundredViewersThatComeAndGoLeaveNothing) {
   EXPECT_TRUE(WaitUntil([&] { return files() == before; }));
 }
 
-TEST_F(HttpServerTest, ItEndsWithStreamsOfEventsOpen) {
+TEST_F(HttpServerTest, TheServerStopsWhileEventStreamsAreOpen) {
   Serve(Quick(Patient()), CountingEvents(kForEver));
   TestHttpConnection viewer(port_);
   ASSERT_TRUE(viewer.Send(kRequest));
@@ -278,7 +278,7 @@ TEST_F(HttpServerTest, ItEndsWithStreamsOfEventsOpen) {
   viewer.ReadAll();  // The stream of events ends.
 }
 
-TEST_F(HttpServerTest, ItEndsWithConnectionsOpen) {
+TEST_F(HttpServerTest, TheServerStopsWhileConnectionsAreOpen) {
   Serve(Patient());
   const auto idle = OpenIdle(3);
   server_ = nullptr;

@@ -46,7 +46,7 @@ TEST(ConfigChangeTest, DatasetsAreComparedByNameWhateverTheirOrder) {
   EXPECT_THAT(change.fixed, IsEmpty());
 }
 
-TEST(ConfigChangeTest, EachPartOfADatasetCounts) {
+TEST(ConfigChangeTest, ADatasetWithOtherShardsCompressionOrExpectationsIsChanged) {
   for (const char* part :
        {"compression: GZIP", "expect_records: 1", "expect_bytes: 1", "shards: '/more'"}) {
     EXPECT_THAT(Change("datasets { name: 'a' shards: '/a' }",
@@ -64,7 +64,7 @@ TEST(ConfigChangeTest, ADefaultThatIsWrittenOutIsNoChange) {
 
 // A running server can change its datasets, and what its identities may do. `fixed` names all other
 // changed fields.
-TEST(ConfigChangeTest, WhatARunningServerCannotChangeIsNamed) {
+TEST(ConfigChangeTest, FieldsThatARunningServerCannotChangeAreNamed) {
   EXPECT_THAT(Change("threads: 1", "threads: 2 tls { certificate: '/c' key: '/k' }").fixed,
               ElementsAre("tls", "threads"));
   const std::string access = "access { identities { name: 'a' ";

@@ -52,7 +52,7 @@ std::vector<std::string> ValuesOf(const ConfigFlag& flag) {
   return {"one", "other"};
 }
 
-TEST(ConfigFlagsTest, AFieldIsAFlagOrOnlyTheFilesByIntent) {
+TEST(ConfigFlagsTest, EveryConfigFieldExceptAccessHasAFlag) {
   std::set<std::string> marked;
   for (const ConfigFlag& flag : ConfigFlags()) {
     marked.insert(flag.inside != nullptr ? flag.inside->name() : flag.field);
@@ -66,7 +66,7 @@ TEST(ConfigFlagsTest, AFieldIsAFlagOrOnlyTheFilesByIntent) {
   EXPECT_THAT(unmarked, ElementsAre("access"));
 }
 
-TEST(ConfigFlagsTest, EveryFlagHasANameOfItsOwnAndAHelp) {
+TEST(ConfigFlagsTest, EveryFlagHasAUniqueNameAndAHelpText) {
   std::set<std::string> names;
   for (const ConfigFlag& flag : ConfigFlags()) {
     SCOPED_TRACE(flag.field);
@@ -79,7 +79,7 @@ TEST(ConfigFlagsTest, EveryFlagHasANameOfItsOwnAndAHelp) {
   }
 }
 
-TEST(ConfigFlagsTest, BoundsAndDefaultsAreValuesThemselves) {
+TEST(ConfigFlagsTest, BoundsAndDefaultsOfFlagsAreValidValues) {
   for (const ConfigFlag& flag : ConfigFlags()) {
     SCOPED_TRACE(flag.field);
     const bool measured = flag.about->value() == "TIME" || flag.about->value() == "SIZE" ||
@@ -94,7 +94,7 @@ TEST(ConfigFlagsTest, BoundsAndDefaultsAreValuesThemselves) {
   }
 }
 
-TEST(ConfigFlagsTest, AFlagGoesBeforeTheFileAndTheFileBeforeTheDefault) {
+TEST(ConfigFlagsTest, AFlagOverridesTheFileAndTheFileOverridesTheDefault) {
   for (const ConfigFlag& flag : ConfigFlags()) {
     if (flag.is_list()) continue;
     SCOPED_TRACE(flag.field);
@@ -118,7 +118,7 @@ TEST(ConfigFlagsTest, AFlagGoesBeforeTheFileAndTheFileBeforeTheDefault) {
   }
 }
 
-TEST(ConfigFlagsTest, AFileHasTimesAndSizesAsACommandLineHasThem) {
+TEST(ConfigFlagsTest, AConfigFileTakesTimesAndSizesWithUnits) {
   const absl::StatusOr<v1::ServerConfig> config =
       CompleteConfig(ConfigOf("drain_timeout: '1m30s' memory_budget: '2GB' read_timeout: '7'"));
   ASSERT_THAT(config, IsOk());
@@ -127,7 +127,7 @@ TEST(ConfigFlagsTest, AFileHasTimesAndSizesAsACommandLineHasThem) {
   EXPECT_EQ(SizeOf(config->memory_budget()), int64_t{2} << 30);
 }
 
-TEST(ConfigFlagsTest, AFileIsCheckedAsFlagsAre) {
+TEST(ConfigFlagsTest, InvalidValuesInAConfigFileAreRefused) {
   const auto refusal = [](const std::string& text) {
     return std::string(CompleteConfig(ConfigOf(text)).status().message());
   };
@@ -158,7 +158,7 @@ TEST(ConfigFlagsTest, AFlagThatIsRefusedIsShownWithoutTheSecretsOfAnAddress) {
   }
 }
 
-TEST(ConfigFlagsTest, DatasetsOfTheFlagsAreAddedAndThoseOfOneNameAreOne) {
+TEST(ConfigFlagsTest, DatasetsOfFlagsAreMergedByNameWithThoseOfTheFile) {
   v1::ServerConfig config = ConfigOf("datasets { name: 'a' shards: '1' compression: ZLIB }");
   v1::ServerConfig flags;
   for (const char* const text : {"a=2", "b=3", "b=4=5"}) {
@@ -180,7 +180,7 @@ TEST(ConfigFlagsTest, DatasetsOfTheFlagsAreAddedAndThoseOfOneNameAreOne) {
   }
 }
 
-TEST(ConfigFlagsTest, DefaultsAreThoseOfTheRoomsThatUseThem) {
+TEST(ConfigFlagsTest, ConfigDefaultsMatchTheDefaultsInTheCode) {
   const absl::StatusOr<v1::ServerConfig> config = CompleteConfig({});
   ASSERT_THAT(config, IsOk());
   const FeedServiceOptions service;

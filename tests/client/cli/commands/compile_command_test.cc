@@ -22,7 +22,7 @@ CommandRun Compile(const std::string& model, const std::string& chip,
   return RunCommand(MakeCompileCommand(), args);
 }
 
-TEST(CompileCommandTest, ResNet50StandsBesideThePublishedFigures) {
+TEST(CompileCommandTest, ResNet50IsComparedWithPublishedThroughputFigures) {
   const CommandRun run = Compile("resnet50", "v2", {"--slice", "v2-8"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.err, "");
@@ -35,7 +35,7 @@ TEST(CompileCommandTest, ResNet50StandsBesideThePublishedFigures) {
               HasSubstr("v3-512, 64 a core           480000 "));
 }
 
-TEST(CompileCommandTest, WithoutASliceItSaysWhichItTakes) {
+TEST(CompileCommandTest, WithoutASliceTheCommandNamesTheDefaultSlice) {
   const CommandRun run = Compile("mlp-784", "v3");
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_EQ(run.err, "no --slice: taking v3-8, the first of v3\n");
@@ -55,7 +55,7 @@ TEST(CompileCommandTest, OptionsReachTheCompiler) {
                       "\"core_padded_bytes\":1572864,")));
 }
 
-TEST(CompileCommandTest, ProgramListsTheOperations) {
+TEST(CompileCommandTest, TheProgramOptionListsTheOperations) {
   const std::vector<std::string> slice = {"--slice", "v2-8"};
   EXPECT_THAT(Compile("mlp-784", "v2", slice).out, Not(HasSubstr("weight gradient")));
   EXPECT_THAT(Compile("mlp-784", "v2", {"--slice", "v2-8", "--program"}).out,
@@ -79,7 +79,7 @@ TEST(CompileCommandTest, AChipCanBeAFile) {
   EXPECT_THAT(refused.err, HasSubstr(path + ": cores is -1, want 1 to 1024"));
 }
 
-TEST(CompileCommandTest, UnknownNamesListTheKnownOnes) {
+TEST(CompileCommandTest, AnUnknownNameFailsWithAListOfKnownNames) {
   const CommandRun chip = Compile("resnet50", "v1");
   EXPECT_EQ(chip.exit_code, 3);
   EXPECT_THAT(chip.err, HasSubstr("v2, v3, v4, v5e, v5p, v6e"));

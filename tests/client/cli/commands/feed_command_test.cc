@@ -89,7 +89,7 @@ TEST_F(FeedCommandTest, DigestLinesAreAllThatStdoutHolds) {
   EXPECT_EQ(Lines(examples.out).size(), 8u);
 }
 
-TEST_F(FeedCommandTest, StepsAndCoresNarrowIt) {
+TEST_F(FeedCommandTest, TheStepsAndCoresOptionsSelectAPartOfTheFeed) {
   const FakeServer server((FakeFeed()));
   const std::string whole = Feed(server, {"--digest", "--steps", "0"}).out;
   EXPECT_EQ(Lines(whole).size(), 40u);  // Reads to the end of the feed, which has two epochs.
@@ -105,7 +105,7 @@ TEST_F(FeedCommandTest, StepsAndCoresNarrowIt) {
   EXPECT_THAT(parts, StartsWith("4 0 "));
 }
 
-TEST_F(FeedCommandTest, ATokenGoesOn) {
+TEST_F(FeedCommandTest, AResumeTokenContinuesTheFeedWhereItEnded) {
   const FakeServer server((FakeFeed()));
   const CommandRun head = Feed(server, {"--digest", "--steps", "7"});
   const std::string token =
@@ -147,7 +147,7 @@ TEST_F(FeedCommandTest, TextHasEveryMetricThatIsNotZero) {
                     HasSubstr("\n  payload            0.0 MB"), Not(HasSubstr("retries"))));
 }
 
-TEST_F(FeedCommandTest, SaysWhatTravelled) {
+TEST_F(FeedCommandTest, ReportsDeliveredAndPayloadBytesAndCompactSteps) {
   const FakeFeed feed = {.pixels = true};
   const FakeServer server(feed);
   // 5 steps of 2 cores. In each step a core gets 96 + 4 bytes that travel unchanged, and 400 values
@@ -182,7 +182,7 @@ TEST_F(FeedCommandTest, SaysHowMuchOfTilesIsUseful) {
   EXPECT_THAT(Feed(FakeServer(FakeFeed()), {"--steps", "5"}).out, Not(HasSubstr("tiles")));
 }
 
-TEST_F(FeedCommandTest, TilesThatWereNotAskedForAreRefused) {
+TEST_F(FeedCommandTest, ATensorWhoseTilingDiffersFromTheSpecIsRefused) {
   const SliceTensor valid = {.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {4}}};
   const FakeFeed plain = {
       .tensors = {valid,
@@ -212,7 +212,7 @@ TEST_F(FeedCommandTest, SaysWhatWasDamagedOnTheWay) {
   EXPECT_THAT(Feed(FakeServer(FakeFeed()), {"--steps", "5"}).out, Not(HasSubstr("damaged")));
 }
 
-TEST_F(FeedCommandTest, SaysWhenNothingCanTravelCompactlyIfItWasAskedFor) {
+TEST_F(FeedCommandTest, SaysIfFinishClientIsGivenButNoOutputCanTravelAsUint8) {
   const FakeServer server((FakeFeed()));
   const CommandRun run = Feed(server, {"--steps", "5", "--finish", "client"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
@@ -220,7 +220,7 @@ TEST_F(FeedCommandTest, SaysWhenNothingCanTravelCompactlyIfItWasAskedFor) {
   EXPECT_THAT(Feed(server, {"--steps", "5"}).out, Not(HasSubstr("--finish")));
 }
 
-TEST_F(FeedCommandTest, FinishIsOneOfThreeWords) {
+TEST_F(FeedCommandTest, AnUnknownFinishValueIsRefusedWithTheValidValues) {
   const CommandRun run = Feed(FakeServer(FakeFeed()), {"--finish", "both"});
   EXPECT_NE(run.exit_code, 0);
   EXPECT_THAT(run.err, HasSubstr("--finish is 'both', want auto, server or client"));
@@ -269,7 +269,7 @@ TEST_F(FeedCommandTest, TellsWhatIsMaskedAndWhatIsPadding) {
   EXPECT_THAT(digests.err, HasSubstr("9 examples are masked"));
 }
 
-TEST_F(FeedCommandTest, InterruptedItSaysHowToGoOn) {
+TEST_F(FeedCommandTest, AnInterruptedFeedPrintsTheResumeOption) {
   FakeFeed feed;
   feed.epochs = 0;
   const FakeServer server(feed);
@@ -346,7 +346,7 @@ TEST_F(FeedCommandTest, ExitCodesTellWhatWentWrong) {
   }
 }
 
-TEST_F(FeedCommandTest, NobodyThereIsCode4) {
+TEST_F(FeedCommandTest, AnUnreachableServerIsCode4) {
   const CommandRun run = Feed(DeadAddress(), {"--connect-timeout", "0.2"});
   EXPECT_EQ(run.exit_code, 4);
   EXPECT_THAT(run.err, HasSubstr("Is systole-server running there"));

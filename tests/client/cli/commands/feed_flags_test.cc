@@ -82,7 +82,7 @@ TEST(FeedFlagsTest, EveryFlagOfTheTableSetsItsFieldAndNoOther) {
   }
 }
 
-TEST(FeedFlagsTest, WhatIsOutOfItsBoundsIsRefusedByTheFlagsName) {
+TEST(FeedFlagsTest, AValueOutOfBoundsIsRefusedWithTheNameOfItsFlag) {
   FeedClientOptions options;
   const CommandRun run = Read({"--hedge-fraction", "nan"}, options);
   EXPECT_EQ(run.exit_code, 2);

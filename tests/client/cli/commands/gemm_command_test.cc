@@ -100,7 +100,7 @@ TEST(GemmCommandTest, AnUnknownDataflowIsWrongUsage) {
   EXPECT_THAT(run.err, AllOf(HasSubstr("'os'"), HasSubstr("scalesim-os")));
 }
 
-TEST(GemmCommandTest, OptionsAreRequired) {
+TEST(GemmCommandTest, AMissingDataflowIsWrongUsage) {
   EXPECT_EQ(RunCommand(MakeGemmCommand(), {"--array", "4x4", "--mkn", "4,4,4"}).exit_code, 2);
 }
 

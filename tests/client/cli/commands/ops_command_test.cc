@@ -30,7 +30,7 @@ TEST(OpsCommandTest, EveryOperationIsListedWithItsParametersAndAnExample) {
   EXPECT_THAT(run.out, HasSubstr("  mix { group: 8 images: 'image' labels: 'label' cutmix {} }"));
 }
 
-TEST(OpsCommandTest, JsonHasAllOfThem) {
+TEST(OpsCommandTest, JsonListsEveryOperationWithAllFields) {
   const CommandRun run = RunCommand(MakeOpsCommand(), {"--json"});
   EXPECT_EQ(run.exit_code, 0);
   google::protobuf::Struct report;

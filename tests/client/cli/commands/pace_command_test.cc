@@ -81,7 +81,7 @@ FakeFeed EndlessWithMasked() {
   return feed;
 }
 
-TEST_F(PaceCommandTest, MaskedExamplesAreTold) {
+TEST_F(PaceCommandTest, PaceLoadAndRecordingReportMaskedExamples) {
   const FakeServer server(EndlessWithMasked());
   const CommandRun pace =
       Run(MakePaceCommand(), server.address(), {"--step-time-us", "500", "--steps", "7"});
@@ -130,7 +130,7 @@ TEST_F(PaceCommandTest, JsonIsOneObjectThatNamesTheMode) {
                              HasSubstr("\"step_seconds\":0.001,"), EndsWith("}\n")));
 }
 
-TEST_F(PaceCommandTest, ADurationEndsIt) {
+TEST_F(PaceCommandTest, TheDurationOptionEndsTheRun) {
   const FakeServer server(Endless());
   const CommandRun run = Run(MakePaceCommand(), server.address(),
                              {"--step-time-us", "1000", "--duration", "5ms", "--json"});
@@ -156,7 +156,7 @@ TEST_F(PaceCommandTest, SavesArrivalsThatSayTheyWerePaced) {
 
 // Checks two reports: that of a paced run, and that of a replay of the arrivals that the paced run
 // has saved.
-TEST_F(PaceCommandTest, ReportsNameTheFeedAndWhenItWasTaken) {
+TEST_F(PaceCommandTest, ReportsNameTheFeedAndTheDateOfTheRun) {
   const FakeServer server(Endless());
   const std::string path = folder_ / "paced.arrivals";
   const CommandRun pace =
@@ -179,7 +179,7 @@ TEST_F(PaceCommandTest, ReportsNameTheFeedAndWhenItWasTaken) {
       RunCommand(MakeReplayCommand(), {"--arrivals", path, "--step-time-us", "500", "--json"}).out);
 }
 
-TEST_F(PaceCommandTest, TheFeedsErrorIsTheCommands) {
+TEST_F(PaceCommandTest, AFeedErrorFailsTheCommandWithItsExitCode) {
   FakeFeed feed = Endless();
   feed.spoil = [](int, int, FakeChunk& piece) {
     if (piece.header.step == 3) piece.end = absl::DataLossError("shard-3");
@@ -218,7 +218,7 @@ TEST_F(PaceCommandTest, WrongUsageIsCode2) {
   }
 }
 
-TEST_F(PaceCommandTest, ARecordingReplaysToTheSameNumbersForAnyChip) {
+TEST_F(PaceCommandTest, ARecordingReplaysToTheSameNumbersEachTime) {
   const FakeServer server(Endless());
   const std::string path = folder_ / "fake.arrivals";
   const CommandRun record = Run(MakeReplayCommand(), server.address(),
@@ -245,7 +245,7 @@ TEST_F(PaceCommandTest, ARecordingReplaysToTheSameNumbersForAnyChip) {
   EXPECT_EQ(replay("20").out, replay("20").out);
 }
 
-TEST_F(PaceCommandTest, TheReportInAFileIsTheOneOnTheConsole) {
+TEST_F(PaceCommandTest, ReportFilesHoldTheSameJsonAsStdout) {
   const std::string arrivals = folder_ / "two.arrivals";
   emulator::Arrivals two_cores;
   two_cores.tensors = {{.name = "valid", .shape = {4}}};
@@ -268,7 +268,7 @@ TEST_F(PaceCommandTest, TheReportInAFileIsTheOneOnTheConsole) {
   EXPECT_THAT(ReadWholeFile(html), HasSubstr(run.out.substr(0, run.out.size() - 1)));
 }
 
-TEST_F(PaceCommandTest, AModelThatCannotTakeTheFeedIsRefusedByAll) {
+TEST_F(PaceCommandTest, PaceLoadAndReplayRefuseAFeedThatDoesNotFitTheModel) {
   FakeFeed feed = Endless();
   feed.tensors = {{.spec = {.name = "image", .dtype = DType::kBfloat16, .shape = {4, 64, 64, 3}}},
                   {.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {4}}}};
@@ -290,7 +290,7 @@ TEST_F(PaceCommandTest, AModelThatCannotTakeTheFeedIsRefusedByAll) {
                             {"--arrivals", path, "--model", "resnet50", "--slice", "v3-8"}));
 }
 
-TEST_F(PaceCommandTest, AFileThatCannotBeWrittenIsToldBeforeTheRun) {
+TEST_F(PaceCommandTest, AnUnwritableOutputFileIsReportedBeforeConnecting) {
   const std::string lost = folder_ / "none/file";
   for (const char* option : {"--report", "--report-json", "--save-arrivals"}) {
     const CommandRun run = Run(MakePaceCommand(), DeadAddress(),
@@ -310,7 +310,7 @@ TEST_F(PaceCommandTest, AFileThatCannotBeWrittenIsToldBeforeTheRun) {
 
 // Nobody listens on DeadAddress(). If a command connected before these checks, it would wait, and
 // fail with code 4.
-TEST_F(PaceCommandTest, WhatNeedsNoServerIsCheckedBeforeDialling) {
+TEST_F(PaceCommandTest, AnUnknownSliceIsReportedBeforeConnecting) {
   for (const char* slice : {"v3-9", "v9-8"}) {
     const std::vector<std::string> args = {"--model", "resnet50",          "--slice",
                                            slice,     "--connect-timeout", "0.2"};
@@ -345,7 +345,7 @@ TEST_F(PaceCommandTest, ReplayEitherRecordsOrReplays) {
             3);
 }
 
-TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
+TEST_F(PaceCommandTest, LoadReportsTheCpuTimeThatTheServersSpent) {
   FakeFeed feed = Endless();
   std::atomic<int> asked = 0;
   feed.status = [&asked](v1::ServerStatusResponse& answer) {
@@ -375,7 +375,7 @@ TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
 
 // `load` counts the servers' CPU time from the moment when every trainer has its first step. If no
 // first step comes, `load` does not ask the servers for their CPU time.
-TEST_F(PaceCommandTest, LoadAsksForTheServersTimeAfterTheFirstSteps) {
+TEST_F(PaceCommandTest, LoadAsksForServerCpuTimeOnlyAfterTheFirstSteps) {
   FakeFeed feed = Endless();
   std::atomic<int> asked = 0;
   feed.status = [&asked](v1::ServerStatusResponse& answer) {
@@ -416,7 +416,7 @@ TEST_F(PaceCommandTest, TheSpecsEpochsDoNotEndTheFeed) {
   }
 }
 
-TEST_F(PaceCommandTest, LoadWithoutTheServersTimeHasNoHeadline) {
+TEST_F(PaceCommandTest, LoadWithoutServerCpuTimeReportsCoresPerCpuAsNotKnown) {
   const FakeServer server(Endless());  // This server reports no metrics.
   const CommandRun run = Run(MakeLoadCommand(), server.address(),
                              {"--step-time-us", "1000", "--trainers", "2", "--duration", "20ms"});
@@ -474,7 +474,7 @@ TEST(RunLoadLevelTest, WhatCameBeforeTheWindowDoesNotCount) {
   EXPECT_EQ(level->lowest_au(), 0);
 }
 
-TEST(RunLoadLevelTest, AFeedThatEndsIsNoLevel) {
+TEST(RunLoadLevelTest, ALevelFailsIfAFeedEnds) {
   const FakeFeed feed = {.epochs = 1, .steps_per_epoch = 3};
   const FakeServer server(feed);
   const LoadOptions options = {
@@ -488,7 +488,7 @@ TEST(RunLoadLevelTest, AFeedThatEndsIsNoLevel) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("feed ended")));
 }
 
-TEST(PacingNotesTest, TellWhatDisturbsTheNumbers) {
+TEST(PacingNotesTest, NotesNameALocalServerAndASlowEmulator) {
   emulator::PacedResult result;
   result.books.Add({.compute = absl::Milliseconds(1), .infeed_stall = {absl::ZeroDuration()}});
   result.books.Add({.compute = absl::Milliseconds(1), .infeed_stall = {absl::ZeroDuration()}});

@@ -119,7 +119,7 @@ TEST(StatusCommandTest, SaysThatAServerDrainsAndWhatSlowsItDown) {
                               "another libjpeg\n")));
 }
 
-TEST(StatusCommandTest, AServerThatTellsTooMuchIsAnError) {
+TEST(StatusCommandTest, AnOversizedStatusAnswerIsAnError) {
   v1::ServerStatusResponse status = Healthy();
   for (int i = 0; i < 5000; ++i) AddMetric(status, absl::StrCat("moon_", i), 1);
   const FakeServer server(Answering(status));
@@ -140,7 +140,7 @@ TEST(StatusCommandTest, DamageIsListedAndIsCode1) {
                         "CRC does not match\n"));
 }
 
-TEST(StatusCommandTest, DamageFoundWhileIndexingIsToldToo) {
+TEST(StatusCommandTest, DamageFoundWhileIndexingIsReported) {
   FakeFeed feed = Answering(Healthy());
   feed.datasets = [](v1::ListDatasetsResponse& answer) {
     v1::DatasetSummary& dataset = *answer.add_datasets();
@@ -225,7 +225,7 @@ TEST(StatusCommandTest, DatasetsAreAskedForOnce) {
   EXPECT_EQ(datasets_asked, 1);
 }
 
-TEST(StatusCommandTest, NamesAndFilesOfServersAreLookedUp) {
+TEST(StatusCommandTest, ServerAddressesAreResolvedFromDnsAndFiles) {
   const FakeServer one(Answering(Healthy()));
   const FakeServer other(Answering(Healthy()));
   const TempFolder folder;

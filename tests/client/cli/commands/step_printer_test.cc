@@ -72,7 +72,7 @@ TEST(StepPrinterTest, PrintsTheDigestOfEachExample) {
   EXPECT_EQ(Printed(StepPrinting::kExampleDigests), wanted);
 }
 
-TEST(StepPrinterTest, PrintsValuesExampleByExampleAndADashForNone) {
+TEST(StepPrinterTest, PrintsValuesByExampleAndADashForAnInvalidExample) {
   EXPECT_EQ(Printed(StepPrinting::kValues, "a"), "9 2 -5 1099511627776\n9 3 -5 -\n");
   EXPECT_EQ(Printed(StepPrinting::kValues, "h"), "9 2 1 3 5 2 4 6\n9 3 1 3 5 -\n");
   EXPECT_EQ(Printed(StepPrinting::kValues, "valid"), "9 2 1 1\n9 3 1 0\n");
@@ -95,7 +95,7 @@ std::string Text(DType dtype, T value) {
   return ElementText(dtype, bytes);
 }
 
-TEST(StepPrinterTest, ElementsOfEveryType) {
+TEST(StepPrinterTest, ElementsOfEveryTypeArePrintedAsDecimalText) {
   EXPECT_EQ(Text(DType::kUint8, uint8_t{200}), "200");
   EXPECT_EQ(Text(DType::kInt32, std::numeric_limits<int32_t>::min()), "-2147483648");
   EXPECT_EQ(Text(DType::kInt64, std::numeric_limits<int64_t>::max()), "9223372036854775807");

@@ -60,7 +60,7 @@ std::string Json(const v1::ServerStatusResponse& now,
   return json.text();
 }
 
-TEST(StreamTableTest, TheServersPageHasSuchATable) {
+TEST(StreamTableTest, TheServerReadmeShowsTheTableAsItIsPrinted) {
   EXPECT_THAT(ReadWholeFile("server/README.md"), HasSubstr("```text\n" + Table(ThreeStreams())));
 }
 
@@ -81,7 +81,7 @@ TEST(StreamTableTest, RatesAreThoseSinceTheEarlierAnswer) {
               HasSubstr(R"("steps_per_second":2,"bytes_per_second":3125000,"trainer")"));
 }
 
-TEST(StreamTableTest, ARestartedServersStreamsAreNew) {
+TEST(StreamTableTest, AfterAServerRestartRatesCountFromTheStreamsStart) {
   const v1::ServerStatusResponse before = ThreeStreams();
   v1::ServerStatusResponse now = before;
   now.mutable_streams(0)->set_seconds(11);
@@ -108,7 +108,7 @@ TEST(StreamTableTest, TheJsonHasWhatTheTableHas) {
   EXPECT_THAT(Table(answer), HasSubstr("\n  and 3 more, whose trainers wait less\n"));
 }
 
-TEST(StreamTableTest, NonsenseOfAServerIsShownWithinBounds) {
+TEST(StreamTableTest, InvalidTrainerReportsAreShownWithinBounds) {
   v1::ServerStatusResponse answer;
   v1::StreamStatus& stream = *answer.add_streams() = Stream(1, "a", "b", 0, 5, 5);
   stream.mutable_trainer()->set_wait_ratio(1e300);

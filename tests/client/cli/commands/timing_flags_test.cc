@@ -114,7 +114,7 @@ TEST(TimingFlagsTest, ModelAndSliceGiveTheStepOfTheCompiledProgram) {
   EXPECT_LT(v3->infeed.step_time, v2->infeed.step_time);
 }
 
-TEST(TimingFlagsTest, ANhwcLayoutIsPaddedWhereTheChannelsLie) {
+TEST(TimingFlagsTest, TheNhwcLayoutIsNotPaddedButNhwcTiledIs) {
   const absl::StatusOr<TimedCores> dense = Cores({{"--step-time-us", "1"}, {"--layout", "nhwc"}});
   ASSERT_THAT(dense, IsOk());
   EXPECT_EQ(dense->padded_slice_bytes, dense->slice_bytes);
@@ -124,7 +124,7 @@ TEST(TimingFlagsTest, ANhwcLayoutIsPaddedWhereTheChannelsLie) {
   EXPECT_GT(tiled->padded_slice_bytes, 42 * tiled->slice_bytes);
 }
 
-TEST(TimingFlagsTest, WhatCannotBeTimedIsRefused) {
+TEST(TimingFlagsTest, InvalidTimingOptionsAreRefused) {
   const auto refusal = [](const std::map<std::string, std::string>& texts) {
     return Load(texts).status();
   };
@@ -162,7 +162,7 @@ TEST(TimingFlagsTest, WhatCannotBeTimedIsRefused) {
 }
 
 // The clock accepts the largest values that the options accept.
-TEST(TimingFlagsTest, TheLargestValuesAreTaken) {
+TEST(TimingFlagsTest, TheLargestAllowedValuesAreAccepted) {
   EXPECT_THAT(Cores({{"--step-time-us", "3600000000"}, {"--queue-depth", "65536"}}).status(),
               IsOk());
 }
@@ -212,7 +212,7 @@ TEST(TimingFlagsTest, TheModelsInputMayBeFlatAndItsBatchInnermost) {
   }
 }
 
-TEST(TimingFlagsTest, ARateIsTheTimeOfAStepSaidOtherwise) {
+TEST(TimingFlagsTest, ARateGivesTheStepTimeAsItsInverse) {
   const absl::StatusOr<TimedSteps> steps = Load({{"--rate", "40"}});
   ASSERT_THAT(steps, IsOk());
   EXPECT_EQ(steps->step_time, absl::Milliseconds(25));

@@ -32,7 +32,7 @@ TEST(TokenCommandTest, ItsOutputIsTheTokenAloneAndTheFileHasTheHash) {
                                                          .last_day = absl::CivilDay(2030, 1, 31)}));
 }
 
-TEST(TokenCommandTest, WhatIsNoDayIsRefusedBeforeAFileIsMade) {
+TEST(TokenCommandTest, AnInvalidExpiryDayIsRefusedBeforeAFileIsCreated) {
   const TempFolder folder;
   const CommandRun run = RunCommand(
       MakeTokenCommand(), {"--name", "a", "--file", folder / "tokens", "--expires", "tomorrow"});

@@ -127,7 +127,7 @@ TEST_F(TrainCommandTest, NumericsAreChosenAndNamed) {
   EXPECT_THAT(neither.err, HasSubstr("want exact or fast"));
 }
 
-TEST_F(TrainCommandTest, WithoutEvaluationThereIsNoSuchLine) {
+TEST_F(TrainCommandTest, WithoutEvaluationNoValidationAccuracyIsPrinted) {
   const CommandRun run = Train(Spec("a.textproto", 2), {"--epochs", "2"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, testing::Not(HasSubstr("validation accuracy")));
@@ -156,7 +156,7 @@ TEST_F(TrainCommandTest, TheReportIsAPageThatHoldsTheJson) {
                                                                 "\"steps\":20,")));
 }
 
-TEST_F(TrainCommandTest, TellsMaskedExamplesOfBothFeeds) {
+TEST_F(TrainCommandTest, ReportsMaskedExamplesOfTrainingAndValidationFeeds) {
   FakeFeed feed = BrightOrDark();
   feed.byte = [bright = feed.byte](int64_t step, int core, int tensor, int64_t place) {
     return tensor == 2 && core == 0 && place == 1 && step < 2 ? uint8_t{0}
@@ -211,7 +211,7 @@ class InterruptedTrainTest : public TrainCommandTest {
 
 bool AtOnce() { return true; }
 
-TEST_F(InterruptedTrainTest, WithoutACheckpointItSaysHowToGetOne) {
+TEST_F(InterruptedTrainTest, AnInterruptedRunWithoutCheckpointsSaysHowToSaveThem) {
   const CommandRun run = TrainUntil(3, AtOnce, {});
   EXPECT_EQ(run.exit_code, 130);
   EXPECT_THAT(run.err,
@@ -220,7 +220,7 @@ TEST_F(InterruptedTrainTest, WithoutACheckpointItSaysHowToGetOne) {
                            "--checkpoint-every STEPS more often\n"));
 }
 
-TEST_F(InterruptedTrainTest, BeforeTheFirstCheckpointItSaysWhenThereIsOne) {
+TEST_F(InterruptedTrainTest, AnInterruptBeforeTheFirstSaveSaysWhenCheckpointsAreSaved) {
   const CommandRun run = TrainUntil(3, AtOnce, {"--checkpoint", folder_ / "c"});
   EXPECT_EQ(run.exit_code, 130);
   EXPECT_THAT(run.err, HasSubstr("no checkpoint was written; --checkpoint saves the run after "
@@ -228,7 +228,7 @@ TEST_F(InterruptedTrainTest, BeforeTheFirstCheckpointItSaysWhenThereIsOne) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "c"));
 }
 
-TEST_F(InterruptedTrainTest, TheLastCheckpointIsNamedAndGoesOn) {
+TEST_F(InterruptedTrainTest, AnInterruptedRunNamesTheLastCheckpointToResumeFrom) {
   const std::string file = folder_ / "c";
   const auto is_saved = [&] { return std::filesystem::exists(file); };
   const CommandRun run = TrainUntil(9, is_saved, {"--checkpoint", file, "--checkpoint-every", "1"});
@@ -419,7 +419,7 @@ TEST_F(TrainCommandTest, ARunThatDoesNotMatchItsCheckpointIsRefused) {
   refused({}, other, 1, "an epoch of the saved run has 10 steps, an epoch of this feed 5");
 }
 
-TEST_F(TrainCommandTest, AFileThatIsNoWholeCheckpointIsRefused) {
+TEST_F(TrainCommandTest, AnInvalidOrDamagedOrMissingCheckpointIsRefused) {
   const std::string spec = Spec("a.textproto", 0), file = folder_ / "a.ckpt";
   ASSERT_EQ(Train(spec, {"--epochs", "1", "--checkpoint", file}).exit_code, 0);
   const std::string bytes = ReadWholeFile(file);
@@ -455,7 +455,7 @@ TEST_F(TrainCommandTest, AFileThatIsNoWholeCheckpointIsRefused) {
   EXPECT_THAT(absent.err, HasSubstr("absent.ckpt"));
 }
 
-TEST_F(TrainCommandTest, CheckpointsThatCannotBeWrittenAreToldBeforeTraining) {
+TEST_F(TrainCommandTest, InvalidCheckpointOptionsAreReportedBeforeTraining) {
   // If training began, the first chunk would end the run with code 1.
   FakeFeed damaged = BrightOrDark();
   damaged.spoil = [](int, int, FakeChunk& piece) { piece.end = absl::DataLossError("shard-3"); };
@@ -478,7 +478,7 @@ TEST_F(TrainCommandTest, ASpecWithTooFewEpochsIsRefused) {
   EXPECT_THAT(run.err, AllOf(HasSubstr("a.textproto has epochs: 2"), HasSubstr("epochs: 0")));
 }
 
-TEST_F(TrainCommandTest, AnEvaluationForOtherCoresIsRefused) {
+TEST_F(TrainCommandTest, AnEvalSpecWithAnotherGlobalBatchIsRefused) {
   const CommandRun run = Train(Spec("a.textproto", 0), {"--eval-spec", Spec("b.textproto", 1, 16)});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_THAT(run.err, AllOf(HasSubstr("b.textproto has global_batch: 16"), HasSubstr("want 8")));
@@ -511,7 +511,7 @@ TEST_F(TrainCommandTest, DamageInTheFeedIsCode1) {
   EXPECT_THAT(run.err, HasSubstr("shard-3"));
 }
 
-TEST_F(TrainCommandTest, AReportThatCannotBeWrittenIsToldBeforeTraining) {
+TEST_F(TrainCommandTest, AnUnwritableReportFileIsReportedBeforeTraining) {
   for (const char* option : {"--report", "--report-json"}) {
     const CommandRun run =
         Train(Spec("a.textproto", 0), {"--epochs", "1", option, folder_ / "no/such/file"});
@@ -523,7 +523,7 @@ TEST_F(TrainCommandTest, AReportThatCannotBeWrittenIsToldBeforeTraining) {
 
 // The first error shows that the shipped model flowers-cnn was found by its name: this model takes
 // larger images than the feed has.
-TEST_F(TrainCommandTest, AModelIsANameOrAFile) {
+TEST_F(TrainCommandTest, AShippedModelIsFoundByNameAndAnUnknownNameIsRefused) {
   const FakeServer server(BrightOrDark());
   const auto train = [&](const std::string& model) {
     return RunCommand(MakeTrainCommand(), {"--server", server.address(), "--spec",

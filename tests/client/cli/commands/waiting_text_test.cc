@@ -18,7 +18,7 @@ TEST(WaitingTextTest, NamesTheServerThatWasLostAndTheOneThatIsAsked) {
   EXPECT_EQ(WaitingText(Lost("A:1", "A:1", 12)), "server A:1 lost, asking it again (12 s)");
 }
 
-TEST(WaitingTextTest, BeforeTheFirstStepTheServerWasNeverThere) {
+TEST(WaitingTextTest, BeforeTheFirstStepAServerIsUnreachableRatherThanLost) {
   FeedWaiting waiting = Lost("127.0.0.1:1", "127.0.0.1:1", 3);
   waiting.started = false;
   waiting.limit = absl::Seconds(10);
@@ -33,13 +33,13 @@ TEST(WaitingTextTest, ASilentServerIsNotLostYet) {
   EXPECT_EQ(WaitingText(waiting), "no answer from A:1 (7 s of 60 s)");
 }
 
-TEST(WaitingTextTest, WhatHappensAllTheTimeIsNotTold) {
+TEST(WaitingTextTest, ShortWaitsAreNotReported) {
   EXPECT_EQ(WaitingText(std::nullopt), "");
   EXPECT_EQ(WaitingText(Lost("A:1", "B:2", 0)), "");
   EXPECT_EQ(WaitingText(Lost("", "A:1", 4)), "");
 }
 
-TEST(WaitingTextTest, AnAddressMovesNoCursor) {
+TEST(WaitingTextTest, ControlCharactersInAnAddressAreEscaped) {
   EXPECT_EQ(WaitingText(Lost("unix:/a\x1b[2J\n", "B:2", 2)),
             "server unix:/a\\x1b[2J\\n lost, asking B:2 (2 s)");
 }

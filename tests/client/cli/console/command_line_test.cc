@@ -125,7 +125,7 @@ TEST(CommandLineTest, WrongUsageExitsWithTwoAndSaysWhy) {
   }
 }
 
-TEST(CommandLineTest, ATypingErrorIsToldWithWhatMayHaveBeenMeant) {
+TEST(CommandLineTest, AMisspelledNameIsReportedWithASuggestion) {
   EXPECT_EQ(RunEcho({"ecko"}).err,
             "systole: there is no command 'ecko'; `systole --help` lists them; did you mean "
             "'echo'?\n");
@@ -141,7 +141,7 @@ TEST(CommandLineTest, ATypingErrorIsToldWithWhatMayHaveBeenMeant) {
             "systole echo: there is no option '--zzzzzz'; `systole echo --help` lists them\n");
 }
 
-TEST(CommandLineTest, AnInterruptedCommandExitsAsShellsTellSignals) {
+TEST(CommandLineTest, ACommandInterruptedBySigintExitsWithCode130) {
   const absl::Status cancelled = absl::CancelledError("interrupted after 3 steps");
   std::ostringstream out, err;
   Interrupt interrupt([](int) {});
@@ -164,7 +164,7 @@ TEST(CommandLineTest, HelpOfASubcommandShowsOptionsDefaultsAndExample) {
                     HasSubstr("--json"), HasSubstr("Example:\n  systole echo here a b --count 3")));
 }
 
-TEST(CommandLineTest, HelpAndVersionOfTheProgram) {
+TEST(CommandLineTest, TheProgramPrintsItsHelpAndVersion) {
   const Outcome help = RunEcho({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, AllOf(HasSubstr("echo"), HasSubstr("1 damage found")));

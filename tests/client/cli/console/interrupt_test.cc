@@ -20,7 +20,7 @@ class InterruptTest : public testing::Test {
   Interrupt interrupt_{[this](int signal) { ended_.push_back(signal); }};
 };
 
-TEST_F(InterruptTest, EndsTheProgramAtOnceWhereNothingIsHeldUp) {
+TEST_F(InterruptTest, WithoutACallbackAnInterruptEndsTheProgramAtOnce) {
   interrupt_.Request(SIGTERM);
   EXPECT_THAT(ended_, ElementsAre(SIGTERM));
   EXPECT_EQ(interrupt_.signal(), SIGTERM);
@@ -39,7 +39,7 @@ TEST_F(InterruptTest, AsksTheCallbackFirstAndEndsTheProgramTheSecondTime) {
   EXPECT_THAT(ended_, ElementsAre(SIGINT));
 }
 
-TEST_F(InterruptTest, BehindTheCallbackTheProgramEndsAtOnceAgain) {
+TEST_F(InterruptTest, AfterTheCallbackIsGoneAnInterruptEndsTheProgramAtOnce) {
   {
     const InterruptCallback callback(&interrupt_, [] {});
   }
@@ -47,14 +47,14 @@ TEST_F(InterruptTest, BehindTheCallbackTheProgramEndsAtOnceAgain) {
   EXPECT_THAT(ended_, ElementsAre(SIGINT));
 }
 
-TEST_F(InterruptTest, ACallbackThatComesTooLateIsAskedAtOnce) {
+TEST_F(InterruptTest, ACallbackRegisteredAfterTheInterruptIsCalledAtOnce) {
   interrupt_.Request(SIGINT);
   bool asked = false;
   const InterruptCallback callback(&interrupt_, [&asked] { asked = true; });
   EXPECT_TRUE(asked);
 }
 
-TEST_F(InterruptTest, WithoutAnInterruptNothingAsks) {
+TEST_F(InterruptTest, ACallbackWithoutAnInterruptObjectIsNotCalled) {
   const InterruptCallback callback(nullptr, [] { FAIL(); });
   EXPECT_FALSE(callback.requested());
 }

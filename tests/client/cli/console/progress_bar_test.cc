@@ -42,7 +42,7 @@ Progress Packing() {
   return {.label = "packing", .done = 1620, .total = 3600, .per_second = 120.0};
 }
 
-TEST(ProgressLineTest, ShowsPartCountRateTimeLeftAndRemark) {
+TEST(ProgressLineTest, ShowsPercentageCountRateTimeLeftAndRemark) {
   EXPECT_EQ(ProgressLine(Packing(), 100),
             "packing [=============>                ]  45%  1620/3600  120/s  17 s left");
   Progress training = {.label = "training", .done = 3, .total = 725, .per_second = 0.25};
@@ -69,7 +69,7 @@ TEST(ProgressLineTest, BytesAndTimesHaveTheirUnits) {
             "pacing [======>                       ]  20%  12/60 s  48 s left");
 }
 
-TEST(ProgressLineTest, AnUnknownTotalHasNoPart) {
+TEST(ProgressLineTest, AnUnknownTotalShowsNoPercentage) {
   EXPECT_EQ(ProgressLine({.label = "feeding", .done = 17, .per_second = 12.5}, 80),
             "feeding  17  12.5/s");
   EXPECT_EQ(ProgressLine({.label = "connecting"}, 80), "connecting");
@@ -112,7 +112,7 @@ TEST(ProgressBarTest, TakesItsRateFromTheClock) {
   EXPECT_THAT(terminal.text.str(), EndsWith("   2%  72/3600  7.20/s  8 min left"));
 }
 
-TEST(ProgressBarTest, WhatAnEarlierRunDidCountsInThePartAlone) {
+TEST(ProgressBarTest, WorkOfAnEarlierRunCountsForThePercentageButNotTheRate) {
   Terminal terminal;
   ProgressBarOptions options = terminal.Options("training", 100);
   options.done_before = 50;
@@ -207,7 +207,7 @@ TEST(ProgressBarTest, StaysAtAHundredPercentWhenThereIsNothingOrTooMuchToDo) {
   EXPECT_THAT(terminal.text.str(), EndsWith("100%  5/2  1.00/s"));
 }
 
-TEST(ProgressBarTest, CountsEveryThread) {
+TEST(ProgressBarTest, CountsTheWorkOfAllThreads) {
   Terminal terminal;
   ProgressBar bar(terminal.console(), terminal.Options("packing", 1000));
   WorkerPool pool(4);

@@ -43,7 +43,7 @@ TEST(CanvasTest, SpeckleIsSpreadOverTheUnitInterval) {
   EXPECT_NE(Speckle(1, 2, 3), Speckle(3, 2, 1));
 }
 
-TEST(CanvasTest, ShapesCutOffAtTheEdgesStayInside) {
+TEST(CanvasTest, ShapesBeyondTheEdgesCanBeDrawn) {
   Canvas canvas(20, 10);
   canvas.DrawDisc({-5, -5}, 12, 3, {1, 1, 1}, 1);
   canvas.DrawDisc({500, 500}, 5, 1, {1, 1, 1}, 1);

@@ -50,14 +50,14 @@ TEST(FlowerPainterTest, PhotographsVaryInSizeWithinTheStatedBounds) {
   EXPECT_TRUE(lying);
 }
 
-TEST(FlowerPainterTest, ALongSideGivesPicturesOfThreeToFour) {
+TEST(FlowerPainterTest, PicturesHaveTheGivenLongSideAndARatioOfThreeToFour) {
   const FlowerPhoto lying = PaintFlower(Kind(0), 1, 0, {.long_side = 500});
   EXPECT_EQ(std::minmax(lying.width, lying.height), std::minmax(375, 500));
   const FlowerPhoto small = PaintFlower(Kind(0), 1, 0, {.long_side = kLeastLongSide});
   EXPECT_EQ(std::max(small.width, small.height), kLeastLongSide);
 }
 
-TEST(FlowerPainterTest, TextureChangesPixelsAndNotThePicture) {
+TEST(FlowerPainterTest, TextureChangesPixelsButHardlyTheMeanBrightness) {
   const FlowerPhoto smooth = PaintFlower(Kind(3), 1, 3, {.long_side = 200});
   const FlowerPhoto photo = PaintFlower(Kind(3), 1, 3, {.long_side = 200, .photo_texture = true});
   ASSERT_EQ(smooth.rgb.size(), photo.rgb.size());
@@ -128,7 +128,7 @@ TEST(FlowerShapeTest, MiddleIsInsideAndCornersAreOutside) {
   }
 }
 
-TEST(FlowerShapeTest, KindsDifferInShapeWithEqualColours) {
+TEST(FlowerShapeTest, RosesCoverMoreAreaThanDaisiesAndTulips) {
   // The part of the flower's circle that is covered.
   const auto covered = [](FlowerKind kind) {
     const FlowerForm form = {.kind = kind, .petals = 13, .individual = 3};

@@ -77,7 +77,7 @@ TEST(FlowerSetTest, DrawingAgainReplacesAndASmallerSetIsRefused) {
                        AllOf(HasSubstr("daisy_000005.jpg"), HasSubstr("new or empty"))));
 }
 
-TEST(FlowerSetTest, StopsWhenToldAndLeavesWholeFilesOnly) {
+TEST(FlowerSetTest, AnInterruptedRunStopsSoonAndLeavesOnlyJpegFiles) {
   const TempFolder folder;
   int64_t done = 0;
   EXPECT_THAT(MakeFlowerSet(folder.path(), {.images = 1000, .seed = 3, .threads = 2},

@@ -35,7 +35,7 @@ Search Find(int most, int truth) {
   return search;
 }
 
-TEST(LargestFedTest, DoublesAndThenHalvesTheGap) {
+TEST(LargestFedTest, TriesDoublingCountsAndThenBisects) {
   EXPECT_THAT(Find(100, 5).asked, ElementsAre(1, 2, 4, 8, 6, 5));
   EXPECT_THAT(Find(100, 0).asked, ElementsAre(1));
   EXPECT_THAT(Find(6, 100).asked, ElementsAre(1, 2, 4, 6));
@@ -43,7 +43,7 @@ TEST(LargestFedTest, DoublesAndThenHalvesTheGap) {
   EXPECT_THAT(Find(5, 4).asked, ElementsAre(1, 2, 4, 5));
 }
 
-TEST(LargestFedTest, FindsItWhereverItIs) {
+TEST(LargestFedTest, FindsEveryLargestFedCountInAtMostTenTries) {
   for (int most = 1; most <= 20; ++most) {
     for (int truth = 0; truth <= most; ++truth) {
       const Search search = Find(most, truth);
@@ -53,7 +53,7 @@ TEST(LargestFedTest, FindsItWhereverItIs) {
   }
 }
 
-TEST(RampUpTest, AllNumbersRunFedOrNot) {
+TEST(RampUpTest, TriesAllCountsAndIgnoresSuccessesAboveAFailure) {
   std::vector<int> asked;
   const absl::StatusOr<int> fed = RampUp(11, [&](int trainers) -> absl::StatusOr<bool> {
     asked.push_back(trainers);
@@ -101,7 +101,7 @@ LoadLevel Level(const std::vector<int>& waits_ms) {
   return level;
 }
 
-TEST(LoadLevelTest, TheHeadlineIsExamplesPerProcessorSecondInCores) {
+TEST(LoadLevelTest, ComputesCoresFedPerBusyServerCpuIfCpuTimeIsKnown) {
   LoadLevel level = Level({0, 1});
   EXPECT_EQ(level.cores.core_examples_per_s(), 500);
   EXPECT_EQ(level.examples_per_s(), 750);
@@ -117,7 +117,7 @@ TEST(LoadLevelTest, TheHeadlineIsExamplesPerProcessorSecondInCores) {
 }
 
 // The level's only trainer takes 100 steps a second.
-TEST(LoadReportTest, StepsThatFillTheWindowsAreTold) {
+TEST(LoadReportTest, ReportsStepsThatArriveFasterThanTrainersTakeThem) {
   LoadLevel level = Level({0});
   level.steps = 210;
   EXPECT_EQ(WindowsText(level), "");
@@ -127,7 +127,7 @@ TEST(LoadReportTest, StepsThatFillTheWindowsAreTold) {
 
 // AU (accelerator utilization) is compute time over total time. A trainer is fed if its AU is at
 // least 0.9. 10 of 11 ms are an AU of 0.909, and 10 of 12 ms are an AU of 0.833.
-TEST(LoadLevelTest, EveryTrainerMustBeFed) {
+TEST(LoadLevelTest, ALevelIsFedOnlyIfEveryTrainerIsFed) {
   EXPECT_TRUE(Level({0, 1, 1}).fed());
   EXPECT_FALSE(Level({0, 2, 0}).fed());
   EXPECT_THAT(Level({0, 2, 0}).lowest_au(), DoubleNear(10.0 / 12, 1e-12));
@@ -137,7 +137,7 @@ TEST(LoadLevelTest, EveryTrainerMustBeFed) {
   EXPECT_EQ(level.waits().count(), 2);
 }
 
-TEST(LoadLevelTest, TrainersThatThisMachineCannotPaceProveNothing) {
+TEST(LoadLevelTest, ALevelIsNotFedIfWallClockUtilisationIsTooLow) {
   LoadLevel level = Level({0, 0});
   EXPECT_TRUE(level.fed());
   // A fifth of the time was lost on this machine, not on the servers.
@@ -147,7 +147,7 @@ TEST(LoadLevelTest, TrainersThatThisMachineCannotPaceProveNothing) {
   EXPECT_FALSE(level.fed());
 }
 
-TEST(RunLoadLevelTest, CountsStepsInWhateverFormTheyTravel) {
+TEST(RunLoadLevelTest, CountsArrivedStepsForServerAndClientFinishing) {
   const FakeFeed feed = {.pixels = true, .epochs = 0};
   for (const char* const finish : {"server", "client"}) {
     SCOPED_TRACE(finish);
@@ -171,7 +171,7 @@ TEST(RunLoadLevelTest, CountsStepsInWhateverFormTheyTravel) {
   }
 }
 
-TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
+TEST(LoadReportTest, ReportsTheLargestFedLevelAsTextAndJson) {
   LoadReport report = {.most_trainers = 4, .largest_fed = 2};
   report.levels = {Level({0}), Level({0, 1}), Level({2, 2, 2, 2}), Level({2, 2, 2})};
   report.levels[1].server_cpu_seconds = 6;
@@ -208,7 +208,7 @@ TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
               R"("step_arrival_seconds":{"p50":0,"p90":0,"p99":0,"max":0}})")));
 }
 
-TEST(LoadReportTest, WithoutAFedTrainerTheHeadlineIsOfOne) {
+TEST(LoadReportTest, ReportsTheOneTrainerLevelIfNoTrainerIsFed) {
   LoadReport report = {.most_trainers = 4, .largest_fed = 0, .levels = {Level({9})}};
   EXPECT_THAT(report.ToText(), AllOf(HasSubstr("fed             not even 1 trainer"),
                                      HasSubstr("stopped         1 trainer was at AU 52.63 %"),

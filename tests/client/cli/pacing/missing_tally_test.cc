@@ -10,7 +10,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-TEST(MissingTallyTest, SaysHowManyWhichAndWhereToLook) {
+TEST(MissingTallyTest, ReportsMaskedExamplesTheirRecordsAndWhereToLook) {
   MissingTally tally;
   tally.Add({.masked_examples = 2, .padded_examples = 5, .masked_records = {40, 17}});
   tally.Add({.masked_examples = 1, .masked_records = {17}});
@@ -26,7 +26,7 @@ TEST(MissingTallyTest, SaysHowManyWhichAndWhereToLook) {
             R"({"masked_examples":3,"padded_examples":5,"masked_records":[17,40]})");
 }
 
-TEST(MissingTallyTest, PaddingIsNoDamage) {
+TEST(MissingTallyTest, PaddedExamplesAreNotReportedAsMasked) {
   EXPECT_EQ(MissingTally({.padded_examples = 5}).MaskedText(), "");
   EXPECT_EQ(MissingTally().MaskedText(), "");
 }

@@ -60,7 +60,7 @@ TEST(ImageShrinkerTest, FinePatternsAreAveragedAndNotSkipped) {
   EXPECT_THAT(small->pixels, Each(128));
 }
 
-TEST(ImageShrinkerTest, RefusesNoPixels) {
+TEST(ImageShrinkerTest, AShortSideOfZeroIsRefused) {
   EXPECT_THAT(ShrinkShortSide(Even(4, 4, 0), 0),
               StatusIs(absl::StatusCode::kInvalidArgument, testing::HasSubstr("short_px is 0")));
 }

@@ -47,7 +47,7 @@ TEST(ImageTreeTest, EmptyClassFolderKeepsItsNumber) {
   EXPECT_EQ(tree->files[0].label, 1);
 }
 
-TEST(ImageTreeTest, NothingThereIsNotFound) {
+TEST(ImageTreeTest, MissingRootPlainFileAndEmptyTreeAreNotFound) {
   const TempFolder folder;
   EXPECT_THAT(ListImageTree(folder / "none"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
@@ -58,7 +58,7 @@ TEST(ImageTreeTest, NothingThereIsNotFound) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("1 class folder and nothing")));
 }
 
-TEST(ImageTreeTest, ImagesWithoutAClassFolderAreToldWithTheRemedy) {
+TEST(ImageTreeTest, ErrorForImagesWithoutAClassFolderSuggestsTheParent) {
   const TempFolder folder;
   folder.Write("a.jpg", "x");
   folder.Write("b.JPEG", "x");
@@ -70,7 +70,7 @@ TEST(ImageTreeTest, ImagesWithoutAClassFolderAreToldWithTheRemedy) {
                          "this is a class folder, give the folder that holds it")));
 }
 
-TEST(ImageTreeTest, DeeperTreeIsRefused) {
+TEST(ImageTreeTest, AFolderInsideAClassFolderIsRefused) {
   const TempFolder folder;
   std::filesystem::create_directories(folder / "train/daisy");
   EXPECT_THAT(ListImageTree(folder.path()),
@@ -104,7 +104,7 @@ TEST(ImageTreeTest, PatternsAndListsOfAnyStoreGiveTheSameTree) {
   EXPECT_EQ(ListImages(root + "/*/*.jpg")->files.size(), 1u);
 }
 
-TEST(ImageTreeTest, WhatNamesNoImagesInClassFoldersIsRefused) {
+TEST(ImageTreeTest, InvalidImageAddressesAndListsAreRefused) {
   const TempFolder folder;
   ASSERT_THAT(PutStored("mem://image_tree_deep/a/b/c.jpg", "bytes"), IsOk());
   EXPECT_THAT(ListImages("mem://image_tree_deep"),
@@ -127,7 +127,7 @@ TEST(ImageTreeTest, AMistypedAddressIsShownWithoutItsSecrets) {
   }
 }
 
-TEST(ImageTreeTest, APatternMayHaveABackslashAsItsOnlySign) {
+TEST(ImageTreeTest, APathWithOnlyABackslashEscapeIsAPattern) {
   const TempFolder folder;
   std::filesystem::create_directory(folder / "a");
   folder.Write("a/x.jpg", "bytes");

@@ -228,7 +228,7 @@ int AsksForStatesSince(size_t first, absl::string_view ending) {
   return asks;
 }
 
-TEST(IndexerTest, WhatTheListSaysOfShardsAndImagesIsNotAskedForAgain) {
+TEST(IndexerTest, ShardAndImageStatesFromTheListingAreNotRequestedAgain) {
   const std::string folder =
       absl::StrCat(testing::UnitTest::GetInstance()->current_test_info()->name(), "/");
   for (int i = 0; i < 6; ++i) {
@@ -266,7 +266,7 @@ TEST(IndexerTest, AShardThatWasReplacedAfterItWasListedIsIndexedAsItIsNow) {
 }
 
 // The finished part is written into the bucket although the run is interrupted.
-TEST(IndexerTest, AnInterruptedRunOverImagesInABucketGoesOnWhereItWas) {
+TEST(IndexerTest, IndexingOfBucketImagesResumesAfterAnInterruption) {
   const std::string root =
       absl::StrCat(testing::UnitTest::GetInstance()->current_test_info()->name(), "/");
   for (int i = 0; i < 6; ++i) Bucket().Put(absl::StrCat(root, "a/", i, ".jpg"), Jpeg(i));
@@ -299,7 +299,7 @@ TEST(IndexerTest, AnInterruptedRunOverImagesInABucketGoesOnWhereItWas) {
   EXPECT_THAT(*Bucket().Get(root + "images.idx"), HasSubstr("systole-images-1 6 "));
 }
 
-TEST(IndexerTest, AnIndexThatCannotBeKeptIsAnError) {
+TEST(IndexerTest, AnIndexOrHashThatCannotBeWrittenIsAnError) {
   const TempFolder folder;
   const std::string shard = folder.Write("a", ShardOf(3));
   EXPECT_THAT(IndexShards({shard}, {.index_dir = folder / "none"}, Ignore),
@@ -314,7 +314,7 @@ TEST(IndexerTest, AnIndexThatCannotBeKeptIsAnError) {
 }
 
 // An index that another program wrote has no hash file. The index is checked, and gets a hash file.
-TEST(IndexerTest, AValidIndexWithoutAHashGetsOneAndADamagedOneIsMadeAnew) {
+TEST(IndexerTest, AMissingHashIsWrittenAndADamagedIndexIsRebuilt) {
   const TempFolder folder;
   const std::string shard = folder.Write("a", ShardOf(3));
   ASSERT_THAT(IndexShards({shard}, {}, Ignore), IsOk());

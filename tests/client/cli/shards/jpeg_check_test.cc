@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::_;
 
-TEST(JpegCheckTest, LooksAtTheFirstTwoBytes) {
+TEST(JpegCheckTest, AJpegIsIdentifiedByItsFirstTwoBytes) {
   EXPECT_TRUE(LooksLikeJpeg(TestJpeg(8, 8, 3, 1)));
   EXPECT_TRUE(LooksLikeJpeg("\xff\xd8"));
   EXPECT_FALSE(LooksLikeJpeg("\xff"));
@@ -41,7 +41,7 @@ TEST(JpegCheckTest, ImageCutAnywhereIsDataLoss) {
   EXPECT_THAT(check->DecodeAll(jpeg), IsOk());  // The decoder still works after a bad image.
 }
 
-TEST(JpegCheckTest, HeaderAloneGivesTheSize) {
+TEST(JpegCheckTest, ReadHeaderGivesTheSizeOfATruncatedJpeg) {
   absl::StatusOr<JpegCheck> check = JpegCheck::Create();
   ASSERT_THAT(check, IsOk());
   const std::string jpeg = TestJpeg(37, 23, 1, 1);

@@ -99,7 +99,7 @@ TEST(PackPlanTest, ClassesAreMixedWithinEachShard) {
 }
 
 // Checks the order itself, because shards packed last year must come out the same today.
-TEST(PackPlanTest, OrderIsAFunctionOfTheSeedAlone) {
+TEST(PackPlanTest, OrderIsPinnedForASeedAndDiffersBetweenSeeds) {
   const std::vector<int64_t> labels = Labels({4, 4});
   const absl::StatusOr<PackPlan> plan =
       PlanPack(labels, {.shards = 2, .validation = 0.25, .seed = 1});

@@ -63,7 +63,7 @@ class PackerBucketTest : public testing::Test {
   const TempFolder images_;
 };
 
-TEST_F(PackerBucketTest, AnImageThatCannotBeReadIsNoBadOne) {
+TEST_F(PackerBucketTest, SkipBadDoesNotSkipAnImageThatCannotBeRead) {
   const TempFolder out;
   for (int k = 0; k < 4; ++k) {
     Bucket().Put(Key(absl::StrCat("images/a/", k, ".jpg")), TestJpeg(40, 30, 3, k));
@@ -97,7 +97,7 @@ TEST_F(PackerBucketTest, LabelsThatMayNotBeReadAreNotReplaced) {
   EXPECT_THAT(Left(), ElementsAre("labels.txt"));
 }
 
-TEST_F(PackerBucketTest, AnInterruptedRunSaysWhatIsLeftOrThatNothingIs) {
+TEST_F(PackerBucketTest, AnInterruptedRunReportsWhichShardsItLeftIfAny) {
   EXPECT_THAT(PackAndStop(images_.path(), Name("out/p"), "packing", 5),
               StatusIs(absl::StatusCode::kCancelled, "interrupted: no shard of this run is left"));
   EXPECT_THAT(Left(), IsEmpty());
@@ -129,7 +129,7 @@ TEST_F(PackerBucketTest, AnInterruptionEndsAWaitForTheServer) {
   }
 }
 
-TEST_F(PackerBucketTest, AShardThatIsWholeButCannotBeLookedAtIsRemovedToo) {
+TEST_F(PackerBucketTest, AWrittenShardThatCannotBeReadBackIsRemoved) {
   std::atomic<bool> looked = false;
   Bucket().SetFault([&looked](const StubRequest& request) -> std::optional<StubAnswer> {
     const bool is_look = request.method == "GET" || request.method == "HEAD";
@@ -142,7 +142,7 @@ TEST_F(PackerBucketTest, AShardThatIsWholeButCannotBeLookedAtIsRemovedToo) {
   EXPECT_THAT(Left(), IsEmpty());
 }
 
-TEST_F(PackerBucketTest, AfterAnErrorNoShardIsBegunAndTheListOfWhatIsLeftIsBounded) {
+TEST_F(PackerBucketTest, AfterAnErrorNoNewShardStartsAndTenLeftShardsAreNamed) {
   FillImageFolder(images_, {"c"}, 20);
   std::atomic<int> puts = 0;
   Bucket().SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -160,7 +160,7 @@ TEST_F(PackerBucketTest, AfterAnErrorNoShardIsBegunAndTheListOfWhatIsLeftIsBound
   EXPECT_EQ(puts, 14);
 }
 
-TEST_F(PackerBucketTest, AServerThatFailsWhileFilesAreRemovedIsSoonAskedNoMore) {
+TEST_F(PackerBucketTest, CleanupStopsEarlyWhenDeletesFail) {
   FillImageFolder(images_, {"c"}, 60);
   std::atomic<int> asked = 0;
   Bucket().SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -178,7 +178,7 @@ TEST_F(PackerBucketTest, AServerThatFailsWhileFilesAreRemovedIsSoonAskedNoMore) 
   EXPECT_TRUE(Bucket().Get(Key("out/labels.txt")).has_value());
 }
 
-TEST_F(PackerBucketTest, LabelsThatOthersRelyOnStayAfterAnError) {
+TEST_F(PackerBucketTest, LabelsFileUsedByAnotherRunStaysAfterAnError) {
   // Another run began after this one had written labels.txt.
   Bucket().SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
     if (request.method != "PUT" || !absl::StrContains(request.target, "p-train")) {

@@ -128,7 +128,7 @@ TEST(PackerTest, ResizeShrinksAndLeavesSmallImagesAlone) {
   EXPECT_EQ(info->height, 30);
 }
 
-TEST(PackerTest, QualityEncodesEveryImageAnew) {
+TEST(PackerTest, LowerQualityPacksSmallerShards) {
   const TempFolder images, out;
   FillImageFolder(images, {"a"}, 2);
   const absl::StatusOr<PackReport> low =
@@ -195,7 +195,7 @@ TEST(PackerTest, PngsAreStoredAsTheyAreUnlessTheyAreMadeSmallerOrRaw) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("a/2.png")));
 }
 
-TEST(PackerTest, AnotherStoreGetsTheSameFilesAndAFailureLeavesNone) {
+TEST(PackerTest, MemoryStoreGetsTheSameFilesAsDiskOrNoneIfInterrupted) {
   const TempFolder images, out;
   FillImageFolder(images, {"a", "b"}, 5);
   const PackOptions options = {.plan = {.shards = 2, .validation = 0.2},
@@ -253,7 +253,7 @@ TEST(PackerTest, NothingButBadFilesIsAnErrorEvenWithSkipBad) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("1 of 1")));
 }
 
-TEST(PackerTest, ShardsOfAnotherPackingAreNotLeftAmongTheNewOnes) {
+TEST(PackerTest, PackingOverShardsOfAnotherCountIsRefused) {
   const TempFolder images, out;
   FillImageFolder(images, {"a"}, 4);
   ASSERT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 4}}), IsOk());
@@ -285,7 +285,7 @@ TEST(PackerTest, CountsEachFileOnceInEachPass) {
   EXPECT_THAT(done, ElementsAre(4, 4));
 }
 
-TEST(PackerTest, StoppedItLeavesNothing) {
+TEST(PackerTest, AnInterruptedRunLeavesNoFiles) {
   for (const char* pass : {"checking", "packing"}) {
     const TempFolder images, out;
     FillImageFolder(images, {"a"}, 12);
@@ -295,7 +295,7 @@ TEST(PackerTest, StoppedItLeavesNothing) {
   }
 }
 
-TEST(PackerTest, RemovesWhatAKilledRunLeftOfItsOwnShards) {
+TEST(PackerTest, RemovesTemporaryFilesOfAKilledRunWithTheSamePrefix) {
   const TempFolder images, out;
   FillImageFolder(images, {"a"}, 2);
   // No process has the number in these names.
@@ -307,7 +307,7 @@ TEST(PackerTest, RemovesWhatAKilledRunLeftOfItsOwnShards) {
                           "p-train-00000-of-00001.tfrecord", "p.manifest"));
 }
 
-TEST(PackerTest, LabelsAreNamedInAFileByLine) {
+TEST(PackerTest, LabelsFileHasOneClassNamePerLineInLabelOrder) {
   const TempFolder images, out;
   FillImageFolder(images, {"tulip", "daisy", "rose"}, 1);
   const absl::StatusOr<PackReport> report =
@@ -320,7 +320,7 @@ TEST(PackerTest, LabelsAreNamedInAFileByLine) {
   }
 }
 
-TEST(PackerTest, TheManifestSaysWhatEachShardHas) {
+TEST(PackerTest, TheManifestListsRecordsAndBytesOfEachShard) {
   const TempFolder images, out;
   FillImageFolder(images, {"a"}, 5);
   const PackOptions options = {.plan = {.shards = 2, .validation = 0.2}};

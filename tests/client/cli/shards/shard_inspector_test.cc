@@ -63,7 +63,7 @@ TEST(ShardInspectorTest, SummarisesShardsAndFeatures) {
   EXPECT_THAT(folder.List(), ElementsAre("a", "b"));  // No index file was left.
 }
 
-TEST(ShardInspectorTest, CountsWhatCannotBeDescribed) {
+TEST(ShardInspectorTest, CountsNonExamplesUnreadableRecordsAndDamagedHeaders) {
   const TempFolder folder;
   const std::string good = ShardBuilder().Add("").Add(std::string(784, '\x07')).Build();
   const std::string path = folder.Write("a", WithFlippedBit(good, 12 * 8));  // CRC of record 0.
@@ -113,7 +113,7 @@ TEST(ShardInspectorTest, RecordsAreNumberedOverAllShards) {
   EXPECT_EQ(detail->features[4].preview, "0.5, 1, 2, 3, 4, 5, 6, 7, ...");
 }
 
-TEST(ShardInspectorTest, RecordThatIsNoExampleIsShownAsSuch) {
+TEST(ShardInspectorTest, InspectRecordSaysThatAPayloadIsNotAnExample) {
   const TempFolder folder;
   const std::string path = folder.Write("a", ShardBuilder().Add(std::string(784, '\x07')).Build());
   const absl::StatusOr<RecordDetail> detail = InspectRecord({path}, 0);
@@ -122,7 +122,7 @@ TEST(ShardInspectorTest, RecordThatIsNoExampleIsShownAsSuch) {
   EXPECT_EQ(detail->payload_bytes, 784u);
 }
 
-TEST(ShardInspectorTest, BrokenJpegIsSaidToBeOne) {
+TEST(ShardInspectorTest, PreviewSaysThatAJpegIsBroken) {
   const TempFolder folder;
   const std::string record = ExampleBuilder().AddBytes("image", "\xff\xd8nothing").Serialize();
   const std::string path = folder.Write("a", ShardBuilder().Add(record).Build());
@@ -153,7 +153,7 @@ std::vector<std::string> SixImages(const TempFolder& folder) {
   return paths;
 }
 
-TEST(ShardInspectorTest, FilesOfAGroupAreCountedAsTheyAreLookedAt) {
+TEST(ShardInspectorTest, FileDoneIsCalledOnceForEachFileOfAGroup) {
   const TempFolder folder;
   std::atomic<int> done = 0;
   const absl::StatusOr<InspectReport> report =
@@ -165,7 +165,7 @@ TEST(ShardInspectorTest, FilesOfAGroupAreCountedAsTheyAreLookedAt) {
   EXPECT_THAT(folder.List(), ElementsAre("a", "b"));
 }
 
-TEST(ShardInspectorTest, OneRecordOfAGroupIsReadWithoutTheOthers) {
+TEST(ShardInspectorTest, InspectsARecordOfAGroupWhileOtherFilesAreMissing) {
   const TempFolder folder;
   const std::vector<std::string> paths = SixImages(folder);
   for (const char* gone : {"a/0.jpg", "b/2.jpg"}) std::filesystem::remove(folder / gone);

@@ -34,7 +34,7 @@ std::string ImageRecord(const std::string& image, int64_t label = 3) {
   return ExampleBuilder().AddBytes("image", image).AddInt64s("label", {label}).Serialize();
 }
 
-TEST(VerifierTest, CountsWhatIsWhole) {
+TEST(VerifierTest, CountsShardsRecordsJpegsAndBytesOfIntactFiles) {
   const TempFolder folder;
   const std::string a =
       folder.Write("a", ShardBuilder().Add(ImageRecord(TestJpeg(8, 8, 3, 1))).Add("").Build());
@@ -83,7 +83,7 @@ TEST(VerifierTest, RecordThatIsNoExampleIsBadUnlessOnlyFramingIsAsked) {
 }
 
 // The records hold the first bytes of some kinds of files, and a class name.
-TEST(VerifierTest, SaysWhatWasNotLookedInto) {
+TEST(VerifierTest, CountsUndecodedValuesByKind) {
   const TempFolder folder;
   const std::string png = "\x89PNG\r\n\x1a\n and so on";
   const std::string webp("RIFF\x10\0\0\0WEBPVP8 ", 16);
@@ -185,7 +185,7 @@ TEST(VerifierTest, MissingFileIsAnErrorAndNotDamage) {
 }
 
 // Each file is read when the group is opened, and once more when it is decoded.
-TEST(VerifierTest, ProgressOfAGroupMovesFromItsFirstFileOn) {
+TEST(VerifierTest, ProgressOfAGroupIsHalfOfEachFileAndTheRestAtOnce) {
   const TempFolder folder;
   FillImageFolder(folder, {"a"}, 3);
   std::vector<std::string> paths;

@@ -24,7 +24,7 @@ int64_t Cycles(const GemmShape& gemm, const ArrayShape& array, Dataflow dataflow
 }
 
 // The numbers come from SCALE-Sim's own golden files: four of cycles, and one of utilisation.
-TEST(CycleModelTest, PrintsWhatScaleSimsGoldenFilesHold) {
+TEST(CycleModelTest, CyclesAndUtilisationMatchScaleSimsGoldenFiles) {
   EXPECT_EQ(Cycles({256, 256, 128}, {32, 32}, Dataflow::kScaleSimOs), 10175);
   EXPECT_EQ(Cycles({256, 256, 128}, {32, 32}, Dataflow::kScaleSimWs), 11199);
   EXPECT_EQ(Cycles({256, 256, 128}, {32, 32}, Dataflow::kScaleSimIs), 14207);
@@ -90,19 +90,19 @@ TEST(CycleModelTest, MoreUnitsThanRowsAndTilesDoNoHarm) {
   EXPECT_EQ(cost->cycles, 4 + 1 + 4 + 4 - 2);
 }
 
-TEST(CycleModelTest, ScaleSimPricesOneArrayOnly) {
+TEST(CycleModelTest, ScaleSimWsRefusesMoreThanOneUnit) {
   EXPECT_THAT(CountCycles({4, 4, 4}, {4, 4}, Dataflow::kScaleSimWs, 2),
               IsInvalid(HasSubstr("scalesim-ws counts the cycles of one array, not of 2")));
 }
 
-TEST(CycleModelTest, AProductThatPrintsNoCyclesHasAUtilisation) {
+TEST(CycleModelTest, AProductOfZeroCyclesHasFullUtilisation) {
   const auto cost = CountCycles({1, 1, 1}, {1, 1}, Dataflow::kScaleSimOs);
   ASSERT_THAT(cost, IsOk());
   EXPECT_EQ(cost->cycles, 0);
   EXPECT_EQ(cost->utilisation, 1.0);
 }
 
-TEST(CycleModelTest, LargeSizesNeitherWrapNorLose) {
+TEST(CycleModelTest, LargeSizesAreExactAndOverflowIsRefused) {
   const int64_t most = kLargestGemmSize;
   // 2^40 x 1 tiles of one row: 1 + (2^40 - 1) * 1 + 1 + 1 + 1 - 2.
   EXPECT_EQ(Cycles({1, most, 1}, {1, 1}, Dataflow::kWsDb), most + 1);
@@ -127,7 +127,7 @@ TEST(CycleModelTest, BadSizesAreRefusedByName) {
   EXPECT_THAT(CountCycles({1, 1, 1}, {1, 1}, ws, 0), IsInvalid(HasSubstr("matrix units is 0")));
 }
 
-TEST(CycleModelTest, NamesAreReadBack) {
+TEST(CycleModelTest, DataflowNamesParseBackAndUnknownNamesAreRefused) {
   for (const Dataflow dataflow :
        {Dataflow::kWsDb, Dataflow::kScaleSimOs, Dataflow::kScaleSimWs, Dataflow::kScaleSimIs}) {
     EXPECT_THAT(ParseDataflow(DataflowName(dataflow)), IsOkAndHolds(dataflow));

@@ -157,7 +157,7 @@ TEST(FastMatrixUnitTest, ProductsWithADimensionOfOneAreWithinTheTolerance) {
   }
 }
 
-TEST(FastMatrixUnitTest, ProductOverNothingIsZero) {
+TEST(FastMatrixUnitTest, ProductWithAnEmptyInnerDimensionIsZero) {
   for (const Numerics numerics : {Numerics::kExact, Numerics::kFast}) {
     const DeviceArray<uint16_t> none(0);
     EXPECT_THAT(Product(numerics, Patches::Dense(none.data(), 3, 0), none.data(), 5), Each(0.0f));
@@ -188,7 +188,7 @@ TEST(FastMatrixUnitTest, ProductsOfPatchesAreWithinTheTolerance) {
 }
 
 // The first operand and the result have gaps between their rows. The result's gaps must not change.
-TEST(FastMatrixUnitTest, RowsMayLieApart) {
+TEST(FastMatrixUnitTest, ProductsWithGapsBetweenRowsLeaveTheGapsUnchanged) {
   std::mt19937 random(4);
   const int64_t m = 9, k = 40, n = 24, gap = 7;
   const auto a = RandomOperands(m * (k + gap), random), b = RandomOperands(k * n, random);

@@ -18,7 +18,7 @@ MATCHER_P(IsInvalid, message, "") {
 constexpr Dataflow kAllDataflows[] = {Dataflow::kWsDb, Dataflow::kScaleSimOs, Dataflow::kScaleSimWs,
                                       Dataflow::kScaleSimIs};
 
-TEST(GemmCheckTest, EveryDataflowAgreesInValuesAndCycles) {
+TEST(GemmCheckTest, SteppingMatchesExpectedValuesAndCyclesForEveryDataflow) {
   const GemmShape gemms[] = {{1, 1, 1}, {4, 4, 4}, {16, 8, 8}, {7, 13, 9}, {25, 40, 33}};
   const ArrayShape arrays[] = {{1, 1}, {4, 4}, {8, 8}, {5, 3}, {3, 16}, {40, 33}};
   for (const GemmShape& gemm : gemms) {
@@ -52,7 +52,7 @@ TEST(GemmCheckTest, SteppingGivesTheGoldenCycles) {
 
 // Tall products are split by rows, flat products by tiles. Several of the tiles add to the same
 // sums.
-TEST(GemmCheckTest, SeveralUnitsAgree) {
+TEST(GemmCheckTest, SteppingMatchesExpectedValuesAndCyclesForSeveralUnits) {
   const GemmShape gemms[] = {{40, 12, 10}, {3, 50, 17}, {1, 9, 1}, {7, 7, 7}, {2, 90, 4}};
   bool by_rows = false, by_tiles = false;
   for (const GemmShape& gemm : gemms) {
@@ -69,7 +69,7 @@ TEST(GemmCheckTest, SeveralUnitsAgree) {
   EXPECT_TRUE(by_rows && by_tiles);
 }
 
-TEST(GemmCheckTest, WhatTheCycleModelRefusesIsRefused) {
+TEST(GemmCheckTest, InputsThatTheCycleModelRefusesAreRefused) {
   EXPECT_THAT(CheckByStepping({0, 4, 4}, {4, 4}, Dataflow::kScaleSimWs),
               IsInvalid(HasSubstr("M is 0")));
   EXPECT_THAT(CheckByStepping({4, 4, 4}, {4, 4}, Dataflow::kScaleSimOs, 2),

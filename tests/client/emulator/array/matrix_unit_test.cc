@@ -242,7 +242,7 @@ TEST(MatrixUnitTest, ProductsJustOutsideTheNormalNumbersEqualTheDefinition) {
   }
 }
 
-TEST(FlushScopeTest, FlushesInsideAndRestoresOutside) {
+TEST(FlushScopeTest, FlushesSubnormalsInsideTheScopeAndKeepsThemAfterIt) {
   volatile float smallest_normal = std::ldexp(1.0f, -126);
   {
     const FlushScope flush;

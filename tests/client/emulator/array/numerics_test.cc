@@ -13,7 +13,7 @@ TEST(NumericsTest, NamesAreReadBack) {
   }
 }
 
-TEST(NumericsTest, AnyOtherNameIsRefusedWithTheChoice) {
+TEST(NumericsTest, AnUnknownNameIsRefusedWithTheValidNames) {
   for (const char* name : {"", "Exact", "fast ", "bf16"}) {
     EXPECT_THAT(ParseNumerics(name), StatusIs(absl::StatusCode::kInvalidArgument,
                                               testing::HasSubstr("want exact or fast")));

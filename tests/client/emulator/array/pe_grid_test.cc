@@ -24,7 +24,7 @@ void OnEveryTarget(const Check& check) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-TEST(PeGridTest, StreamedOperandsMoveRightAndSumsMoveDown) {
+TEST(PeGridTest, AStreamedOperandMovesOneColumnRightPerCycle) {
   OnEveryTarget([] {
     PeGrid grid(2, 20);  // With 20 columns the row ends within a vector.
     grid.left(0) = 3;
@@ -40,7 +40,7 @@ TEST(PeGridTest, StreamedOperandsMoveRightAndSumsMoveDown) {
 
 // The weights are 5 (upper PE) and 7 (lower PE). The operand 2 reaches the lower PE in the same
 // cycle as the sum 3 * 5.
-TEST(PeGridTest, SumsTakeUpOneProductPerRow) {
+TEST(PeGridTest, ASumMovesDownAndAddsOneProductPerRow) {
   OnEveryTarget([] {
     PeGrid grid(2, 1);
     grid.shift_depth(0) = 2;
@@ -64,7 +64,7 @@ TEST(PeGridTest, SumsTakeUpOneProductPerRow) {
   });
 }
 
-TEST(PeGridTest, OnlyTheDepthOfAColumnShifts) {
+TEST(PeGridTest, ShadowWeightsShiftOnlyInRowsAboveTheShiftDepth) {
   OnEveryTarget([] {
     PeGrid grid(3, 18);
     for (int64_t c = 0; c < 18; ++c) grid.shift_depth(c) = static_cast<int32_t>(c % 4);

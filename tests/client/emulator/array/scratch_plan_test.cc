@@ -22,7 +22,7 @@ TEST(ScratchPlanTest, TransposedProductPacksASlabOfBoth) {
   EXPECT_EQ(plan.bytes(), (128 * 24 + 128 * 128 + 128 + 12 * 32 + 4 * 64) * 4);
 }
 
-TEST(ScratchPlanTest, TheLargestProductOfEachArrayDecides) {
+TEST(ScratchPlanTest, EachScratchArrayIsAsLargeAsItsLargestProductNeeds) {
   ScratchPlan plan(Numerics::kExact);
   plan.AddMultiply(300, 33);
   plan.AddMultiplyTransposed(1200, 1);
@@ -30,7 +30,7 @@ TEST(ScratchPlanTest, TheLargestProductOfEachArrayDecides) {
   EXPECT_EQ(plan.bytes(), (128 * 1200 + 64 * 300 + 32 + 12 * 32 + 4 * 64) * 4);
 }
 
-TEST(ScratchPlanTest, FastCopiesTwoBlocksMore) {
+TEST(ScratchPlanTest, FastNumericsNeedRoomForTwoMoreBlocks) {
   ScratchPlan exact(Numerics::kExact), fast(Numerics::kFast);
   for (ScratchPlan* plan : {&exact, &fast}) plan->AddMultiply(100000, 1);
   EXPECT_EQ(fast.bytes() - exact.bytes(), 2 * (256 * 100000 + 64) * 2);

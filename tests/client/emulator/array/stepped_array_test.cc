@@ -29,7 +29,7 @@ std::vector<uint16_t> Bf16(const std::vector<float>& values) {
   return out;
 }
 
-TEST(SteppedArrayTest, MultipliesASmallMatrixByHand) {
+TEST(SteppedArrayTest, ASmallProductHasTheHandComputedValues) {
   // [1 2 3]   [1 2]   [22 28]
   // [4 5 6] * [3 4] = [49 64]
   //           [5 6]
@@ -43,7 +43,7 @@ TEST(SteppedArrayTest, MultipliesASmallMatrixByHand) {
   }
 }
 
-TEST(SteppedArrayTest, InputAndOutputStationaryMultiplyTheSame) {
+TEST(SteppedArrayTest, EveryDataflowGivesTheSameSmallProduct) {
   const auto a = Bf16({1, 2, 3, 4, 5, 6}), b = Bf16({1, 2, 3, 4, 5, 6});
   for (const Dataflow dataflow : kDataflows) {
     for (const int64_t rows : {1, 2, 3, 5}) {
@@ -154,7 +154,7 @@ TEST(SteppedArrayTest, OnlyTheFirstTileOfWsDbWaitsForItsWeights) {
 
 // Several arrays that share the tiles of a product give the same bits as one array that takes all
 // tiles.
-TEST(SteppedArrayTest, TilesOfAProductCanBeShared) {
+TEST(SteppedArrayTest, RunningTilesInSeveralTurnsGivesTheSameBits) {
   std::mt19937 random(9);
   const int64_t m = 5, k = 20, n = 9;  // 5 x 3 tiles of 4 x 4.
   const std::vector<uint16_t> a = WildOperands(m * k, Wildness::kTame, random);
@@ -181,7 +181,7 @@ TEST(SteppedArrayTest, TilesOfAProductCanBeShared) {
 
 // The result shows the order of the additions: 2^24 + 1 + 1 is 2^24 if the ones are added one by
 // one, and 2^24 + 2 if their sum is added.
-TEST(SteppedArrayTest, HeightOfTheArrayIsTheSlabOfTheSum) {
+TEST(SteppedArrayTest, SumsAreAddedInSlabsOfTheArraysHeight) {
   const auto a = Bf16({16777216.0f, 1, 1}), b = Bf16({1, 1, 1});
   float by_one_slab, by_slabs_of_one, by_two_slabs;
   SteppedArray(3, 1).Multiply(a.data(), b.data(), 1, 3, 1, &by_one_slab);
@@ -195,7 +195,7 @@ TEST(SteppedArrayTest, HeightOfTheArrayIsTheSlabOfTheSum) {
 }
 
 // A sum that stays in its PE is one slab, however long it is.
-TEST(SteppedArrayTest, OutputStationaryChainsTheWholeSum) {
+TEST(SteppedArrayTest, OutputStationaryAddsTheWholeSumTermByTerm) {
   const auto a = Bf16({16777216.0f, 0, 1, 1}), b = Bf16({1, 1, 1, 1});
   float chained, by_slabs_of_two;
   SteppedArray(2, 1).Multiply(a.data(), b.data(), 1, 4, 1, &chained, Dataflow::kScaleSimOs);

@@ -60,7 +60,7 @@ TEST(AllReduceModelTest, AxesNeedNotBeEqual) {
 // kAllAxes cuts the buffer into three parts of 8 bytes. All axes are alike, so each part takes
 // 1/2 * 8/2 = 2 s, then 1 s, then 0.5 s. An all-reduce takes twice this sum of 3.5 s. kOneOrder has
 // one part of 24 bytes, so every phase takes three times as long.
-TEST(AllReduceModelTest, AThirdAxisContinuesTheRotation) {
+TEST(AllReduceModelTest, OnThreeEqualAxesAllAxesIsThreeTimesAsFastAsOneOrder) {
   AllReduceShape shape = {.axes = {{2}, {2}, {2}}, .bytes = 24, .link_bytes_per_s = 1, .hop_s = 0};
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 7000);
   shape.order = AllReduceOrder::kOneOrder;

@@ -53,7 +53,7 @@ TEST(ChipTest, ShippedSlicesHaveAsManyCoresAsTheirNamesSay) {
   }
 }
 
-TEST(ChipTest, SlicesGoUpToThePods) {
+TEST(ChipTest, ShippedV2AndV3SlicesReachFromEightCoresToFullPods) {
   const v1::Chip v2 = Shipped("v2"), v3 = Shipped("v3");
   EXPECT_EQ(v2.slices(0).name(), "v2-8");
   EXPECT_EQ(ChipsOf(v2.slices(v2.slices_size() - 1)), 256);

@@ -85,7 +85,7 @@ TEST(CompilerTest, ResNet50RunsAtTheKnownRates) {
 
 // An image is 224 * 224 * 3 bfloat16. The feed must bring as many images a second as the slice
 // trains.
-TEST(CompilerTest, TheFeedMustDeliverWhatTheSliceEats) {
+TEST(CompilerTest, RequiredFeedRateMatchesTheSlicesExampleRate) {
   const ChipProgram v2 =
       Compiled(ShippedModel("resnet50"), ShippedChip("v2"), {.per_core_batch = 128});
   EXPECT_DOUBLE_EQ(v2.infeed.useful_bytes, 128 * 224. * 224 * 3 * 2);
@@ -147,7 +147,7 @@ TEST(CompilerTest, AnMlpCostsWhatTheFormulasSay) {
   EXPECT_NEAR(program.examples_per_s(), 20 / 2999e-6, 1e-6);
 }
 
-TEST(CompilerTest, RowsHoldForwardAndBackwardOfWhatIsFused) {
+TEST(CompilerTest, ARowAddsUpForwardAndBackwardOfFusedLayers) {
   const ChipProgram program = Compiled(Mlp(), ToyChip(), {.per_core_batch = 5});
   ASSERT_EQ(program.layers.size(), 2u);
   const LayerCost& hidden = program.layers[0];
@@ -216,7 +216,7 @@ TEST(CompilerTest, BatchNormAllReducesItsStatisticsUnlessTheyAreLocal) {
 
 // y, the layer's output, is 2 examples of 4 x 4 x 4 in bfloat16, which are 256 bytes. The layer
 // moves 2y forward and 5y backward.
-TEST(CompilerTest, BatchNormReadsAndWritesItsActivations) {
+TEST(CompilerTest, BatchNormHasTheHandComputedBytesAndVectorTimes) {
   const ChipProgram program = Compiled(ConvNet(), ToyChip(), {.per_core_batch = 2});
   EXPECT_DOUBLE_EQ(Find(program, "norm forward").bytes, 2 * 256);
   EXPECT_DOUBLE_EQ(Find(program, "norm backward").bytes, 5 * 256);
@@ -248,7 +248,7 @@ TEST(CompilerTest, ABatchNormThatBeginsARowTakesItsOwnStatistics) {
 // A layer's output is 256 bytes. The norm has parameters to learn, so the norm runs backwards,
 // although nothing needs the gradient of its input. The pool has no parameters, so it does not run
 // backwards.
-TEST(CompilerTest, ARowWithoutProductsRunsBackwardsIfItIsWanted) {
+TEST(CompilerTest, AFirstRowWithoutProductsRunsBackwardsIfItHasParameters) {
   const ChipProgram norm = Compiled(ToyModel("4, 4, 4",
                                              "layers { name: \"norm\" layer_norm {} } layers { "
                                              "flatten {} } layers { dense { units: 2 } }"),
@@ -300,7 +300,7 @@ TEST(CompilerTest, AttentionKeepsItsScoresOnTheChipIfTheyFit) {
   EXPECT_DOUBLE_EQ(forward_bytes(chip, /*training=*/true), kInOut + 4 * kScores);
 }
 
-TEST(CompilerTest, ATransformerBlockIsPriced) {
+TEST(CompilerTest, ATransformerBlockHasTheExpectedAttentionFlops) {
   const ChipProgram program = Compiled(ShippedModel("transformer-block"), ShippedChip("v5e"),
                                        {.per_core_batch = 64, .slice = "v5e-8"});
   ASSERT_EQ(program.layers.size(), 8u);
@@ -343,7 +343,7 @@ TEST(CompilerTest, EveryShippedModelCompilesForEveryShippedChip) {
 
 // Real chips trained with 128 images a core in 8 GB of memory. By the compiler's count, twice as
 // many images do not fit.
-TEST(CompilerTest, ResNet50FitsIntoACoreOfV2At128) {
+TEST(CompilerTest, ResNet50FitsIntoAV2CoreAtBatch128ButNot256) {
   const Model model = ShippedModel("resnet50");
   const v1::Chip chip = ShippedChip("v2");
   const ChipProgram fits = Compiled(model, chip, {.per_core_batch = 128});
@@ -360,7 +360,7 @@ TEST(CompilerTest, SeveralMacsInOnePlaceShortenTheMatrixTime) {
   EXPECT_NEAR(program.step.matrix_s * 1e6, 129 / 2., 1e-9);
 }
 
-TEST(CompilerTest, ScaleSimsDataflowsPriceChipsOfOneUnit) {
+TEST(CompilerTest, ScaleSimWsCompilesOnlyForChipsOfOneUnit) {
   const ChipProgram program =
       Compiled(Mlp(), ToyChip(), {.per_core_batch = 5, .dataflow = Dataflow::kScaleSimWs});
   // Each of 4 folds takes 2 * 4 + 4 + 5 - 2 = 15 cycles. The product takes one cycle less than the

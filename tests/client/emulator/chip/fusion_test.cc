@@ -38,7 +38,7 @@ Model Convolution(const std::string& after) {
                   absl::StrCat("layers { name: \"conv\" conv2d { filters: 4 } } ", after, kHead));
 }
 
-TEST(FusionTest, ReluRidesOnTheEpilogue) {
+TEST(FusionTest, ReluIsFusedIntoTheConvolutionsEpilogue) {
   EXPECT_THAT(RowsOf(Convolution("layers { name: \"relu\" relu {} }")),
               ElementsAre("*conv,relu", "*classes"));
 }
@@ -66,7 +66,7 @@ TEST(FusionTest, APoolAfterAnEpilogueIsAPassOfItsOwn) {
 
 // Two layers use the output of "relu", so neither can be fused with "relu". The sum is fused with
 // the branch that is computed last.
-TEST(FusionTest, AResidualSumRidesOnItsBranch) {
+TEST(FusionTest, AResidualSumIsFusedWithItsConvolutionBranch) {
   const Model model = ToyModel("8, 8, 3", absl::StrCat(R"(
       layers { name: "a" conv2d { filters: 4 } }
       layers { name: "relu" relu {} }
@@ -77,7 +77,7 @@ TEST(FusionTest, AResidualSumRidesOnItsBranch) {
   EXPECT_THAT(RowsOf(model), ElementsAre("*a,relu", "*b|norm,sum", "*classes"));
 }
 
-TEST(FusionTest, OfTwoBranchesTheLaterOneCarriesTheSum) {
+TEST(FusionTest, ASumIsFusedWithTheLaterOfTwoBranches) {
   const Model model = ToyModel("8, 8, 3", absl::StrCat(R"(
       layers { name: "a" conv2d { filters: 4 } }
       layers { name: "b" inputs: "input" conv2d { filters: 4 } }
@@ -86,7 +86,7 @@ TEST(FusionTest, OfTwoBranchesTheLaterOneCarriesTheSum) {
   EXPECT_THAT(RowsOf(model), ElementsAre("*a", "*b,sum", "*classes"));
 }
 
-TEST(FusionTest, WhatNothingCarriesBeginsARow) {
+TEST(FusionTest, LayersThatCannotBeFusedBeginARow) {
   const Model model = ToyModel("8, 8, 3", absl::StrCat(R"(
       layers { name: "relu" relu {} }
       layers { name: "norm" batch_norm {} }

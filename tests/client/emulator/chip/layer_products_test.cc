@@ -36,7 +36,7 @@ LayerPlan FirstLayer(const std::string& input, const std::string& layers) {
   return ToyModel(input, layers + " layers { flatten {} } layers { dense { units: 2 } }").layers[0];
 }
 
-TEST(LayerProductsTest, AConvolutionOfStrideOneHasThree) {
+TEST(LayerProductsTest, AConvolutionOfStrideOneHasThreeProducts) {
   const LayerProducts products =
       ProductsOf(FirstLayer("10, 12, 5", "layers { conv2d { filters: 7 } }"), 3);
   EXPECT_THAT(NumbersOf(products.forward), ElementsAre(Numbers(360, 45, 7, 1)));
@@ -46,7 +46,7 @@ TEST(LayerProductsTest, AConvolutionOfStrideOneHasThree) {
 
 // With a 3x3 kernel and stride 2, the input's rows alternately meet 2 and 1 of the 3 rows of
 // weights. The same is true of columns. So the four phases have 4, 2, 2 and 1 of the 9 weights.
-TEST(LayerProductsTest, TheInputGradientOfAStrideFallsIntoPhases) {
+TEST(LayerProductsTest, InputGradientOfAStridedConvolutionSplitsIntoPhases) {
   const LayerProducts products =
       ProductsOf(FirstLayer("8, 8, 5", "layers { conv2d { filters: 7 kernel: 3 stride: 2 } }"), 3);
   EXPECT_THAT(NumbersOf(products.forward), ElementsAre(Numbers(48, 45, 7, 1)));
@@ -59,7 +59,7 @@ TEST(LayerProductsTest, TheInputGradientOfAStrideFallsIntoPhases) {
 // SAME pads 2 rows before the input and 3 rows after it. So the input's rows 0, 2, .. meet the rows
 // 0, 2, 4, 6 of weights, and the rows 1, 3, .. meet the rows 1, 3, 5. The same is true of columns.
 // So the four phases have 16, 12, 12 and 9 of the 49 weights.
-TEST(LayerProductsTest, AnEvenSizedStemHasUnequalPhases) {
+TEST(LayerProductsTest, A7x7ConvolutionOfStrideTwoHasUnequalPhases) {
   const LayerProducts products = ProductsOf(
       FirstLayer("224, 224, 3", "layers { conv2d { filters: 64 kernel: 7 stride: 2 } }"), 1);
   EXPECT_THAT(NumbersOf(products.forward), ElementsAre(Numbers(12544, 147, 64, 1)));
@@ -68,7 +68,7 @@ TEST(LayerProductsTest, AnEvenSizedStemHasUnequalPhases) {
                           Numbers(12544, 12 * 64, 3, 1), Numbers(12544, 9 * 64, 3, 1)));
 }
 
-TEST(LayerProductsTest, APointwiseStrideHasOnePhaseWithWeights) {
+TEST(LayerProductsTest, AStrided1x1ConvolutionHasOneInputGradientPhase) {
   const LayerProducts products =
       ProductsOf(FirstLayer("7, 6, 5", "layers { conv2d { filters: 4 kernel: 1 stride: 2 } }"), 10);
   EXPECT_THAT(NumbersOf(products.forward), ElementsAre(Numbers(120, 5, 4, 1)));
@@ -78,14 +78,14 @@ TEST(LayerProductsTest, APointwiseStrideHasOnePhaseWithWeights) {
 // The output has one place. SAME pads nothing before the input, so in each direction weights 0 and
 // 1 meet a place of the input, and weight 2 meets padding. So there are four phases, each of one
 // place and one weight.
-TEST(LayerProductsTest, PhasesAlikeAreRepeats) {
+TEST(LayerProductsTest, EqualPhasesBecomeRepeatsOfOneProduct) {
   const LayerProducts products =
       ProductsOf(FirstLayer("2, 2, 1", "layers { conv2d { filters: 1 kernel: 3 stride: 3 } }"), 1);
   EXPECT_THAT(NumbersOf(products.input_gradient), ElementsAre(Numbers(1, 1, 1, 4)));
 }
 
 // There are 2^26 phases of one place each. They are repeats of one product.
-TEST(LayerProductsTest, AHugeStrideMakesNoHugeList) {
+TEST(LayerProductsTest, AHugeStrideGivesOneRepeatedProduct) {
   const LayerProducts products = ProductsOf(
       FirstLayer("8192, 8192, 1", "layers { conv2d { filters: 1 kernel: 8192 stride: 8192 } }"), 1);
   EXPECT_THAT(NumbersOf(products.input_gradient), ElementsAre(Numbers(1, 1, 1, int64_t{1} << 26)));
@@ -107,7 +107,7 @@ TEST(LayerProductsTest, AnAttentionRepeatsItsProductsForEveryHead) {
   EXPECT_THAT(products.weight_gradient, IsEmpty());
 }
 
-TEST(LayerProductsTest, OtherLayersHaveNone) {
+TEST(LayerProductsTest, AReluLayerHasNoProducts) {
   const LayerProducts products = ProductsOf(FirstLayer("4, 4, 2", "layers { relu {} }"), 1);
   EXPECT_THAT(products.forward, IsEmpty());
   EXPECT_THAT(products.input_gradient, IsEmpty());

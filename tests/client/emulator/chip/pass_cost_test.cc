@@ -22,7 +22,7 @@ PassCosts FirstPass(const std::string& layers, bool training = true,
 
 // A pool's output has 2 x 2 x 4 values an example, each from a window of 4 values. The outputs of 2
 // examples take 64 bytes, and fill 4 rows of 8 lanes.
-TEST(PassCostTest, APassCostsWhatTheTableSaysOfTheLayerThatOpensIt) {
+TEST(PassCostTest, APassHasTheTabulatedCostsOfItsFirstLayer) {
   const struct {
     const char* layer;
     double forward_bytes, backward_bytes;

@@ -33,7 +33,7 @@ TEST(ProductPriceTest, RepeatedProductsFollowWithoutAGap) {
 
 // Each of the 10 products has 2 folds of 2 * 4 + 4 + 5 - 2 = 15 cycles. A product takes one cycle
 // less than the sum of its folds: 29.
-TEST(ProductPriceTest, ScaleSimsAreSerial) {
+TEST(ProductPriceTest, RepeatedScaleSimWsProductsRunOneAfterAnother) {
   const absl::StatusOr<Op> op =
       PriceProduct({.gemm = {5, 3, 8}, .repeats = 10}, ToyChip(), Dataflow::kScaleSimWs);
   ASSERT_THAT(op, IsOk());
@@ -42,7 +42,7 @@ TEST(ProductPriceTest, ScaleSimsAreSerial) {
 }
 
 // Two units share 20 tiles, so the 10 tiles of each take 4 + 9 * 5 + 5 + 6 cycles.
-TEST(ProductPriceTest, AllUnitsOfACoreWorkOnIt) {
+TEST(ProductPriceTest, AllUnitsOfACoreShareTheTilesOfAProduct) {
   v1::Chip chip = ToyChip();
   chip.set_matrix_units_per_core(2);
   const absl::StatusOr<Op> op =
@@ -51,7 +51,7 @@ TEST(ProductPriceTest, AllUnitsOfACoreWorkOnIt) {
   EXPECT_EQ(op->cycles, 60);
 }
 
-TEST(ProductPriceTest, WhatIsTooLargeIsRefused) {
+TEST(ProductPriceTest, TooLargeRepeatedProductsAreRefused) {
   EXPECT_THAT(
       PriceProduct({.gemm = {1, 1 << 20, 1}, .repeats = 1 << 22}, ToyChip(), Dataflow::kWsDb),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("4194304 products")));

@@ -58,17 +58,17 @@ TEST(ProgramTextTest, TheTableHasALineForEveryRowAndTheTotals) {
                            Not(HasSubstr("batch norm"))));
 }
 
-TEST(ProgramTextTest, PublishedFiguresStandBesideTheMisfit) {
+TEST(ProgramTextTest, TheTableComparesPublishedAndEmulatedRates) {
   EXPECT_THAT(ProgramTable(Mlp(), {kComparison}),
               HasSubstr("two, 5 a core                 8000        6000   -25.0%  a stopwatch\n"));
 }
 
-TEST(ProgramTextTest, TooLargeABatchIsSaid) {
+TEST(ProgramTextTest, TheTableWarnsOfABatchTooLargeForMemory) {
   EXPECT_THAT(ProgramTable(Mlp({.per_core_batch = 100000}), {}),
               HasSubstr("TOO MUCH, take a smaller batch"));
 }
 
-TEST(ProgramTextTest, AnInfeedThatHidesBehindTheStepIsNoLimit) {
+TEST(ProgramTextTest, AnInfeedShorterThanTheStepHasNoWarning) {
   EXPECT_THAT(ProgramTable(Mlp({.per_core_batch = 5, .layout = InfeedLayout::kNhwc}), {}),
               HasSubstr("infeed         0.120 ms: 0.1 kB a core, 0.1 kB as nhwc\n"));
 }

@@ -14,7 +14,7 @@ ChipProgram TwoRows() {
 }
 
 // Of 3 s of vector work, 1 s of matrix work and 1 s of memory work cover 2 s. 1 s is left over.
-TEST(ProgramTotalsTest, OnlyTheUncoveredVectorTimeCounts) {
+TEST(ProgramTotalsTest, VectorTimeCountsOnlyBeyondMatrixAndMemoryTime) {
   ChipProgram program = TwoRows();
   program.ops = {
       {.kind = OpKind::kGemm, .layer = 0, .matrix_s = 1, .memory_s = 1, .vector_s = 3},
@@ -28,7 +28,7 @@ TEST(ProgramTotalsTest, OnlyTheUncoveredVectorTimeCounts) {
   EXPECT_EQ(program.layers[0].bound, Bound::kVector);
 }
 
-TEST(ProgramTotalsTest, TheLongestTimeBounds) {
+TEST(ProgramTotalsTest, ALayerIsBoundByItsLongestTime) {
   ChipProgram program = TwoRows();
   program.ops = {
       {.kind = OpKind::kGemm, .layer = 0, .matrix_s = 3, .memory_s = 2, .vector_s = 1},
@@ -39,7 +39,7 @@ TEST(ProgramTotalsTest, TheLongestTimeBounds) {
   EXPECT_EQ(program.layers[1].bound, Bound::kMemory);
 }
 
-TEST(ProgramTotalsTest, TransfersAreBookedByWhatTheyAreFor) {
+TEST(ProgramTotalsTest, TransferTimesAreAddedUpByPurposeWithoutTheInfeed) {
   ChipProgram program = TwoRows();
   program.ops = {
       {.kind = OpKind::kInfeed, .bytes = 99, .transfer_s = 50},
@@ -75,7 +75,7 @@ TEST(ProgramTotalsTest, OverlapActsOnTheWholeStep) {
 }
 
 // 24 multiply-accumulates are done in 3 cycles of 16 places.
-TEST(ProgramTotalsTest, UtilisationIsOfTheCyclesSpent) {
+TEST(ProgramTotalsTest, UtilisationIsMacsDoneOverMacsPossibleInTheCycles) {
   ChipProgram program = TwoRows();
   program.ops = {{.kind = OpKind::kGemm, .layer = 0, .tiles = 2, .cycles = 3, .macs = 24}};
   AddUpTotals(ToyChip(), program);

@@ -35,7 +35,7 @@ TEST(PublishedTest, ResNet50IsComparedAtEveryMeasurementsOwnSliceAndBatch) {
   EXPECT_GT((*v3)[1].misfit(), 0.4);
 }
 
-TEST(PublishedTest, OnlyMeasurementsOfTheModelCount) {
+TEST(PublishedTest, MeasurementsOfOtherModelsAreIgnored) {
   const absl::StatusOr<std::vector<Comparison>> none =
       CompareWithPublished(ShippedModel("mlp-784"), ShippedChip("v2"), {});
   ASSERT_THAT(none, IsOk());

@@ -5,7 +5,7 @@
 namespace systole::emulator {
 namespace {
 
-TEST(UpdateCostTest, EachOptimizerReadsAndWritesWhatItsTableSays) {
+TEST(UpdateCostTest, EachOptimizerHasItsTabulatedBytesOpsAndNumbers) {
   v1::Optimizer sgd, momentum, adam, lars;
   momentum.set_momentum(0.9f);
   adam.mutable_adam();

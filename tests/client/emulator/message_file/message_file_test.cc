@@ -56,7 +56,7 @@ TEST(MessageFileTest, AMessageAboveTheLimitIsNotWritten) {
   EXPECT_EQ(bytes.size(), header);
 }
 
-TEST(MessageFileTest, AMessageThatIsLeftOverIsTold) {
+TEST(MessageFileTest, ExpectEndReportsAnUnreadMessage) {
   std::string bytes;
   MessageFileWriter writer =
       *MessageFileWriter::Create(std::make_unique<StringSink>(&bytes), kFormat, "test");

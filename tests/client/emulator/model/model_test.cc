@@ -50,7 +50,7 @@ TEST(ModelTest, ShapesAndCostsAreInferredLayerByLayer) {
 
 // TensorFlow's rule for SAME: half of the padding, rounded down, stands before the input. The rest
 // follows the input.
-TEST(ModelTest, SamePaddingPutsTheOddSurplusBehind) {
+TEST(ModelTest, SamePaddingPutsTheOddRowAfterTheInput) {
   const auto pad_of = [](int input, int kernel, int stride) {
     return ParseModel(Text(absl::StrCat("[", input, ", ", input, ", 1]"),
                            absl::StrCat(
@@ -106,7 +106,7 @@ TEST(ModelTest, FlattenOfTheInputAndAtTheEndDisappear) {
   EXPECT_EQ(model->classes, 4);
 }
 
-TEST(ModelTest, GraphThatDoesNotHoldTogetherIsRefused) {
+TEST(ModelTest, InvalidLayerGraphsAreRefused) {
   const std::string dense = "layers { name: 'd' dense { units: 4 } }";
   const struct {
     std::string layers, message;
@@ -136,7 +136,7 @@ TEST(ModelTest, GraphThatDoesNotHoldTogetherIsRefused) {
 
 // ---- Sequences ----
 
-TEST(ModelTest, PositionsAreTheHeightAndDenseActsOnEachOfThem) {
+TEST(ModelTest, SequencePositionsBecomeTheHeightAndDenseActsOnEach) {
   const absl::StatusOr<Model> model = ParseModel(
       Text("[7, 6]",
            "layers { layer_norm { epsilon: 0.5 } } layers { dense { units: 12 } }"
@@ -262,7 +262,7 @@ TEST(ModelTest, NumberOfLayersIsBounded) {
               IsInvalid(HasSubstr("the number of layers is 16385, want 1 to 16384")));
 }
 
-TEST(ModelTest, NamesThatCouldNotStandInAReportAreRefused) {
+TEST(ModelTest, NamesWithSpecialCharactersOrOver100LettersAreRefused) {
   const std::string dense = "layers { dense { units: 2 } }", longest(100, 'n');
   const auto named = [&](const std::string& name) {
     return absl::StrCat("name: '", name, "' ", Text("[4]", dense));

@@ -18,7 +18,7 @@ v1::Optimizer OptimizerOf(const std::string& text) {
   return optimizer;
 }
 
-TEST(CompileOptimizerTest, AbsentNumbersAreFilledIn) {
+TEST(CompileOptimizerTest, AbsentNumbersGetDefaults) {
   const absl::StatusOr<v1::Optimizer> adam =
       CompileOptimizer(OptimizerOf("learning_rate: 1 adam { beta2: 0.5 }"));
   ASSERT_THAT(adam, IsOk());

@@ -47,7 +47,7 @@ TEST(ShippedModelsTest, MlpIs784To128To10) {
 }
 
 // torchvision's resnet50 has the same number of parameters.
-TEST(ShippedModelsTest, Resnet50HasThePublishedNumberOfParametersAndProducts) {
+TEST(ShippedModelsTest, Resnet50HasThePublishedNumberOfParametersAndMacs) {
   const Model model = Shipped("resnet50");
   EXPECT_EQ(model.parameters, 25557032);
   EXPECT_EQ(model.classes, 1000);
@@ -56,7 +56,7 @@ TEST(ShippedModelsTest, Resnet50HasThePublishedNumberOfParametersAndProducts) {
   EXPECT_EQ((model.forward_macs() + 500000) / 1000000, 4089);
 }
 
-TEST(ShippedModelsTest, Resnet50HasTheProductsOfVersion15) {
+TEST(ShippedModelsTest, Resnet50HasTheMatrixProductsOfResnetV1Dot5) {
   const Model model = Shipped("resnet50");
   const auto entry = [](int64_t m, int64_t k, int64_t n, int count) {
     return std::pair<const Product, int>({m, k, n}, count);
@@ -78,7 +78,7 @@ TEST(ShippedModelsTest, Resnet50HasTheProductsOfVersion15) {
   EXPECT_THAT(ProductsOf(model, LayerKind::kDense), ElementsAre(entry(1, 2048, 1000, 1)));
 }
 
-TEST(ShippedModelsTest, TransformerBlockIsOneOfVitBase) {
+TEST(ShippedModelsTest, TransformerBlockHasParametersAndMacsOfAVitBaseBlock) {
   const Model model = Shipped("transformer-block");
   const int64_t d = 768, norms = 2 * 2 * d;
   // ViT-Base has 7,087,872 parameters in each block. The layer of the classes has 769,000.

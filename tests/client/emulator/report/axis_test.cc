@@ -27,7 +27,7 @@ TEST(AxisTest, LinearIsWidenedToWholeTicks) {
   EXPECT_EQ(axis.to(), 0.2);
 }
 
-TEST(AxisTest, ExactKeepsItsEnds) {
+TEST(AxisTest, LinearExactAxisKeepsItsEnds) {
   const Axis axis = Axis::LinearExact(-0.5, 7.5, Unit::kCount, 8, /*integral=*/true);
   EXPECT_THAT(Labels(axis), ElementsAre("0", "1", "2", "3", "4", "5", "6", "7"));
   EXPECT_EQ(axis.from(), -0.5);
@@ -45,7 +45,7 @@ TEST(AxisTest, TicksOfTenthsDoNotDrift) {
                           "90 %", "100 %"));
 }
 
-TEST(AxisTest, LogHasItsDecades) {
+TEST(AxisTest, LogAxisSpansWholeDecadesAndLabelsEach) {
   const Axis axis = Axis::Log(3.2, 800, Unit::kFlopsPerByte);
   EXPECT_THAT(Labels(axis), ElementsAre("1 FLOP/B", "10 FLOP/B", "100 FLOP/B", "1,000 FLOP/B"));
   EXPECT_EQ(axis.ticks().size(), 4 + 3 * 8);  // Each of three decades has eight more lines within.
@@ -63,14 +63,14 @@ TEST(AxisTest, ValuesLieInProportion) {
   EXPECT_NEAR(log.At(1000), 100, 1e-3);
 }
 
-TEST(AxisTest, WhatIsOutsideLiesAtTheEnd) {
+TEST(AxisTest, ValuesOutsideTheSpanLieAtTheNearerEnd) {
   Axis axis = Axis::LinearExact(0, 1, Unit::kCount);
   axis.Place(0, 50);
   EXPECT_EQ(axis.At(-3), 0);
   EXPECT_EQ(axis.At(7), 50);
 }
 
-TEST(AxisTest, NothingToSpanGivesAnAxisAllTheSame) {
+TEST(AxisTest, AnInvalidOrEmptyRangeStillGivesAnAxisWithASpan) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double inf = std::numeric_limits<double>::infinity();
   EXPECT_EQ(Axis::Linear(nan, 1, Unit::kCount).to(), 1);

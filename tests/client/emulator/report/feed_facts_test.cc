@@ -11,7 +11,7 @@ namespace {
 
 using testing::IsEmpty;
 
-TEST(FeedFactsTest, NameDatasetSpecServersVersionAndDate) {
+TEST(FeedFactsTest, JsonHoldsDatasetSpecServersVersionAndDate) {
   JsonWriter json;
   json.BeginObject();
   AppendFacts(FactsOf({.dataset = "photos",
@@ -27,7 +27,7 @@ TEST(FeedFactsTest, NameDatasetSpecServersVersionAndDate) {
             R"("content_version":"1/jpeg62","date":"2026-11-22T05:03:10Z"})");
 }
 
-TEST(FeedFactsTest, WhatIsNotKnownIsLeftOut) { EXPECT_THAT(FactsOf(FeedOrigin()), IsEmpty()); }
+TEST(FeedFactsTest, AnEmptyOriginHasNoFacts) { EXPECT_THAT(FactsOf(FeedOrigin()), IsEmpty()); }
 
 }  // namespace
 }  // namespace systole::emulator

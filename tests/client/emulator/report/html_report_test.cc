@@ -25,7 +25,7 @@ TEST(HtmlReportTest, CarriesTheJsonWordForWord) {
                                                      ToJson(report), "</script>")));
 }
 
-TEST(HtmlReportTest, NoNameBreaksOutOfItsPlace) {
+TEST(HtmlReportTest, NamesFactsAndNotesAreEscaped) {
   const std::string evil = "</script><script>alert(1)</script><!--";
   RunReport report = SampleTraining(evil, 1, 4);
   report.facts.push_back({"spec\"><x>", "<label>", std::string("a\" onclick=\"b")});
@@ -41,7 +41,7 @@ TEST(HtmlReportTest, NoNameBreaksOutOfItsPlace) {
   EXPECT_THAT(html, HasSubstr("\"model\":\"\\u003c/script>\\u003cscript>alert(1)"));
 }
 
-TEST(HtmlReportTest, NeedsNothingFromElsewhere) {
+TEST(HtmlReportTest, ReferencesNoExternalResource) {
   for (const RunReport& report : {SampleTraining("m", 2, 10), SamplePaced(8, 20), SampleLoad()}) {
     EXPECT_THAT(ToHtml(report),
                 AllOf(HasSubstr("Content-Security-Policy\" content=\"default-src 'none'"),
@@ -50,7 +50,7 @@ TEST(HtmlReportTest, NeedsNothingFromElsewhere) {
   }
 }
 
-TEST(HtmlReportTest, FunctionalModeClaimsNothingOfAChip) {
+TEST(HtmlReportTest, FunctionalModeShowsNoUtilizationBarrierOrRoofline) {
   const std::string html = ToHtml(SampleTraining("m", 2, 10));
   EXPECT_THAT(html, HasSubstr("Functional mode"));
   EXPECT_THAT(html, Not(HasSubstr("tilization")));
@@ -58,7 +58,7 @@ TEST(HtmlReportTest, FunctionalModeClaimsNothingOfAChip) {
   EXPECT_THAT(html, Not(HasSubstr("plot-roofline")));
 }
 
-TEST(HtmlReportTest, WhatARunLacksIsLeftOut) {
+TEST(HtmlReportTest, PlotsAndTablesWithoutDataAreLeftOut) {
   const std::string empty = ToHtml({.mode = RunMode::kReplay});
   EXPECT_THAT(empty, AllOf(HasSubstr("Replay mode"), Not(HasSubstr("<figure")),
                            Not(HasSubstr("<table")), Not(HasSubstr("class=\"sheet"))));
@@ -71,7 +71,7 @@ TEST(HtmlReportTest, WhatARunLacksIsLeftOut) {
               AllOf(HasSubstr("id=\"plot-loss\""), Not(HasSubstr("id=\"plot-learning-rate\""))));
 }
 
-TEST(HtmlReportTest, LevelsOfALoadTestStandByTheirTrainers) {
+TEST(HtmlReportTest, LoadTestLevelsAreSortedByNumberOfTrainers) {
   const std::string html = ToHtml(SampleLoad());
   EXPECT_THAT(html, AllOf(HasSubstr("<h1>Load test</h1>"), HasSubstr("id=\"plot-cpus\"")));
   // The levels are in the order of their trainers. "levels.2", the third level that ran, has the
@@ -86,7 +86,7 @@ TEST(HtmlReportTest, LevelsOfALoadTestStandByTheirTrainers) {
   EXPECT_THAT(ToHtml(unknown), Not(HasSubstr("id=\"plot-cpus\"")));
 }
 
-TEST(HtmlReportTest, LongRunsOnManyCoresStaySmallAndSaySo) {
+TEST(HtmlReportTest, ALongRunGivesASmallPageThatSaysWhatIsMerged) {
   const std::string paced = ToHtml(SamplePaced(2048, 1000000));
   EXPECT_LT(paced.size(), kTwoMegabytes);
   EXPECT_THAT(paced, AllOf(HasSubstr("each of 1,024 steps"),
@@ -116,7 +116,7 @@ TEST(HtmlReportTest, AnOutlierIsCutOffAndSaidSo) {
               AllOf(HasSubstr("Columns and lines are cut off at"), HasSubstr("30.1 s")));
 }
 
-TEST(HtmlReportTest, LossesThatAreNoNumbersLeaveAGap) {
+TEST(HtmlReportTest, NonFiniteLossesNeverAppearAsNanOrInf) {
   RunReport report = SampleTraining("m", 1, 4);
   for (int64_t step = 4; step < 8; ++step) {
     report.steps.Add({.step = step, .loss = std::numeric_limits<double>::quiet_NaN()});

@@ -59,14 +59,14 @@ TEST(PlotTest, BarsStandOnTheirBottomAndEmptyOnesAreLeftOut) {
   EXPECT_THAT(svg, Not(HasSubstr("s-barrier")));
 }
 
-TEST(PlotTest, SaysWhatItIsToWhoCannotSeeIt) {
+TEST(PlotTest, SvgHasATitleAndDescriptionForScreenReaders) {
   EXPECT_THAT(MakePlot().ToSvg(),
               AllOf(HasSubstr("role=\"img\" aria-labelledby=\"p-title p-desc\""),
                     HasSubstr("<title id=\"p-title\">A &lt;title&gt;</title>"),
                     HasSubstr("<desc id=\"p-desc\">All &quot;there&quot; is</desc>")));
 }
 
-TEST(PlotTest, TipsAndNotesAreText) {
+TEST(PlotTest, TipsAndNotesAreEscaped) {
   Plot plot = MakePlot();
   plot.Tip(0, 1, "a \"b\"\n<c>");
   plot.TipAt({2, 5}, "<d>");
@@ -88,7 +88,7 @@ TEST(PlotTest, AxesAreLabelled) {
 }
 
 // A plot is drawn twice: wide, and narrow for a phone.
-TEST(PlotTest, TheNarrowOneHasTheSameMarksAndLabelsThatDoNotOverlap) {
+TEST(PlotTest, NarrowPlotHasTheSameMarksAndFewerTickLabels) {
   Plot plot({.id = "p", .title = "t", .description = "d", .x_label = "Step", .width = 1136},
             Axis::LinearExact(0, 16000, Unit::kCount, 16), Axis::LinearExact(0, 10, Unit::kCount));
   plot.Bar("stall", 0, 4000, 0, 10);
@@ -101,7 +101,7 @@ TEST(PlotTest, TheNarrowOneHasTheSameMarksAndLabelsThatDoNotOverlap) {
   EXPECT_THAT(svg, HasSubstr(">1,000</text>"));
 }
 
-TEST(ShapePathTest, FourShapesThenAgain) {
+TEST(ShapePathTest, ShapesRepeatAfterFour) {
   EXPECT_STRNE(ShapePath(0), ShapePath(1));
   EXPECT_STRNE(ShapePath(2), ShapePath(3));
   EXPECT_STREQ(ShapePath(4), ShapePath(0));

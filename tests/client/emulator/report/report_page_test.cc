@@ -286,23 +286,23 @@ const std::vector<std::string> kLoadMarks = {
     "plot-waits s-p50",    "plot-waits s-p90",     "plot-waits s-p99", "plot-waits s-max",
     "plot-rates s-wanted", "plot-rates s-arrived", "plot-cpus s-cpus"};
 
-TEST(ReportPageTest, ATrainingRunIsShownAsItsJsonAndInInk) {
+TEST(ReportPageTest, TrainingPageShowsTheJsonNumbersAndDrawsEveryPlot) {
   ExpectGoodPage(SampleTraining("flowers-cnn", 3, 40), ColorScheme::kLight, kTrainingMarks);
 }
 
-TEST(ReportPageTest, ATrainingRunIsShownInTheDark) {
+TEST(ReportPageTest, TrainingPageShowsNumbersAndPlotsInDarkMode) {
   ExpectGoodPage(SampleTraining("flowers-cnn", 3, 40), ColorScheme::kDark, kTrainingMarks);
 }
 
-TEST(ReportPageTest, APacedRunIsShownAsItsJsonAndInInk) {
+TEST(ReportPageTest, PacedRunPageShowsTheJsonNumbersAndDrawsEveryPlot) {
   ExpectGoodPage(SamplePaced(8, 120), ColorScheme::kLight, kPacedMarks);
 }
 
-TEST(ReportPageTest, APacedRunIsShownInTheDark) {
+TEST(ReportPageTest, PacedRunPageShowsNumbersAndPlotsInDarkMode) {
   ExpectGoodPage(SamplePaced(8, 120), ColorScheme::kDark, kPacedMarks);
 }
 
-TEST(ReportPageTest, ALoadTestIsShownAsItsJsonAndInInk) {
+TEST(ReportPageTest, LoadTestPageShowsTheJsonNumbersAndDrawsEveryPlot) {
   for (const ColorScheme scheme : {ColorScheme::kLight, ColorScheme::kDark}) {
     ExpectGoodPage(SampleLoad(), scheme, kLoadMarks);
   }
@@ -404,7 +404,7 @@ TEST(ReportPageTest, APageFitsEveryWidthAndCutsNoPlot) {
   }
 }
 
-TEST(ReportPageTest, TheVerdictIsTheJsonsWhateverItIs) {
+TEST(ReportPageTest, VerdictOfEveryGradeMatchesTheJsonWithEnoughContrast) {
   RunReport report = SamplePaced(8, 20);
   std::vector<Frame> frames;
   std::vector<std::string> verdicts;
@@ -426,7 +426,7 @@ TEST(ReportPageTest, TheVerdictIsTheJsonsWhateverItIs) {
 }
 
 // Checks that APageFitsEveryWidthAndCutsNoPlot can fail.
-TEST(ReportPageTest, APageTooWideAndACutLabelWouldBeSeen) {
+TEST(ReportPageTest, MeasureDetectsTooWidePagesAndCutLabels) {
   const std::string html = absl::StrReplaceAll(
       ToHtml(SamplePaced(8, 20)),
       {{"</style>",
@@ -438,7 +438,7 @@ TEST(ReportPageTest, APageTooWideAndACutLabelWouldBeSeen) {
 }
 
 // Checks that the tests of numbers and ink can fail.
-TEST(ReportPageTest, AnErrorOnThePageAndMissingInkWouldBeSeen) {
+TEST(ReportPageTest, ChecksDetectScriptErrorsAndFadedMarks) {
   const std::string html = absl::StrReplaceAll(
       ToHtml(SampleTraining("m", 1, 40)),
       {{"</style>", "#plot-steps { opacity: .3; }</style>"},

@@ -93,7 +93,7 @@ TEST(RunReportTest, JsonOfTheRooflineHasItsCoordinates) {
             R"("seconds":0,"flops_per_byte":0,"flops_per_second":0,"bound_by":"vector"}]}})");
 }
 
-TEST(RunReportTest, FactsOfOneObjectComeTogether) {
+TEST(RunReportTest, FactsWithACommonPrefixFormOneJsonObject) {
   JsonWriter json;
   json.BeginObject();
   AppendFacts({{"au", "AU", 0.5},
@@ -116,7 +116,7 @@ TEST(TrainingRunTest, StepsAreNumberedOverTheEpochs) {
   EXPECT_EQ(EntryOf({.epoch = 2, .step = 3, .steps_per_epoch = 40}).step, 83);
 }
 
-TEST(TrainingRunTest, WithoutValidationThereIsNoSuchResult) {
+TEST(TrainingRunTest, WithoutValidationTheJsonHasNoValidationField) {
   TrainingReport training = OneEpoch();
   training.epochs[0].validation.reset();
   const std::string json = ToJson(ReportOf(training, {}, {}));

@@ -27,7 +27,7 @@ StepHistory HistoryOf(int64_t from, int64_t to) {
   return history;
 }
 
-TEST(StepHistoryTest, AStepIsARowWhileThereIsRoom) {
+TEST(StepHistoryTest, EachStepHasItsOwnRowUntilTheHistoryIsFull) {
   const StepHistory history = HistoryOf(100, 100 + kMaxRows);
   EXPECT_EQ(history.steps_per_row(), 1);
   ASSERT_EQ(history.rows().size(), kMaxRows);
@@ -75,7 +75,7 @@ TEST(StepHistoryTest, AMillionStepsStayBoundedAndLoseNoSumAndNoSpike) {
             absl::Milliseconds(std::max<int64_t>(5077, history.steps_per_row())));
 }
 
-TEST(StepHistoryTest, ALossThatIsNoNumberDoesNotBlankItsRow) {
+TEST(StepHistoryTest, NanLossesAreIgnoredInMeanMinAndMax) {
   StepHistory history;
   history.Add({.step = 0, .loss = 2, .accuracy = kNan});
   history.Add({.step = 1, .loss = kNan, .accuracy = kNan});
@@ -88,7 +88,7 @@ TEST(StepHistoryTest, ALossThatIsNoNumberDoesNotBlankItsRow) {
 }
 
 // Rows are merged two by two again and again, as when the history is full.
-TEST(StepHistoryTest, StepsWithoutAFiniteLossHaveNoWeightHoweverRowsAreMerged) {
+TEST(StepHistoryTest, NonFiniteLossesHaveNoWeightInTheMeansOfMergedRows) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   StepHistory history;
   double sum = 0;
@@ -113,7 +113,7 @@ TEST(StepHistoryDeathTest, AStepOutOfOrderIsABug) {
   EXPECT_DEATH(history.Add({.step = 5}), "");
 }
 
-TEST(MergeRowsTest, KeepsToTheLimitInEqualParts) {
+TEST(MergeRowsTest, MergesEqualGroupsToFitTheLimit) {
   const StepHistory history = HistoryOf(0, 10);
   const std::vector<StepRow> merged = MergeRows(history.rows(), 4);
   ASSERT_EQ(merged.size(), 4u);

@@ -36,7 +36,7 @@ TimingReport TwoCores() {
   return timing;
 }
 
-TEST(TimedRunTest, AStepsPartsAreTheWholeStep) {
+TEST(TimedRunTest, AStepsWaitIsSplitIntoMeanStallAndMeanBarrier) {
   const StepEntry entry = EntryOf(StepRecord{.step = 7,
                                              .wait = Ms(10),
                                              .start = Ms(100),
@@ -49,7 +49,7 @@ TEST(TimedRunTest, AStepsPartsAreTheWholeStep) {
   EXPECT_EQ(entry.compute, Ms(30));
 }
 
-TEST(TimedRunTest, JsonOfAReplayHoldsTheBooks) {
+TEST(TimedRunTest, JsonOfAReplayHoldsItsTimingResults) {
   EXPECT_EQ(
       ToJson(ReportOf(TwoCores(), {})),
       R"({"mode":"replay","verdict":"highly input-bound: waiting for data 25.0 % of the time",)"
@@ -85,7 +85,7 @@ TEST(TimedRunTest, TheVerdictSaysHowMuchOfTheTimeIsLostAndHowBadThatIs) {
   EXPECT_THAT(VerdictOf({.au = 0}).text, HasSubstr("no step came"));
 }
 
-TEST(TimedRunTest, OnlyAPacedRunHasAnOverhead) {
+TEST(TimedRunTest, JsonOfAPacedRunHoldsTheEmulatorsOverhead) {
   TimingReport timing = TwoCores();
   timing.overhead = PacingOverhead{.noticing = absl::Microseconds(80), .max_late = Ms(1)};
   timing.wall_au = 0.74;
@@ -105,12 +105,12 @@ TEST(TimedRunTest, WhatIsNotKnownIsNullAndNotZero) {
   EXPECT_THAT(ToHtml(report), HasSubstr("data-key=\"au\" value=\"null\">n/a</data>"));
 }
 
-TEST(TimedRunTest, NotesStandOnThePage) {
+TEST(TimedRunTest, HtmlPageListsTheNotes) {
   EXPECT_THAT(ToHtml(ReportOf(TwoCores(), {})),
               AllOf(HasSubstr("<li>an upper bound</li>"), Not(HasSubstr("plot-roofline"))));
 }
 
-TEST(TimedRunTest, TheRooflineIsTheProgramsLayers) {
+TEST(TimedRunTest, RooflineHasTheLayersAndPeaksOfTheChipProgram) {
   ChipProgram program;
   program.peak_flops = 100;
   program.memory_bytes_per_s = 10;

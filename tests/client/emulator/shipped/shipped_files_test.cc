@@ -30,7 +30,7 @@ std::string Contents(const std::string& path) {
   return text.str();
 }
 
-TEST(ShippedFilesTest, AllChipsAndModelsAreThere) {
+TEST(ShippedFilesTest, ListsAllChipsAndAtLeastTwoModels) {
   EXPECT_THAT(NamesOf(ShippedChips()), ElementsAre("v2", "v3", "v4", "v5e", "v5p", "v6e"));
   EXPECT_THAT(NamesOf(ShippedModels()), IsSupersetOf({"flowers-cnn", "mlp-784"}));
 }
@@ -45,7 +45,7 @@ TEST(ShippedFilesTest, TextsAreTheFilesToTheByte) {
   }
 }
 
-TEST(ShippedFilesTest, EveryOneCanBeReadByName) {
+TEST(ShippedFilesTest, EveryShippedChipAndModelCanBeReadByName) {
   for (const ShippedFile& file : ShippedChips()) {
     v1::Chip chip;
     ASSERT_THAT(ReadChip(std::string(file.name), chip), IsOk());
@@ -78,7 +78,7 @@ TEST(ShippedFilesTest, AnUnknownNameListsThoseThatExist) {
                        AllOf(HasSubstr("no model 'no/such.textproto'"), HasSubstr("mlp-784"))));
 }
 
-TEST(ShippedFilesTest, ABadFileIsRefusedWithItsPlace) {
+TEST(ShippedFilesTest, AnErrorInAFileIsReportedWithItsPathAndLine) {
   const std::string path = testing::TempDir() + "/shipped_files_test_bad.textproto";
   std::ofstream(path) << "name: \"x\"\nspeed: 3\n";
   v1::Chip chip;

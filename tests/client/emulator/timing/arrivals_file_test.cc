@@ -75,7 +75,7 @@ TEST(ArrivalsFileTest, TheLargestSliceOfAFeedIsReadBack) {
 
 // The first recording has one tensor more than a feed's slice can have. The second has a negative
 // time.
-TEST(ArrivalsFileTest, WhatTheReaderWouldRefuseIsNotWritten) {
+TEST(ArrivalsFileTest, InvalidArrivalsAreNotWritten) {
   std::string bytes;
   const auto write = [&bytes](const Arrivals& arrivals) {
     return WriteArrivals(arrivals, "test", std::make_unique<StringSink>(&bytes));
@@ -117,7 +117,7 @@ TEST(ArrivalsFileTest, EveryTruncationAndFlippedBitIsRefused) {
   EXPECT_THAT(Read(bytes + bytes), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("added to")));
 }
 
-TEST(ArrivalsFileTest, OtherFilesAreNamed) {
+TEST(ArrivalsFileTest, AFileOfAnotherFormatIsRefused) {
   const auto is_bad = [](const std::string& message) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message));
   };
@@ -143,7 +143,7 @@ std::string FileOf(const v1::Arrivals& arrivals, int times) {
 
 // The checksums of these files are valid, but one field is not. The reader must find this before it
 // allocates memory of a size that depends on the field.
-TEST(ArrivalsFileTest, AFieldThatCannotBeIsNamed) {
+TEST(ArrivalsFileTest, AnInvalidFieldIsRefusedByName) {
   v1::Arrivals good;
   good.set_recorded_by(v1::Arrivals::DRAIN);
   good.set_num_cores(2);

@@ -22,14 +22,14 @@ Arrivals ThreeStepsOfTwoCores() {
           .ns = {0, 5, 100, 100, 100, 250}};
 }
 
-TEST(CheckArrivalsTest, TakesARecording) {
+TEST(CheckArrivalsTest, AcceptsAValidOrEmptyRecording) {
   EXPECT_THAT(CheckArrivals(ThreeStepsOfTwoCores()), IsOk());
   Arrivals empty = ThreeStepsOfTwoCores();
   empty.ns.clear();
   EXPECT_THAT(CheckArrivals(empty), IsOk());
 }
 
-TEST(CheckArrivalsTest, WhatCannotBeIsNamed) {
+TEST(CheckArrivalsTest, InvalidFieldsAreRefusedByName) {
   const auto refused = [](const std::string& message, const std::function<void(Arrivals&)>& spoil) {
     Arrivals arrivals = ThreeStepsOfTwoCores();
     spoil(arrivals);
@@ -62,7 +62,7 @@ TEST(CheckArrivalsTest, WhatCannotBeIsNamed) {
           [](auto& a) { a.ns[5] = 200'000'000'000'000'000; });
 }
 
-TEST(CheckArrivalsTest, AnExampleIsTheTensorWithoutItsBatch) {
+TEST(CheckArrivalsTest, ExampleShapeIsTheTensorShapeWithoutTheBatchAxis) {
   EXPECT_THAT(ThreeStepsOfTwoCores().tensors[0].example(), testing::ElementsAre(24, 24, 3));
   EXPECT_EQ(ThreeStepsOfTwoCores().per_core_batch(), 16);
 }

@@ -58,7 +58,7 @@ Books Simulate(InfeedOptions options, const std::vector<std::vector<int>>& arriv
 // first step waits 4 for its transfer, but this wait does not count. No later step waits, because
 // the transfers are done during the steps.
 //   start 4, 14, 24, 34; AU = 30 / 30.
-TEST(InfeedClockTest, NeverLate) {
+TEST(InfeedClockTest, SlicesInTimeCauseNoStallAfterTheFirstStep) {
   for (const int depth : {1, 2}) {
     const Books books = Simulate(
         {.num_cores = 2, .queue_depth = depth, .step_time = Ms(10), .transfer_time = Ms(4)},
@@ -78,7 +78,7 @@ TEST(InfeedClockTest, NeverLate) {
 
 // A slice comes every 15, and a step takes 10. With the wait of 5 before it, each step lasts 15.
 //   AU = 30 / 45 = 2/3, infeed 5/15 = 1/3 in every step.
-TEST(InfeedClockTest, AlwaysLate) {
+TEST(InfeedClockTest, ASliceThatIsAlwaysLateStallsEveryStep) {
   for (const int depth : {1, 2}) {
     const Books books =
         Simulate({.queue_depth = depth, .step_time = Ms(10)}, {{15}, {30}, {45}, {60}});
@@ -95,7 +95,7 @@ TEST(InfeedClockTest, AlwaysLate) {
 // Steps take 10. Core 1's slices come every 12. The slices of cores 0 and 2 are there from the
 // start. In each step core 1 stalls for 2, while cores 0 and 2 wait 2 at the barrier.
 //   AU = 30 / 36 = 5/6, infeed 2/12 = 1/6 (the largest stall of a core counts, not the mean)
-TEST(InfeedClockTest, OneLateCore) {
+TEST(InfeedClockTest, ALateCoreStallsAndTheOtherCoresWaitAtTheBarrier) {
   const Books books = Simulate({.num_cores = 3, .step_time = Ms(10)},
                                {{0, 12, 0}, {0, 24, 0}, {0, 36, 0}, {0, 48, 0}});
   EXPECT_THAT(books.starts_ms, ElementsAre(12, 24, 36, 48));
@@ -115,7 +115,7 @@ TEST(InfeedClockTest, OneLateCore) {
 //   step 1: core 0 is ready at 13, core 1 at 17; starts at 17, ends at 27
 //   step 2: core 0 is ready at 34, core 1 at 30; starts at 34, ends at 44
 //   AU = 20 / (17 + 17), infeed 7/17 in steps 1 and 2; core 0: stall 3 + 7, barrier 4 + 0
-TEST(InfeedClockTest, BothLateEachPaysItsOwn) {
+TEST(InfeedClockTest, EachLateCoreStallsForItsOwnSliceOnly) {
   const Books books = Simulate({.num_cores = 2, .step_time = Ms(10)}, {{0, 0}, {13, 17}, {34, 30}});
   EXPECT_THAT(books.starts_ms, ElementsAre(0, 17, 34));
   EXPECT_THAT(books.stalls_ms[1], ElementsAre(3, 7));
@@ -128,7 +128,7 @@ TEST(InfeedClockTest, BothLateEachPaysItsOwn) {
 // Steps take 10, and three slices come at once every 45. So steps 3 and 6 wait for 15, and last 25.
 //   start 0, 10, 20, 45, 55, 65, 90; AU = 60 / (100 - 10) = 2/3
 //   infeed of steps 1 to 6: 0, 0, 15/25, 0, 0, 15/25; mean 0.2
-TEST(InfeedClockTest, Bursts) {
+TEST(InfeedClockTest, BurstsOfSlicesStallOnlyTheirFirstStep) {
   for (const int depth : {1, 2, 3}) {
     const Books books = Simulate({.queue_depth = depth, .step_time = Ms(10)},
                                  {{0}, {0}, {0}, {45}, {45}, {45}, {90}});
@@ -168,7 +168,7 @@ TEST(InfeedClockTest, CoresOfAChipShareItsLink) {
 // Within a step the slice that arrived first is transferred first. Core 1's slice arrives at 0 and
 // is ready at 6. Core 0's slice arrives at 3, waits for the link until 6, and is ready at 12. The
 // last chip has only core 2, whose slice is ready at 6.
-TEST(InfeedClockTest, TheLinkTakesWhatCameFirst) {
+TEST(InfeedClockTest, TheLinkTransfersSlicesInOrderOfArrival) {
   const Books books =
       Simulate({.num_cores = 3, .cores_per_chip = 2, .step_time = Ms(10), .transfer_time = Ms(6)},
                {{3, 0, 0}});
@@ -185,7 +185,7 @@ TEST(InfeedClockTest, TheLinkTakesWhatCameFirst) {
 //              at 124, and stalls for 2.
 //     depth 2: core 1's queue has room for the slice when step 0 starts, at 12. So core 1 is ready
 //              at 36, and waits 2 at the barrier.
-TEST(InfeedClockTest, ADeeperQueueFillsDuringAnothersWait) {
+TEST(InfeedClockTest, ADeeperQueueFillsWhileAnotherCoreWaits) {
   InfeedOptions options = {
       .num_cores = 2, .queue_depth = 1, .step_time = Ms(10), .transfer_time = Ms(12)};
   const std::vector<std::vector<int>> arrived = {{0, 0}, {100, 0}, {0, 0}};
@@ -205,7 +205,7 @@ TEST(InfeedClockTest, ADeeperQueueFillsDuringAnothersWait) {
 // so step 0 starts at 115 and ends at 125. Core 0's second slice comes at 0, but core 0's queue has
 // no room for the slice before 115. So this slice is ready at 130, and core 0 stalls for 5. The
 // second slice of core 1 is ready at 130, too.
-TEST(InfeedClockTest, TheStepAfterAFullQueueWaitsForRoom) {
+TEST(InfeedClockTest, ATransferWaitsUntilItsQueueHasRoom) {
   const Books books =
       Simulate({.num_cores = 2, .queue_depth = 1, .step_time = Ms(10), .transfer_time = Ms(15)},
                {{0, 100}, {0, 100}});

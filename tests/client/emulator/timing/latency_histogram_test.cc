@@ -5,7 +5,7 @@
 namespace systole::emulator {
 namespace {
 
-TEST(LatencyHistogramTest, AnEmptyOneSaysZero) {
+TEST(LatencyHistogramTest, AnEmptyHistogramReturnsZero) {
   const LatencyHistogram histogram;
   EXPECT_EQ(histogram.Percentile(0.99), absl::ZeroDuration());
   EXPECT_EQ(histogram.max(), absl::ZeroDuration());
@@ -22,7 +22,7 @@ TEST(LatencyHistogramTest, SmallValuesAreExact) {
   EXPECT_EQ(histogram.Percentile(1.0), absl::Nanoseconds(100));
 }
 
-TEST(LatencyHistogramTest, EveryMagnitudeIsTooHighByAtMostASixtyFourth) {
+TEST(LatencyHistogramTest, PercentilesAreTooHighByAtMostASixtyFourth) {
   for (int64_t ns = 1; ns < int64_t{1} << 60; ns = ns * 3 + 1) {
     LatencyHistogram histogram;
     histogram.Add(absl::Nanoseconds(ns));
@@ -40,7 +40,7 @@ TEST(LatencyHistogramTest, ThePercentileIsNeverAboveTheMaximum) {
   EXPECT_EQ(histogram.max(), absl::Milliseconds(5));
 }
 
-TEST(LatencyHistogramTest, MergingAddsUp) {
+TEST(LatencyHistogramTest, MergingCombinesCountsPercentilesAndMaximum) {
   LatencyHistogram a, b;
   for (int i = 0; i < 9; ++i) a.Add(absl::ZeroDuration());
   b.Add(absl::Nanoseconds(70));

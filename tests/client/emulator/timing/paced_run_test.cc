@@ -92,7 +92,8 @@ TEST(PacedRunTest, OversleepingDoesNotAddUp) {
   EXPECT_EQ(result->overhead.max_late, Ms(0.3));
 }
 
-// A step takes 10, and its slice comes every 15, as in InfeedClockTest.AlwaysLate.
+// A step takes 10, and its slice comes every 15, as in
+// InfeedClockTest.ASliceThatIsAlwaysLateStallsEveryStep.
 TEST(PacedRunTest, ALateFeedIsAStall) {
   World world;
   world.period = Ms(15);
@@ -144,7 +145,7 @@ TEST(PacedRunTest, TheEmulatorsOwnSlownessIsOverheadAndNeverAStall) {
   EXPECT_THAT(*result->wall_au, DoubleNear(1.0 / 3, 0.01));
 }
 
-TEST(PacedRunTest, OneHiccupOfTheEmulatorIsSlippedOver) {
+TEST(PacedRunTest, APauseOfTheEmulatorMovesTheClockOnAsOverhead) {
   World world;
   absl::Duration hiccup = Ms(50);
   std::vector<StepRecord> records;
@@ -164,7 +165,7 @@ TEST(PacedRunTest, OneHiccupOfTheEmulatorIsSlippedOver) {
   EXPECT_THAT(*result->wall_au, DoubleNear(90.0 / 130, 1e-12));
 }
 
-TEST(PacedRunTest, TheFirstStepsWaitIsLeftOut) {
+TEST(PacedRunTest, TheWaitForTheFirstStepIsLeftOutOfTheUtilisation) {
   World world;
   world.late[0] = absl::Seconds(2);
   const absl::StatusOr<PacedResult> result =
@@ -217,7 +218,7 @@ TEST(PacedRunTest, ACancelledFeedEndsTheRunAndItsOpenWaitCounts) {
   EXPECT_FALSE(none->books.utilisation().au.has_value());
 }
 
-TEST(PacedRunTest, ErrorsArePassedOnAndDisagreementIsOne) {
+TEST(PacedRunTest, FeedErrorsArePassedOnAndCoresThatDisagreeAreAnError) {
   const PacedOptions options = {.infeed = {.step_time = Ms(10)}};
   World failing(2);
   failing.fails_at = 3;

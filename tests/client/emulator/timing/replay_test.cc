@@ -43,7 +43,7 @@ TEST(ReplayTest, RecordingNotesArrivalsSinceItBegan) {
   EXPECT_THAT(CheckArrivals(arrivals), IsOk());
 }
 
-TEST(ReplayTest, AStepThatTheEndBreaksOffIsNotInTheRecording) {
+TEST(ReplayTest, AStepCancelledHalfwayIsNotRecorded) {
   int64_t popped = 0;
   const PopArrival feed = [&](int) -> absl::StatusOr<std::optional<SliceArrival>> {
     if (popped++ == 5) return absl::CancelledError("enough");
@@ -59,7 +59,7 @@ TEST(ReplayTest, AStepThatTheEndBreaksOffIsNotInTheRecording) {
   EXPECT_THAT(CheckArrivals(arrivals), IsOk());
 }
 
-TEST(ReplayTest, ARecordingEndsBeforeItHoldsMoreThanAFileMay) {
+TEST(ReplayTest, ARecordingFailsBeforeItExceedsTheFileLimit) {
   Arrivals arrivals = {.tensors = {{.name = "valid", .shape = {4}}}, .num_cores = 2};
   arrivals.ns.resize(static_cast<size_t>(kMaxArrivalTimes - 2));
   const PopArrival recording =

@@ -9,7 +9,7 @@ StepRecord Record(int64_t step, absl::Duration wait) {
   return {.step = step, .wait = wait, .compute = absl::Milliseconds(1), .infeed_stall = {wait}};
 }
 
-TEST(TimingBooksTest, TheFirstStepsWaitIsApart) {
+TEST(TimingBooksTest, TheWaitForTheFirstStepIsKeptSeparate) {
   TimingBooks books;
   books.Add(Record(0, absl::Seconds(3)));
   books.Add(Record(1, absl::Milliseconds(1)));
@@ -21,7 +21,7 @@ TEST(TimingBooksTest, TheFirstStepsWaitIsApart) {
   EXPECT_EQ(books.utilisation().steps, 2);
 }
 
-TEST(TimingBooksTest, AWaitBrokenOffCountsAmongTheWaits) {
+TEST(TimingBooksTest, AnUnfinishedWaitCountsOnceAStepHasArrived) {
   TimingBooks books;
   books.AddOpenWait(absl::Seconds(9));  // Nothing has come yet.
   EXPECT_EQ(books.waits().count(), 0);

@@ -45,7 +45,7 @@ TEST(TimingReportTest, TextNamesModeAuAndVerdicts) {
             "first step      after 0.500 s\n");
 }
 
-TEST(TimingReportTest, OfAPacedRunItTellsTheEmulatorsOwnTimeApart) {
+TEST(TimingReportTest, TextOfAPacedRunShowsTheEmulatorsOwnTimeSeparately) {
   TimingReport report = SmallReport();
   report.overhead = PacingOverhead{.noticing = absl::Microseconds(30),
                                    .max_noticing = absl::Microseconds(20),

@@ -36,7 +36,7 @@ TEST(UtilisationTest, TheFirstStepIsLeftOut) {
   EXPECT_EQ(result.cores[1].barrier, absl::Milliseconds(30));
 }
 
-TEST(UtilisationTest, OverheadIsApart) {
+TEST(UtilisationTest, OverheadDoesNotLowerTheAu) {
   UtilisationMeter meter;
   meter.Add(Record(0, 10));
   StepRecord late = Record(0, 10);
@@ -48,7 +48,7 @@ TEST(UtilisationTest, OverheadIsApart) {
 
 // The run has 10 ms of compute, and 30 ms of waits for steps that never come. The 30 ms count in
 // the total, but not in the infeed stall of any core.
-TEST(UtilisationTest, AWaitThatTheEndBreaksOffCounts) {
+TEST(UtilisationTest, AnUnfinishedWaitAtTheEndLowersTheAu) {
   UtilisationMeter meter;
   meter.AddOpenWait(absl::Milliseconds(400));  // Nothing has come yet, so this does not count.
   EXPECT_FALSE(meter.result().au.has_value());

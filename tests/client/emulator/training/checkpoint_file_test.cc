@@ -204,7 +204,7 @@ TEST(CheckpointFileTest, EveryFlippedBitIsRefused) {
   }
 }
 
-TEST(CheckpointFileTest, OtherFilesAndOtherVersionsAreNamed) {
+TEST(CheckpointFileTest, FilesOfAnotherFormatOrVersionAreRefused) {
   const auto is_bad = [](const auto&... parts) {
     return StatusIs(absl::StatusCode::kInvalidArgument, AllOf(HasSubstr(parts)...));
   };
@@ -226,7 +226,7 @@ TEST(CheckpointFileTest, OtherFilesAndOtherVersionsAreNamed) {
 }
 
 // The checksums of these files are valid, but one field is not.
-TEST(CheckpointFileTest, AFieldThatCannotBeIsNamed) {
+TEST(CheckpointFileTest, AnInvalidFieldIsRefusedByName) {
   const std::vector<std::string> messages = MessagesOf(BytesOf(FullCheckpoint()));
   const auto run = [&](const std::string& field, const std::function<void(v1::Checkpoint&)>& set) {
     EXPECT_THAT(Read(With<v1::Checkpoint>(messages, 1, set)),
@@ -282,7 +282,7 @@ TEST(CheckpointFileTest, AFieldThatCannotBeIsNamed) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("where a tensor should be")));
 }
 
-TEST(CheckpointFileTest, ARecordLargerThanAnyIsRefusedBeforeItIsRead) {
+TEST(CheckpointFileTest, ARecordOverTheSizeLimitIsRefused) {
   const std::vector<std::string> messages = MessagesOf(BytesOf(FullCheckpoint()));
   EXPECT_THAT(Read(FileOf({messages[0], std::string(2 << 20, '\0')})),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("more than the 1114112 bytes")));

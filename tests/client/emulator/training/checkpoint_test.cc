@@ -78,7 +78,7 @@ absl::StatusOr<Checkpoint> Read(const std::string& bytes) {
   return ReadCheckpoint(MemorySource(bytes, "a.ckpt"));
 }
 
-TEST(CheckpointTest, AResumedRunGoesOnToTheBit) {
+TEST(CheckpointTest, AResumedRunIsBitIdenticalToAnUninterruptedRun) {
   const std::string optimizers[] = {
       kMomentum, "optimizer { learning_rate: 0.01 adam {} weight_decay: 0.01 }",
       "optimizer { learning_rate: 0.5 momentum: 0.9 weight_decay: 0.001 lars {} }"};
@@ -107,7 +107,7 @@ TEST(CheckpointTest, AResumedRunGoesOnToTheBit) {
   }
 }
 
-TEST(CheckpointTest, OtherCoresWithTheSameShardsGoOnToTheBit) {
+TEST(CheckpointTest, ResumingOnOtherCoresWithTheSameShardsIsBitIdentical) {
   const Model model = ModelWith(kMomentum);
   Trainer eight = MakeTrainer(model, {.num_cores = 8, .per_core_batch = 2});
   StepTo(3, eight);
@@ -230,7 +230,7 @@ TEST(CheckpointTest, ASaveThatFailsEndsTheRun) {
   EXPECT_EQ(run.trainer.steps(), 2);
 }
 
-TEST(CheckpointTest, ALoopThatCannotGoOnFromThereIsRefused) {
+TEST(CheckpointTest, AnInvalidSaveIntervalOrFinishedRunIsRefused) {
   LoopRun run(ModelWith(kMomentum));
   EXPECT_THAT(run.Run({}, -1),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("save_every is -1")));
@@ -242,7 +242,7 @@ TEST(CheckpointTest, ALoopThatCannotGoOnFromThereIsRefused) {
 
 // ---- Another global batch ----
 
-TEST(CheckpointTest, ARunGoesOnWithTheFirstStepThatHasNoExampleOfTheStepsBefore) {
+TEST(CheckpointTest, AnotherBatchSizeResumesAtTheFirstStepOfUnseenExamples) {
   Checkpoint checkpoint = {.global_batch = 16, .steps_per_epoch = 5};  // For 90 records.
   const auto step = [&](int64_t saved, int64_t global_batch, int64_t steps_per_epoch) {
     checkpoint.loop.step_in_epoch = saved;
@@ -263,7 +263,7 @@ TEST(CheckpointTest, ARunGoesOnWithTheFirstStepThatHasNoExampleOfTheStepsBefore)
   EXPECT_EQ(step(kMost - 1, kMost - 1, kMost), kMost);
 }
 
-TEST(CheckpointTest, ATrainerOfAnotherBatchHasTheSameWeights) {
+TEST(CheckpointTest, WeightsAreRestoredForAnotherBatchSize) {
   const Model model = ModelWith(kMomentum);
   Trainer saved = MakeTrainer(model);
   StepTo(2, saved);

@@ -31,7 +31,7 @@ std::vector<float> Dropped(const LayerPlan& plan, const StepContext<float>& step
   return out;
 }
 
-TEST(DropoutLayerTest, ValuesFallAtTheRateAndTheOthersAreScaled) {
+TEST(DropoutLayerTest, ValuesAreDroppedAtTheRateAndKeptValuesAreScaled) {
   for (const float rate : {0.1f, 0.5f, 0.9f}) {
     const std::vector<float> out =
         Dropped(PlanOf(997, rate), {.images = 40, .training = true, .seed = 5});
@@ -53,7 +53,7 @@ TEST(DropoutLayerTest, EvaluationLeavesAllAsItIs) {
   EXPECT_THAT(Dropped(PlanOf(50, 0.9f), {.images = 3, .seed = 5}), Each(1.0f));
 }
 
-TEST(DropoutLayerTest, GradientFallsWhereTheValueFell) {
+TEST(DropoutLayerTest, GradientsAreDroppedWhereValuesAreDropped) {
   const LayerPlan plan = PlanOf(41, 0.5f);
   const StepContext<float> step = {.images = 3, .training = true, .seed = 5, .step = 7};
   const std::vector<float> out = Dropped(plan, step);
@@ -115,7 +115,7 @@ TEST(DropoutLayerTest, DrawsOfNeighboursAreUncorrelated) {
   }
 }
 
-TEST(DropoutLayerTest, FallenNanIsZero) {
+TEST(DropoutLayerTest, ADroppedNanBecomesZero) {
   const LayerPlan plan = PlanOf(64, 0.5f);
   const StepContext<float> step = {.images = 1, .training = true};
   const std::vector<float> ones = Dropped(plan, step);

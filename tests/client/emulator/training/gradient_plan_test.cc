@@ -127,7 +127,7 @@ TEST(GradientPlanTest, LayerThatIsTakenTwiceByOneAddGetsTwoContributions) {
   ExpectPlanIsSound(model);
 }
 
-TEST(GradientPlanTest, EveryGradientIsWholeWhenItIsReadInRandomGraphs) {
+TEST(GradientPlanTest, GradientsInRandomGraphsAreCompleteWhenRead) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const int n = 3 + static_cast<int>(random() % 12);

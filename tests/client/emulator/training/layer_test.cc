@@ -147,7 +147,7 @@ std::vector<double> ForwardAndBackward(const LayerPlan& plan, int64_t images) {
 
 // gradient_test.cc compares the gradients of the f64 layers with numerical differences of the loss.
 // This test shows that the f32 layers equal the f64 layers. So the f32 gradients are right, too.
-TEST(LayerTest, ExactLayersEqualTheRealOnesWhereNothingIsRounded) {
+TEST(LayerTest, F32LayersEqualF64LayersWhereNothingIsRounded) {
   for (const std::string shape : {"[7, 6, 3]", "[5, 9, 17]"}) {
     for (const std::string layer :
          {"conv2d { filters: 4 bias: true }", "conv2d { filters: 18 kernel: 5 bias: true }",
@@ -164,7 +164,7 @@ TEST(LayerTest, ExactLayersEqualTheRealOnesWhereNothingIsRounded) {
   EXPECT_EQ(ForwardAndBackward<float>(dense, 5), ForwardAndBackward<double>(dense, 5));
 }
 
-TEST(LayerTest, AveragePoolSpreadsItsGradientOverThePlacesInside) {
+TEST(LayerTest, AveragePoolGradientIsSplitOverUnpaddedPositions) {
   const LayerPlan plan = PlanOf("[3, 3, 1]", "average_pool {}");
   const auto layer = MakeLayer<float>(plan, 1, true, {});
   const float in[9] = {}, d_out[] = {4, 4, 4, 4};
@@ -205,7 +205,7 @@ TEST(LayerTest, MaxPoolGradientGoesToTheFirstOfEquals) {
 }
 
 // A mean or variance is over the valid examples of all shards. Invalid examples change nothing.
-TEST(LayerTest, BatchNormNormalisesOverAllValidExamples) {
+TEST(LayerTest, BatchNormStatisticsAreOverTheValidExamplesOfAllShards) {
   const absl::StatusOr<Model> model = ParseModel(
       "input: [2] layers { batch_norm { momentum: 0.75 epsilon: 1e-6 } } loss {"
       " softmax_cross_entropy {} } optimizer { learning_rate: 1e-9 }",
@@ -246,7 +246,7 @@ TEST(SoftmaxCrossEntropyTest, EqualsItsDefinition) {
   for (int i = 6; i < 9; ++i) EXPECT_EQ(d_logits[i], 0.0f);  // Example 2 is invalid.
 }
 
-TEST(SoftmaxCrossEntropyTest, LabelSmoothingSharesTheTarget) {
+TEST(SoftmaxCrossEntropyTest, LabelSmoothingSpreadsTheTargetOverAllClasses) {
   const float logits[] = {1, 2, 3};
   const std::vector<int64_t> labels = {1};
   const std::vector<uint8_t> valid = {1};
@@ -276,7 +276,7 @@ TEST(SoftmaxCrossEntropyTest, HugeLogitsStayFinite) {
   EXPECT_THAT(d_logits, ElementsAre(1, -1, 0, 0, 0, 0));
 }
 
-TEST(SoftmaxCrossEntropyTest, EqualLogitsCountTheFirstAsTheGuess) {
+TEST(SoftmaxCrossEntropyTest, TheFirstOfEqualLogitsIsThePrediction) {
   const float logits[] = {2, 2, 2, 2};
   const std::vector<uint8_t> valid = {1, 1};
   EXPECT_EQ(SoftmaxCrossEntropy<float>(logits, 2, {0, 1}, valid, 0.0f, 1.0f, nullptr).correct, 1);

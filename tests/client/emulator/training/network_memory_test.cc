@@ -83,7 +83,7 @@ void ExpectBytesAreHeld(const Model& model) {
   }
 }
 
-TEST(NetworkMemoryTest, BytesAreThoseOfConvolutionsAndPools) {
+TEST(NetworkMemoryTest, BytesMatchTheMemoryHeldByConvolutionsAndPools) {
   ExpectBytesAreHeld(ModelOf(
       "[17, 16, 3]",
       "layers { conv2d { filters: 20 kernel: 5 bias: true } } layers { batch_norm {} }"
@@ -95,13 +95,13 @@ TEST(NetworkMemoryTest, BytesAreThoseOfConvolutionsAndPools) {
 
 // The scratch memory for a packed row of 50,000 numbers is 128 times as large as the row. This is
 // far more than the layer's own arrays.
-TEST(NetworkMemoryTest, BytesAreThoseOfTheScratchOfAWideLayer) {
+TEST(NetworkMemoryTest, BytesIncludeTheScratchMemoryOfWideLayers) {
   ExpectBytesAreHeld(ModelOf("[50000]", ""));
   ExpectBytesAreHeld(ModelOf("[4]", "layers { dense { units: 30000 } }", "adam {}"));
 }
 
 // Each layer has only two numbers, but its arrays also have a few hundred bytes of kArraySlack.
-TEST(NetworkMemoryTest, BytesAreThoseOfManySmallLayers) {
+TEST(NetworkMemoryTest, BytesMatchTheMemoryHeldByManySmallLayers) {
   std::string layers;
   for (int i = 0; i < 1000; ++i) layers += " layers { dense { units: 1 } }";
   ExpectBytesAreHeld(ModelOf("[2]", layers));
@@ -109,7 +109,7 @@ TEST(NetworkMemoryTest, BytesAreThoseOfManySmallLayers) {
 
 // Numerics `fast` copies blocks of patches for oneDNN, and Bytes() counts these copies. oneDNN
 // itself allocates little memory.
-TEST(NetworkMemoryTest, BytesCoverNumericsFastForAWideLayer) {
+TEST(NetworkMemoryTest, BytesCoverTheMemoryOfAWideLayerInFastNumerics) {
   const Model model = ModelOf("[6, 6, 2000]", "layers { conv2d { filters: 4 } }");
   const NetworkOptions options = {
       .num_cores = 1, .images_per_shard = 16, .numerics = Numerics::kFast};

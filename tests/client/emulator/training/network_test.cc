@@ -111,7 +111,7 @@ TEST(NetworkTest, InitialWeightsDependOnTheSeedAndOnNothingElse) {
 
 // `exact` rounds its operands to bf16, which keeps 8 bits. `real` does not round. So the losses and
 // gradients of the two are close, but not equal.
-TEST(NetworkTest, ExactNumericsFollowTheRealOnesWithinTheRoundingOfOperands) {
+TEST(NetworkTest, ExactNumericsStayWithinBf16RoundingOfF64) {
   const Model model = StackModel();
   const NetworkOptions options = {.num_cores = 2, .images_per_shard = 8, .seed = 3};
   Network<float> exact(model, options, nullptr);
@@ -173,7 +173,7 @@ TEST(NetworkTest, UpdateIsMomentumWithDecayOfWeightsOnly) {
 }
 
 // The gradients of five shards, of one example each, are summed as ((g0 + g1) + (g2 + g3)) + g4.
-TEST(NetworkTest, SumWithoutAPartnerMovesUpTheTreeAlone) {
+TEST(NetworkTest, AnUnpairedGradientMovesUpTheSummationTreeUnchanged) {
   const absl::StatusOr<Model> model = ParseModel(
       "input: [4] layers { dense { units: 3 } } loss { softmax_cross_entropy {} }"
       " optimizer { learning_rate: 1 }",
@@ -218,7 +218,7 @@ TEST(NetworkTest, ReplicasHashAlikeUntilOneDiffers) {
 
 // In training, batch norm uses the statistics of the batch, which depend on all of its examples. In
 // evaluation it uses the running statistics.
-TEST(NetworkTest, EvaluationOfAnExampleDoesNotDependOnItsCompany) {
+TEST(NetworkTest, EvaluationOfAnExampleDoesNotDependOnTheRestOfTheBatch) {
   const Model model = StackModel();
   const auto loss_of_first = [&model](uint32_t company, bool training) {
     Network<float> network(model, {.num_cores = 1, .images_per_shard = 4, .seed = 3}, nullptr);
@@ -233,7 +233,7 @@ TEST(NetworkTest, EvaluationOfAnExampleDoesNotDependOnItsCompany) {
 }
 
 // Training and evaluation smooth the labels in the same way, so their losses can be compared.
-TEST(NetworkTest, LossOfAnEvaluationIsSmoothedAsInTraining) {
+TEST(NetworkTest, EvaluationLossUsesLabelSmoothingAsInTraining) {
   const auto losses = [](const std::string& smoothing) {
     const absl::StatusOr<Model> model =
         ParseModel(absl::StrCat("input: [4] layers { dense { units: 3 } } loss {"

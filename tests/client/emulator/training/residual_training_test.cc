@@ -131,7 +131,7 @@ TEST(ResidualTrainingTest, InstructionSetChangesNoBit) {
 // the gradient's norm, which allows for half of all activations to be rounded differently. The
 // measured difference is 2e-5 of the norm. The f64 network does not round to bf16, so its sums
 // differ only by f64's own rounding.
-TEST(ResidualTrainingTest, PlainSingleCoreFollowsEightCoresWithinTheRounding) {
+TEST(ResidualTrainingTest, GradientsOfOneShardMatchEightShardsWithinRounding) {
   const Model model = ModelWith(kMomentum);
   const auto gradients = [&model](auto zero, int64_t cores, int64_t images) {
     using T = decltype(zero);
@@ -163,7 +163,7 @@ TEST(ResidualTrainingTest, PlainSingleCoreFollowsEightCoresWithinTheRounding) {
 
 // The differences in rounding grow with every step, but the losses fall alike. In 12 steps the
 // measured losses (about 2 at the start) differed by 0.014 at most.
-TEST(ResidualTrainingTest, PlainSingleCoreRunEndsWhereEightCoresEnd) {
+TEST(ResidualTrainingTest, LossesOfOneShardStayNearThoseOfEightShards) {
   for (const std::string& optimizer : kOptimizers) {
     const Model model = ModelWith(optimizer);
     Trainer eight = MakeTrainer(model, {.num_cores = 8, .per_core_batch = 4});
@@ -200,7 +200,7 @@ TEST(ResidualTrainingTest, InvalidExamplesContributeNothing) {
 }
 
 // The expected numbers are constants, so the test fails if a compiler or a machine changes a bit.
-TEST(ResidualTrainingTest, RunOfASeedIsTheSameEverywhere) {
+TEST(ResidualTrainingTest, RunOfASeedGivesTheStoredLossesAndWeights) {
   const std::vector<double> run =
       RunOf(ModelWith(kMomentum), {.num_cores = 8, .per_core_batch = 2, .seed = 3});
   EXPECT_THAT(run, testing::ElementsAre(2.36594057f, 2.71952605f, 1.76117051f, 1197493618730279));
@@ -214,7 +214,7 @@ TEST(ResidualTrainingTest, RunOfASeedIsTheSameEverywhere) {
 
 // ---- Local batch norm ----
 
-TEST(ResidualTrainingTest, LocalStatisticsAreThoseOfACoresShards) {
+TEST(ResidualTrainingTest, LocalBatchNormEqualsGlobalOnlyOnASingleCore) {
   const Model local = ModelWith(kMomentum, "local: true"), global = ModelWith(kMomentum);
   const std::vector<double> cores = RunOf(local, {.num_cores = 4, .per_core_batch = 4});
   EXPECT_NE(cores, RunOf(global, {.num_cores = 4, .per_core_batch = 4}));
@@ -255,7 +255,7 @@ TEST(ResidualTrainingTest, RunningStatisticsAreMeansOverTheCoresThatHadExamples)
 // On a core without valid examples, local variances would be 0. Then each batch norm would multiply
 // its input by 1 / sqrt(epsilon), which is about 300. After about 15 batch norms the values would
 // be infinite, and a gradient of 0 times infinity is NaN.
-TEST(ResidualTrainingTest, CoreWithoutExamplesLeavesADeepNetWithLocalStatisticsFinite) {
+TEST(ResidualTrainingTest, ACoreWithoutExamplesCausesNoNanInADeepLocalBatchNorm) {
   std::string layers = "input: [4] ";
   for (int i = 0; i < 20; ++i) {
     absl::StrAppend(&layers,

@@ -76,7 +76,7 @@ TEST(TensorPlacesTest, CoverEveryNumberOfAReplicaOnce) {
 }
 
 // Batch norm starts with scales and variances of 1, and with shifts and means of 0.
-TEST(TensorPlacesTest, NameWhatTheTrainerHas) {
+TEST(TensorPlacesTest, BatchNormNamesReferToTheirTensorsInTheTrainer) {
   Trainer trainer = *Trainer::Create(ModelWith("optimizer { learning_rate: 0.1 }"),
                                      {.num_cores = 1, .per_core_batch = 1});
   const std::vector<StateTensor> tensors = trainer.State().tensors;

@@ -88,7 +88,7 @@ TEST(TrainerTest, InstructionSetChangesNoBit) {
 
 // The expected numbers are constants, so the test fails if a compiler, an optimisation level or a
 // machine changes a bit. Only a change of the numerics on purpose may change these constants.
-TEST(TrainerTest, RunOfASeedIsTheSameEverywhere) {
+TEST(TrainerTest, RunOfASeedGivesTheStoredLossesAndWeights) {
   const std::vector<double> run = RunCnn({.num_cores = 8, .per_core_batch = 2, .seed = 3});
   EXPECT_THAT(run, testing::ElementsAre(1.51778817f, 1.47303081f, 1.27821898f, 1.54062533f,
                                         3022185768351313));
@@ -102,7 +102,7 @@ TEST(TrainerTest, EightCoresEqualOneCoreWithTheSameEightShards) {
             RunCnn({.num_cores = 1, .per_core_batch = 6, .shards_per_core = 3}));
 }
 
-TEST(TrainerTest, FastRepeatsItsBitsWhateverTheThreads) {
+TEST(TrainerTest, FastNumericsAreBitIdenticalForAnyNumberOfThreads) {
   TrainerOptions options = {.num_cores = 8, .per_core_batch = 2, .numerics = Numerics::kFast};
   const std::vector<double> want = RunCnn(options);
   for (const int threads : {1, 2, 3, 8}) {
@@ -111,7 +111,7 @@ TEST(TrainerTest, FastRepeatsItsBitsWhateverTheThreads) {
   }
 }
 
-TEST(TrainerTest, FastStaysNearExact) {
+TEST(TrainerTest, FastNumericsStayNearExactNumerics) {
   TrainerOptions options = {.num_cores = 4, .per_core_batch = 4};
   std::vector<double> exact = RunCnn(options);
   options.numerics = Numerics::kFast;
@@ -240,7 +240,7 @@ TEST(TrainerTest, MaskedBatchTrainsLikeTheSmallerBatch) {
   }
 }
 
-TEST(TrainerTest, BatchWithoutValidExampleChangesNothing) {
+TEST(TrainerTest, BatchWithoutValidExampleChangesNoWeights) {
   Trainer trainer = MakeTrainer(kCnn, {.num_cores = 2, .per_core_batch = 2});
   auto batch = ToyBatch(2, 2, kCnnShape, 4, 1);
   for (auto& core : batch) core.valid = {0, 0};
@@ -308,7 +308,7 @@ TEST(TrainerTest, OptionsOutOfRangeAreRefusedByName) {
   }
 }
 
-TEST(TrainerTest, LayerThatIsOnlyPricedIsRefusedByNameWithTheRemedy) {
+TEST(TrainerTest, UntrainableLayerIsRefusedByNameWithTheRemedy) {
   const absl::StatusOr<Model> model = ParseModel(
       "name: 'm' input: [4] layers { dense { units: 4 } } layers { name: 'curve' gelu {} }"
       " loss { softmax_cross_entropy {} } optimizer { learning_rate: 1 }",
@@ -377,7 +377,7 @@ TEST(TrainerTest, LabelOutOfRangeIsRefusedByCoreAndSlotUnlessInvalid) {
   }
 }
 
-TEST(TrainerTest, ImageOfAnotherShapeAndTheSameSizeIsTaken) {
+TEST(TrainerTest, ImageOfAnotherShapeAndTheSameSizeIsAccepted) {
   Trainer trainer = MakeTrainer(kCnn, {.num_cores = 1, .per_core_batch = 2});
   auto batch = ToyBatch(1, 2, kCnnShape, 4, 1);
   batch[0].image_shape = {2, 192};

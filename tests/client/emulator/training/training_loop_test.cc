@@ -72,7 +72,7 @@ class ToyFeed {
   absl::Duration wanted_at_;
 };
 
-TEST(TrainingLoopTest, BooksEpochsWaitsAndBytes) {
+TEST(TrainingLoopTest, ReportHasTheStepsStallsAndBytesOfEachEpoch) {
   absl::Duration now;
   Trainer trainer = MakeTrainer();
   ToyFeed feed(6, &now), first(2, &now), second(2, &now);
@@ -115,7 +115,7 @@ TEST(TrainingLoopTest, BooksEpochsWaitsAndBytes) {
 
 // Resumes after a change of the global batch. In the current epoch, two steps of the old batch are
 // done, which have the examples of one step of the new batch.
-TEST(TrainingLoopTest, AnEpochGoesOnAtItsNextStepHoweverManyItHasHad) {
+TEST(TrainingLoopTest, AnEpochResumesAtStepInEpochAndNotAtItsStepCount) {
   absl::Duration now;
   Trainer trainer = MakeTrainer();
   ToyFeed feed(5, &now), validation(1, &now);
@@ -174,7 +174,7 @@ TEST(TrainingLoopTest, AStallIsBookedOnTheCoreThatWasLateNotOnTheFirstAsked) {
   EXPECT_THAT(fed->infeed_stall(), ElementsAre(absl::Milliseconds(160), absl::ZeroDuration()));
 }
 
-TEST(TrainingLoopTest, TellsWhenAStepBeganAndWhatItWaited) {
+TEST(TrainingLoopTest, ProgressReportsEachStepsStartAndStall) {
   absl::Duration now = absl::Seconds(50);
   Trainer trainer = MakeTrainer();
   ToyFeed feed(4, &now);
@@ -212,7 +212,7 @@ TEST(TrainingLoopTest, LossFallsOverEpochs) {
   EXPECT_FALSE(report->epochs[2].validation.has_value());
 }
 
-TEST(TrainingLoopTest, ErrorsOfTheFeedArePassedOnAndItsEndIsNamed) {
+TEST(TrainingLoopTest, FeedErrorsArePassedOnAndAnEarlyEndIsAnError) {
   absl::Duration now;
   const auto run = [&now](ToyFeed feed, TrainingLoopOptions options) {
     Trainer trainer = MakeTrainer();

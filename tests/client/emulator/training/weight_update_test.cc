@@ -129,7 +129,7 @@ TEST(WeightUpdateTest, AdamFollowsItsDefinitionInDouble) {
 
 // The first step moves every weight by about the rate, whatever the gradient's size is. This holds
 // only if the corrections are exact, although beta2^t is close to 1 in this step.
-TEST(WeightUpdateTest, AdamsFirstStepIsTheRate) {
+TEST(WeightUpdateTest, AdamsFirstStepMovesEachWeightByTheLearningRate) {
   const Model model = ModelWith("learning_rate: 1 adam {}");
   WeightUpdate<float> update(model);
   Replica replica = MakeReplica(model);
@@ -175,7 +175,7 @@ TEST(WeightUpdateTest, LarsFollowsItsDefinitionInDoubleLayerByLayer) {
   }
 }
 
-TEST(WeightUpdateTest, LarsWithoutNormsHasRatioOne) {
+TEST(WeightUpdateTest, LarsHasRatioOneForZeroWeightsAndNoUpdateForZeroGradient) {
   const Model model = ModelWith("learning_rate: 1 lars {}");
   WeightUpdate<float> update(model);
   Replica replica = MakeReplica(model);

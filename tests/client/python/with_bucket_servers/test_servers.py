@@ -60,7 +60,7 @@ def bucket_with(shards: str, root: Path) -> None:
         shutil.copy(shard, folder)
 
 
-def test_versitygw_serves_signed_requests_and_refuses_others(shards, tmp_path):
+def test_versitygw_accepts_feeds_and_uploads_and_refuses_a_wrong_key(shards, tmp_path):
     bucket_with(shards, tmp_path / "buckets")
     spec = bucket_feed.write_spec(tmp_path)
     port = free_port()

@@ -128,7 +128,7 @@ def test_a_feed_from_a_bucket_has_the_bytes_of_the_same_feed_from_files(bucket):
     expect_same_steps(bucket, bucket.feed(**bucket.reader))
 
 
-def test_what_a_feed_has_read_stays_in_its_block_cache_for_the_next_one(bucket, tmp_path):
+def test_the_block_cache_keeps_all_shards_and_does_not_change_the_steps(bucket, tmp_path):
     command = bucket_feed.command(bucket.pattern, bucket.spec, block_cache=tmp_path)
     expect_same_steps(bucket, bucket.run(command, **bucket.reader))
     kept = sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file())
@@ -136,7 +136,7 @@ def test_what_a_feed_has_read_stays_in_its_block_cache_for_the_next_one(bucket, 
     expect_same_steps(bucket, bucket.run(command, **bucket.reader))
 
 
-def test_the_programs_read_a_bucket(bucket):
+def test_inspect_and_verify_read_a_bucket(bucket):
     program = _programs.path_of("systole")
     inspected = bucket.run([program, "inspect", "--json", bucket.pattern], **bucket.reader)
     assert inspected.returncode == 0, inspected.stderr
@@ -310,7 +310,7 @@ def test_what_python_writes_into_a_bucket_has_the_bytes_of_files(
     assert s3.list_multipart_uploads(Bucket=name).get("Uploads", []) == []
 
 
-def test_python_is_told_what_writing_needs(bucket):
+def test_write_without_permission_names_the_missing_permission(bucket):
     out = f"s3://{BUCKET}/refused/p"
     done = bucket.run([sys.executable, "-c", WRITE, out, "read"], **bucket.reader)
     assert "systole._errors.PermissionDenied" in done.stderr and "s3:PutObject" in done.stderr
@@ -318,7 +318,7 @@ def test_python_is_told_what_writing_needs(bucket):
     assert names_in(bucket, "refused") == set()
 
 
-def test_who_may_only_read_is_told_what_writing_needs(bucket, shards):
+def test_pack_and_index_without_permission_name_the_missing_permission(bucket, shards):
     program = _programs.path_of("systole")
     secret = bucket.reader["AWS_SECRET_ACCESS_KEY"]
     out = f"s3://{BUCKET}/refused/flowers"
@@ -334,7 +334,7 @@ def test_who_may_only_read_is_told_what_writing_needs(bucket, shards):
     assert names_in(bucket, "refused") == set()
 
 
-def test_a_feed_writes_indexes_into_a_bucket_only_if_it_is_told(bucket, shards):
+def test_a_feed_writes_indexes_into_a_bucket_only_with_write_index(bucket, shards):
     program = _programs.path_of("systole")
     prefix = f"s3://{BUCKET}/unindexed/flowers"
     packed = bucket.run(

@@ -23,7 +23,7 @@ def flowers(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["from_tf_data", "from_grain", "from_dataloader"])
-def test_before_and_after_do_the_same_job(name, flowers):
+def test_examples_give_alike_batches_before_and_after_the_migration(name, flowers):
     found = runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name=name)["main"](str(flowers))
     before, after = found["before"], found["after"]
     assert before["steps"] == after["steps"] == 10

@@ -39,7 +39,9 @@ assert abs(int(cv2.imdecode(jpeg, 1)[8, 8, 0]) - 77) < 3
 
 @pytest.mark.parametrize("package", OTHERS)
 @pytest.mark.parametrize("order", ["before", "after"])
-def test_imported(package, order, server, shards, write_spec):
+def test_systole_and_another_package_work_in_either_import_order(
+    package, order, server, shards, write_spec
+):
     imports = ["import systole", f"import {package}"]
     if order == "before":
         imports.reverse()
@@ -49,7 +51,7 @@ def test_imported(package, order, server, shards, write_spec):
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"
 
 
-def test_all_together(server, shards, write_spec):
+def test_systole_works_with_all_other_packages_imported(server, shards, write_spec):
     packages = list(OTHERS)
     imports = [f"import {package}" for package in packages]
     imports.insert(len(packages) // 2, "import systole")
@@ -69,7 +71,7 @@ MISSING = [
 
 
 @pytest.mark.parametrize(("module", "packages", "told"), MISSING)
-def test_a_missing_framework_is_told(module, packages, told):
+def test_a_missing_framework_error_says_what_to_install(module, packages, told):
     done = python(
         """
         import importlib, sys

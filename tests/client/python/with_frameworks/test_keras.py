@@ -56,7 +56,7 @@ def test_a_killed_fit_goes_on_with_the_next_batch(backend, found):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_names_weights_and_types(backend, found):
+def test_a_dataset_takes_mapped_feeds_tuples_weights_and_bfloat16(backend, found):
     assert found("names", backend) == {
         "tuple": True,
         "weights": True,
@@ -78,11 +78,11 @@ def test_fit_goes_on_after_a_callback_has_stopped_it(found):
     assert found("stopped", "jax") == {"records": True}
 
 
-def test_the_devices_of_a_process_share_a_batch(found):
+def test_fit_runs_with_data_parallel_over_eight_devices(found):
     assert found("devices", "jax") == {"losses": 2, "devices": 8}
 
 
-def test_what_does_not_fit_is_refused(shards):
+def test_invalid_arguments_are_refused_with_an_explanation(shards):
     done = python(
         """
         import os, sys

@@ -112,7 +112,7 @@ def test_fit_gets_every_batch_once_and_in_order(open_feed, wanted, trainer):
     data.close()
 
 
-def test_epochs_may_be_shorter_than_the_feeds(open_feed, wanted, trainer):
+def test_lightning_epochs_may_be_shorter_than_feed_epochs(open_feed, wanted, trainer):
     net, data = Net(), systole.lightning.DataModule(open_feed)
     run = trainer(max_epochs=4, limit_train_batches=4, enable_checkpointing=False)
     run.fit(net, datamodule=data)
@@ -150,7 +150,7 @@ def test_a_killed_fit_goes_on_with_the_next_batch(killed, open_feed, wanted, tra
         assert torch.equal(one, other)
 
 
-def test_a_mapped_feed_goes_on_too(open_feed, wanted, trainer, tmp_path):
+def test_a_mapped_feed_resumes_from_a_checkpoint(open_feed, wanted, trainer, tmp_path):
     def halve(batch):
         return {name: batch[name] / 2 if name == "image" else batch[name] for name in batch}
 
@@ -204,7 +204,7 @@ def test_processes_share_each_batch(shards, open_feed, wanted, tmp_path):
     assert [one + other for one, other in zip(first, second, strict=True)] == wanted[:STEPS]
 
 
-def test_what_is_missing_is_told(open_feed):
+def test_a_missing_feed_or_wrong_argument_is_refused_with_an_explanation(open_feed):
     with pytest.raises(systole.InvalidSpec, match="no feed for 'test': give"):
         systole.lightning.DataModule(open_feed).test_dataloader()
     with open_feed() as feed:

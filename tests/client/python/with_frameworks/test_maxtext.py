@@ -62,7 +62,7 @@ def left(iterator):
         yield batch
 
 
-def test_its_iterator_spreads_the_batches_over_all_devices(dataset, mesh, wanted):
+def test_maxtexts_iterator_spreads_batches_over_all_devices(dataset, mesh, wanted):
     iterator = multihost_dataloading.MultiHostDataLoadIterator(dataset, mesh)
     batch = next(iterator)
     for array in batch.values():
@@ -77,7 +77,7 @@ def test_its_iterator_spreads_the_batches_over_all_devices(dataset, mesh, wanted
 
 
 @pytest.mark.parametrize("taken", [1, 4, 6, 9])
-def test_its_checkpoints_hold_the_position(taken, dataset, mesh, wanted, tmp_path):
+def test_maxtexts_checkpoints_hold_the_position(taken, dataset, mesh, wanted, tmp_path):
     # The calls of save_checkpoint() and load_state_if_possible() in maxtext.common.checkpointing.
     # The test does not import this module, which imports all that MaxText's models need.
     model = {"weights": np.arange(8.0)}
@@ -94,7 +94,7 @@ def test_its_checkpoints_hold_the_position(taken, dataset, mesh, wanted, tmp_pat
     assert_same(left(again), wanted[taken:])
 
 
-def test_its_checkpoints_written_in_the_background_hold_the_step_of_their_call(
+def test_async_checkpoints_of_maxtext_hold_the_position_of_the_save_call(
     dataset, mesh, wanted, tmp_path
 ):
     iterator = multihost_dataloading.MultiHostDataLoadIterator(dataset, mesh)
@@ -111,9 +111,7 @@ def test_its_checkpoints_written_in_the_background_hold_the_step_of_their_call(
     assert_same(left(again), wanted[4:])
 
 
-def test_its_iterator_beside_the_devices_saves_and_restores_the_position(
-    dataset, mesh, wanted, tmp_path
-):
+def test_maxtexts_remote_iterator_saves_and_restores_the_position(dataset, mesh, wanted, tmp_path):
     # A RemoteIterator has one shape for all its arrays, so images are left out.
     def only_ids(dataset):
         return dataset.map(lambda batch: {"id": batch["id"]})

@@ -73,7 +73,7 @@ def rows(arrays) -> Counter[bytes]:
 
 
 @pytest.mark.parametrize(("job", "library"), THEIRS)
-def test_theirs_and_ours_are_the_same(job, library):
+def test_systole_and_the_migrated_library_give_equivalent_data(job, library):
     got = theirs(job, library)
     kind = (job[:2], library)
     if kind in EXACT:

@@ -87,7 +87,7 @@ def test_another_number_of_processes_loads_the_state(open_feed, wanted, tmp_path
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "17", json.dumps({"version": 1, "step": 3})])
-def test_a_damaged_state_is_told(text, open_feed, tmp_path):
+def test_a_damaged_or_missing_state_is_refused(text, open_feed, tmp_path):
     feed = open_feed()
     v1.save_checkpointables(tmp_path / "0", {"feed": systole.orbax.State(feed)})
     (path,) = tmp_path.glob("0/**/feed.json")

@@ -86,7 +86,7 @@ def test_stateful_data_loader_goes_on_with_the_next_epoch(workers, new_loader, e
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_stateful_data_loader_before_its_first_batch(workers, new_loader, epochs):
+def test_a_state_saved_before_the_first_batch_resumes_at_the_start(workers, new_loader, epochs):
     loader = new_loader(workers)
     state = copy.deepcopy(loader.state_dict())
     assert steps(loader, workers) == epochs[0]
@@ -95,7 +95,7 @@ def test_stateful_data_loader_before_its_first_batch(workers, new_loader, epochs
     assert steps(again, workers) == epochs[0]
 
 
-def test_stateful_data_loader_with_persistent_workers(new_loader, epochs):
+def test_stateful_data_loader_resumes_with_persistent_workers(new_loader, epochs):
     loader = new_loader(2, persistent_workers=True)
     assert [steps(loader, 2) for _ in range(2)] == epochs[:2]
     iterator = iter(loader)

@@ -78,7 +78,7 @@ def test_tensors_outlive_batch_and_feed(open_feed):
     assert {name: tensor.numpy().tobytes() for name, tensor in tensors.items()} == wanted
 
 
-def test_kernels_take_parts_of_single_cores(open_feed):
+def test_to_tensor_accepts_unaligned_arrays_of_single_cores(open_feed):
     # The labels of a core take 16 bytes, so the labels of most cores do not begin at a multiple of
     # 64 bytes. TensorFlow would end the process if a tensor began at such a place.
     for part in next(open_feed()).per_core():
@@ -88,7 +88,7 @@ def test_kernels_take_parts_of_single_cores(open_feed):
             assert np.isclose(float(total), array.astype(np.float64).sum())
 
 
-def test_a_dataset_is_an_epoch_an_iteration(open_feed):
+def test_each_iteration_of_a_dataset_is_one_epoch(open_feed):
     wanted = open_feed()
     dataset = systole.tensorflow.dataset(open_feed())
     assert dataset.element_spec["half"] == tf.TensorSpec((16, 40, 32, 3), tf.bfloat16, "half")
@@ -102,7 +102,7 @@ def test_a_dataset_is_an_epoch_an_iteration(open_feed):
     assert list(dataset) == []
 
 
-def test_a_dataset_goes_on_where_its_feed_stands(open_feed):
+def test_a_dataset_starts_at_the_current_step_of_its_feed(open_feed):
     feed = open_feed()
     ids = [batch["id"].tolist() for batch in open_feed()]
     dataset = systole.tensorflow.dataset(feed)
@@ -112,7 +112,7 @@ def test_a_dataset_goes_on_where_its_feed_stands(open_feed):
     assert [batch["id"].numpy().tolist() for batch in dataset] == ids
 
 
-def test_a_dataset_leaves_out_what_is_no_one_array(open_feed):
+def test_a_dataset_leaves_out_outputs_that_are_not_a_single_array(open_feed):
     feed = open_feed(image("last", "UINT8", "HWCN"))
     assert sorted(systole.tensorflow.dataset(feed).element_spec) == ["id", "label", "valid"]
     one = open_feed(image("last", "UINT8", "HWCN"), cores=(0, 1))
@@ -148,7 +148,7 @@ def test_each_replica_gets_its_core(devices, open_feed):
         assert int(total) == batch["id"].sum()
 
 
-def test_one_device_is_one_replica(open_feed):
+def test_one_device_strategy_gets_the_batch_of_its_core(open_feed):
     strategy = tf.distribute.OneDeviceStrategy("CPU:0")
     batch = next(open_feed(cores=(3, 4)))
     parts = systole.tensorflow.per_replica(batch, strategy)

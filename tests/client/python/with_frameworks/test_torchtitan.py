@@ -110,7 +110,7 @@ def ids(batches) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("taken", [1, 4, 6, 9])
-def test_its_checkpoints_hold_the_position_in_a_grain_dataset(
+def test_torchtitans_checkpoints_hold_the_position_in_a_grain_dataset(
     taken, new_grain_loader, wanted, tmp_path
 ):
     loader = new_grain_loader()
@@ -127,9 +127,7 @@ def test_its_checkpoints_hold_the_position_in_a_grain_dataset(
         assert torch.equal(ours["input"], inputs["input"]) and torch.equal(label, other)
 
 
-def test_ranks_share_each_step_of_a_grain_dataset_and_another_number_of_them_goes_on(
-    new_grain_loader, wanted
-):
+def test_ranks_share_each_step_and_another_number_of_ranks_resumes(new_grain_loader, wanted):
     ranks = [new_grain_loader(rank, 2) for rank in range(2)]
     for step in range(4):
         assert sum(ids(next(iter(rank)) for rank in ranks), []) == wanted[step]
@@ -139,7 +137,9 @@ def test_ranks_share_each_step_of_a_grain_dataset_and_another_number_of_them_goe
     assert ids(alone) == wanted[4:]
 
 
-def test_its_own_loader_goes_on_in_the_middle_of_an_epoch(new_torch_loader, wanted, tmp_path):
+def test_torchtitans_own_loader_resumes_in_the_middle_of_an_epoch(
+    new_torch_loader, wanted, tmp_path
+):
     loader = new_torch_loader()
     assert isinstance(loader, BaseDataLoader)
     taken = list(itertools.islice(loader, 4))

@@ -141,7 +141,7 @@ def test_a_killed_training_goes_on_with_the_next_batch(killed, open_feed, wanted
         assert torch.equal(one, other)
 
 
-def test_accumulated_gradients_go_on_too(open_feed, new_trainer):
+def test_gradient_accumulation_resumes_with_the_next_batch(open_feed, new_trainer):
     batch = {"global_batch": 16}  # Six steps.
     options = {"gradient_accumulation_steps": 2, "restore_callback_states_from_checkpoint": True}
     feed = open_feed(**batch)
@@ -166,7 +166,7 @@ def test_a_mapped_feed_is_taken(open_feed, wanted, new_trainer):
     assert net.trained == wanted[:STEPS]
 
 
-def test_other_data_are_told(open_feed, new_trainer, tmp_path):
+def test_a_checkpoint_that_does_not_match_the_feed_is_refused(open_feed, new_trainer, tmp_path):
     with pytest.raises(Killed):
         new_trainer(Net(), Kill(2), feed=open_feed()).train()
     with pytest.raises(systole.FailedPrecondition):
@@ -185,7 +185,7 @@ def test_several_processes_need_batches_of_one_size(open_feed, new_trainer, monk
         list(trainer.get_train_dataloader())
 
 
-def test_other_datasets_work_as_before(new_trainer):
+def test_datasets_that_are_not_feeds_still_work(new_trainer):
     rows = [{"pixel_values": torch.ones(3, 8, 8), "labels": 1, "number": i} for i in range(16)]
     net = Net()
     trainer = new_trainer(net, feed=rows, evaluated=rows, num_train_epochs=1, save_strategy="no")

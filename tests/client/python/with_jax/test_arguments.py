@@ -32,7 +32,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("options", WRONG)
-def test_an_option_that_cannot_be_is_refused_by_its_name(options, shards, write_spec):
+def test_an_invalid_option_is_refused_by_its_name(options, shards, write_spec):
     with pytest.raises(systole.Error, match=WRONG[options]):
         systole.LocalFeed(shards, write_spec(), **eval(f"dict({options})"))
 
@@ -67,7 +67,7 @@ def feed(shards, write_spec):
         yield opened
 
 
-def test_what_no_feed_has_is_told_with_what_does_it(feed):
+def test_missing_feed_methods_raise_errors_that_name_alternatives(feed):
     for name in ("take", "skip", "map", "batch", "repeat"):
         assert not hasattr(feed, name)
         with pytest.raises(systole.Error, match=rf"a feed has no {name}\(\): "):
@@ -78,7 +78,7 @@ def test_what_no_feed_has_is_told_with_what_does_it(feed):
         print(feed.nothing)
 
 
-def test_a_state_or_a_step_that_is_none_is_refused(feed):
+def test_an_invalid_state_or_step_is_refused(feed):
     for state in ("xx", {}, {"version": 1, "step": "x", "token": ""}, None):
         with pytest.raises(systole.InvalidSpec):
             feed.load_state_dict(state)
@@ -89,14 +89,14 @@ def test_a_state_or_a_step_that_is_none_is_refused(feed):
             feed.skip_to(step)
 
 
-def test_an_environment_that_is_wrong_is_told(shards, write_spec, monkeypatch):
+def test_an_invalid_rank_in_the_environment_is_refused(shards, write_spec, monkeypatch):
     monkeypatch.setenv("RANK", "x")
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(systole.InvalidSpec, match="the environment's RANK is 'x'.*cores="):
         systole.LocalFeed(shards, write_spec())
 
 
-def test_a_server_stands_for_its_address(shards, write_spec):
+def test_a_server_object_is_accepted_in_place_of_its_address(shards, write_spec):
     with systole.serve({"flowers": shards}, memory_budget=1e9) as server:
         with systole.Feed(server, write_spec()) as feed:
             assert next(feed).step == 0
@@ -108,7 +108,7 @@ def test_errors_name_options_as_python_has_them(write_spec):
     assert "--" not in str(told.value)
 
 
-def test_a_device_stands_for_a_sharding_and_other_things_are_refused(feed):
+def test_device_prefetch_accepts_a_device_and_refuses_invalid_arguments(feed):
     device = jax.devices()[3]
     with pytest.raises(systole.InvalidSpec, match="batches is a generator; want a feed"):
         systole.jax.device_prefetch((batch for batch in feed), device)
@@ -118,7 +118,7 @@ def test_a_device_stands_for_a_sharding_and_other_things_are_refused(feed):
     assert batch["label"].devices() == {device}
 
 
-def test_an_index_that_cannot_be_kept_is_told_once(shards, tmp_path, write_spec, caplog):
+def test_indexes_that_cannot_be_written_cause_one_warning(shards, tmp_path, write_spec, caplog):
     with systole.LocalFeed(shards, write_spec(), index_dir=tmp_path):
         assert not caplog.records
     for index in tmp_path.glob("*.idx"):

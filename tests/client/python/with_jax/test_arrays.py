@@ -62,7 +62,7 @@ def test_cores_have_views_of_the_same_memory(feed):
             assert arrays[name].tobytes() == part.tobytes()
 
 
-def test_with_the_batch_last_there_are_only_parts(shards, write_spec):
+def test_batch_last_layouts_of_several_cores_have_only_per_core_arrays(shards, write_spec):
     spec = write_spec(spec_text(image("image", "UINT8", "HWCN")))
     with systole.LocalFeed(shards, spec) as feed:
         batch = next(feed)
@@ -99,13 +99,13 @@ def test_tiles_hold_what_hwcn_holds(shards, write_spec):
         assert next(feed)["image"].shape == (40, 32, 1, 1, 4, 128, 2)
 
 
-def test_what_one_core_writes_is_its_own(feed):
+def test_a_write_to_a_batch_does_not_change_the_next_batch(feed):
     batch = next(feed)
     batch["label"][...] = -7
     assert (next(feed)["label"] != -7).all()
 
 
-def test_numpy_takes_them_by_dlpack(feed):
+def test_numpy_imports_arrays_by_dlpack_without_a_copy(feed):
     batch = next(feed)
     for name in ("bytes", "label", "id", "valid"):
         taken = np.from_dlpack(batch[name])
@@ -113,7 +113,7 @@ def test_numpy_takes_them_by_dlpack(feed):
         assert (taken == batch[name]).all()
 
 
-def test_jax_takes_them_by_dlpack_halves_too(feed):
+def test_jax_imports_arrays_by_dlpack_with_bfloat16_and_float16(feed):
     jax = pytest.importorskip("jax")
     batch = next(feed)
     for name in ("image", "half", "bytes", "label"):
@@ -122,7 +122,7 @@ def test_jax_takes_them_by_dlpack_halves_too(feed):
         assert np.asarray(taken).tobytes() == batch[name].tobytes()
 
 
-def test_views_and_copies_by_dlpack(feed):
+def test_dlpack_exports_strided_views_and_copies_with_equal_values(feed):
     image = next(feed)["bytes"]
     flipped = image[:, :, ::-1, 2:5]
     assert (np.from_dlpack(flipped) == np.asarray(flipped)).all()
@@ -141,7 +141,7 @@ def test_computed_arrays_are_copied_for_dlpack(feed):
         computed.__dlpack__(copy=False)
 
 
-def test_dlpack_refuses_what_it_cannot_give(feed):
+def test_dlpack_refuses_other_devices_and_unversioned_read_only_export(feed):
     array = next(feed)["label"]
     with pytest.raises(BufferError, match="host memory"):
         array.__dlpack__(dl_device=(2, 0))
@@ -151,7 +151,7 @@ def test_dlpack_refuses_what_it_cannot_give(feed):
     assert not np.from_dlpack(array).flags.writeable
 
 
-def test_a_capsule_that_nobody_takes_frees_the_memory(feed):
+def test_unused_dlpack_capsules_do_not_disturb_the_feed(feed):
     for _ in range(20):
         for batch in feed:
             batch["image"].__dlpack__()

@@ -35,7 +35,7 @@ class _IterableDatasetFetcher(_BaseDatasetFetcher):
         self.dataset_iter = iter(dataset)
 
 
-def test_a_fetcher_that_makes_batches_is_known_before_it_takes_anything():
+def test_auto_collation_is_detected_before_the_fetcher_takes_a_batch():
     for auto_collation in (False, True):
         dataset = FeedLike()
         _IterableDatasetFetcher(dataset, auto_collation)
@@ -43,7 +43,7 @@ def test_a_fetcher_that_makes_batches_is_known_before_it_takes_anything():
         assert dataset.taken == 0
 
 
-def test_other_callers_make_none():
+def test_plain_loops_and_unrelated_classes_do_not_count_as_batching():
     dataset = FeedLike()
     for _ in dataset:
         break

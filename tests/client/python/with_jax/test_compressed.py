@@ -46,11 +46,11 @@ def test_feeds_of_compressed_shards_have_the_bytes_of_plain_ones(kind, folder, s
     assert len(list(folder.glob("*.idx.restart"))) == (0 if kind == "none" else 3)
 
 
-def test_a_compression_that_is_none_is_refused(shards, write_spec):
+def test_an_unknown_compression_is_refused(shards, write_spec):
     with pytest.raises(systole.InvalidSpec, match="'lz4', want one of: detect, none, gzip"):
         systole.LocalFeed(shards, write_spec(), compression="lz4")
 
 
-def test_a_wrong_compression_is_told_with_the_shard(shards, write_spec):
+def test_a_wrong_compression_is_refused_with_the_name_of_the_shard(shards, write_spec):
     with pytest.raises(systole.DataLoss, match="flowers-train-00000.*does not begin as zstd"):
         systole.LocalFeed(shards, write_spec(), compression="zstd")

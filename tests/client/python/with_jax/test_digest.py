@@ -47,21 +47,23 @@ def wanted(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Callable
 @pytest.mark.parametrize("kind", FEEDS)
 @pytest.mark.parametrize("dtype", ["UINT8", "FLOAT32", "BFLOAT16"])
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW", "HWCN"])
-def test_every_dtype_and_layout(kind, dtype, layout, server, neighbour, shards, write_spec, wanted):
+def test_dtypes_and_layouts_match_the_command(
+    kind, dtype, layout, server, neighbour, shards, write_spec, wanted
+):
     spec = write_spec(spec_text(image("image", dtype, layout, size=200)))
     with open_feed(kind, spec, server, neighbour, shards) as feed:
         assert digests(feed) == wanted(spec)
 
 
 @pytest.mark.parametrize("kind", FEEDS)
-def test_tiles(kind, server, neighbour, shards, write_spec, wanted):
+def test_tiled_layouts_match_the_command(kind, server, neighbour, shards, write_spec, wanted):
     spec = write_spec(spec_text(image("image", "BFLOAT16", "HWCN_TILED")))
     with open_feed(kind, spec, server, neighbour, shards) as feed:
         assert digests(feed) == wanted(spec)
 
 
 @pytest.mark.parametrize("kind", FEEDS)
-def test_four_processes_have_the_parts_of_one(kind, server, neighbour, shards, write_spec, wanted):
+def test_four_processes_together_equal_one(kind, server, neighbour, shards, write_spec, wanted):
     spec = write_spec()
     lines = []
     for process in range(4):
@@ -75,7 +77,7 @@ def test_four_processes_have_the_parts_of_one(kind, server, neighbour, shards, w
 
 @pytest.mark.parametrize("kind", FEEDS)
 @pytest.mark.parametrize("step", [0, 1, 5, 6, 7, 12])
-def test_resumed_at_any_step(kind, step, server, neighbour, shards, write_spec, wanted):
+def test_resuming_gives_remaining_steps(kind, step, server, neighbour, shards, write_spec, wanted):
     spec = write_spec()
     with open_feed(kind, spec, server, neighbour, shards) as feed:
         state = feed.state_at(step)
@@ -86,7 +88,7 @@ def test_resumed_at_any_step(kind, step, server, neighbour, shards, write_spec, 
 
 
 @pytest.mark.parametrize("finish", ["auto", "server", "client"])
-def test_whoever_finishes_it_is_the_same(finish, server, neighbour, write_spec, wanted):
+def test_server_and_client_finish_batches_alike(finish, server, neighbour, write_spec, wanted):
     spec = write_spec(spec_text(image("image", "BFLOAT16", "NCHW", rounded=True)))
     for kind, there in (("tcp", server), ("unix", neighbour)):
         with systole.Feed(there.address, spec, finish=finish, share_memory=False) as feed:
@@ -95,6 +97,6 @@ def test_whoever_finishes_it_is_the_same(finish, server, neighbour, write_spec, 
             assert (feed.stats()["compact_steps"] > 0) == finished_here
 
 
-def test_finish_is_one_of_three_words(server, write_spec):
+def test_an_unknown_value_of_finish_is_refused(server, write_spec):
     with pytest.raises(systole.InvalidSpec, match="finish is 'both', want auto, server or client"):
         systole.Feed(server.address, write_spec(), finish="both")

@@ -62,7 +62,7 @@ def run(shards, write_spec):
     return run_code
 
 
-def test_thirty_feeds_have_the_threads_of_one_and_the_batches_of_each(run):
+def test_thirty_feeds_share_the_threads_of_one_and_give_right_batches(run):
     run("""
 with open_feed(threads=2) as feed:
     wanted = digests(feed)
@@ -133,7 +133,7 @@ assert [stalled[0].digest(next(stalled[0]))] == wanted[1:2]
 """)
 
 
-def test_feeds_that_threads_open_and_close_at_once_share_an_engine(run):
+def test_feeds_opened_and_closed_by_threads_at_once_have_right_batches(run):
     run("""
 import threading
 with open_feed(threads=2) as feed:

@@ -41,7 +41,7 @@ def open_spec(request, server, shards, write_spec):
         feed.close()
 
 
-def test_a_loop_is_an_epoch_and_the_next_goes_on(open_feed):
+def test_each_loop_gives_the_next_epoch_until_the_feed_ends(open_feed):
     feed = open_feed()
     assert len(feed) == STEPS
     assert [batch.step for batch in feed] == [0, 1, 2, 3, 4, 5]
@@ -85,7 +85,7 @@ def test_steps_and_loops_share_the_position(open_feed):
     assert [batch.step for batch in steps] == list(range(STEPS - 1, 2 * STEPS))
 
 
-def test_a_loop_left_early_is_gone_on_with(open_feed):
+def test_a_loop_after_an_early_break_continues_the_epoch(open_feed):
     feed = open_feed()
     for batch in feed:
         if batch.step == 2:
@@ -124,7 +124,7 @@ def mixed_spec(group):
     )
 
 
-def test_a_mixed_feed_is_the_same_from_a_server_and_without_one(server, shards):
+def test_mixup_and_cutmix_are_the_same_from_servers_and_in_local_feeds(server, shards):
     spec = mixed_spec(group=4)
     labels = []
     with systole.Feed(server.address, spec) as feed, systole.LocalFeed(shards, spec) as local:
@@ -198,7 +198,7 @@ def ids_of(batches):
 
 
 @pytest.mark.parametrize("tail", ["PAD", "DROP"])
-def test_another_batch_goes_on_at_the_same_example(open_spec, tail, caplog):
+def test_a_state_resumes_at_the_same_example_with_another_batch_size(open_spec, tail, caplog):
     more = f"epochs: 2 tail: {tail}"
     whole = ids_of(open_spec(with_batch(8, more)).steps())
     for size in (8, 16, 24, 48):
@@ -215,7 +215,7 @@ def test_another_batch_goes_on_at_the_same_example(open_spec, tail, caplog):
     assert not [one for one in caplog.records if "skipped" in one.getMessage()]
 
 
-def test_a_batch_that_does_not_fit_goes_on_with_the_next_and_says_so_once(open_spec, caplog):
+def test_resuming_inside_a_batch_skips_to_the_next_batch_and_warns_once(open_spec, caplog):
     small = open_spec(with_batch(8))
     before = ids_of([next(small) for _ in range(5)])  # 40 examples
     again = open_spec(with_batch(32))
@@ -231,7 +231,7 @@ def test_a_batch_that_does_not_fit_goes_on_with_the_next_and_says_so_once(open_s
     assert "after 40 examples of epoch 0" in told[0].getMessage()
 
 
-def test_the_end_of_an_epoch_is_its_end_for_every_batch(open_spec, caplog):
+def test_a_state_at_an_epochs_end_resumes_there_with_any_batch_size(open_spec, caplog):
     for tail in ("PAD", "DROP"):
         for size, other in ((20, 28), (28, 20), (96, 20)):  # 20 and 28 do not divide 96.
             feed = open_spec(with_batch(size, f"epochs: 2 tail: {tail}"))
@@ -257,7 +257,7 @@ def test_state_goes_between_servers_and_local_feeds(server, shards, write_spec):
         assert next(far)["id"].tolist() == next(near)["id"].tolist()
 
 
-def test_state_is_the_same_on_all_hosts_and_good_for_another_number(open_feed):
+def test_state_is_equal_on_all_hosts_and_loads_with_another_host_count(open_feed):
     hosts = [open_feed(process_index=i, process_count=4) for i in range(4)]
     for host in hosts:
         next(host)
@@ -269,7 +269,7 @@ def test_state_is_the_same_on_all_hosts_and_good_for_another_number(open_feed):
     assert next(whole)["id"].tolist() == joined.tolist()
 
 
-def test_state_of_other_data_is_refused_and_says_what_differs(open_feed, write_spec):
+def test_a_state_of_another_spec_or_with_a_bad_token_is_refused(open_feed, write_spec):
     feed = open_feed()
     state = feed.state_dict()
     other = open_feed("epochs: 2 tail: DROP")
@@ -284,7 +284,7 @@ def test_state_of_other_data_is_refused_and_says_what_differs(open_feed, write_s
         other.load_state_dict({"something": 1})
 
 
-def test_a_closed_feed_says_so(open_feed):
+def test_a_closed_feed_refuses_to_read_and_keeps_its_stats(open_feed):
     feed = open_feed()
     next(feed)
     feed.close()
@@ -295,7 +295,7 @@ def test_a_closed_feed_says_so(open_feed):
     assert "closed" in repr(feed)
 
 
-def test_repr_and_stats_say_what_it_is_and_what_is_slow(open_feed):
+def test_repr_stats_and_element_spec_describe_the_feed(open_feed):
     feed = open_feed(cores=(1, 3))
     next(feed)
     text = repr(feed)
@@ -340,12 +340,12 @@ def test_padding_is_marked_and_counted(server, shards, write_spec):
         ({"process_index": 0, "process_count": 3}, "cannot share equally"),
     ],
 )
-def test_cores_that_cannot_be_are_refused(open_feed, options, message):
+def test_invalid_cores_and_process_numbers_are_refused(open_feed, options, message):
     with pytest.raises(ValueError, match=message):
         open_feed(**options)
 
 
-def test_the_environment_says_the_share_unless_the_caller_does(open_feed, monkeypatch):
+def test_rank_and_world_size_choose_the_cores_unless_arguments_do(open_feed, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     assert open_feed().cores == (2, 4)
@@ -354,12 +354,12 @@ def test_the_environment_says_the_share_unless_the_caller_does(open_feed, monkey
     assert open_feed(cores=(0, 1)).cores == (0, 1)
 
 
-def test_jax_of_one_process_decides_nothing():
+def test_a_single_jax_process_gets_all_cores():
     pytest.importorskip("jax")
     assert _hosts.share_of_cores(8, None, None, None) == ((0, 8), "all")
 
 
-def test_datasets_by_name_or_alone(shards, write_spec):
+def test_datasets_may_be_a_dict_or_shards_and_missing_ones_are_refused(shards, write_spec):
     spec = write_spec()
     for datasets in ({"flowers": shards}, {"flowers": [shards]}, shards, [shards]):
         with systole.LocalFeed(datasets, spec) as feed:
@@ -418,7 +418,7 @@ def test_a_default_value_stands_for_what_records_lack(shards):
         [systole.Select(skip=2), systole.Where(feature="label", not_in=[3])],
     ],
 )
-def test_a_selection_is_the_same_here_and_from_servers(select, server, shards):
+def test_a_selection_is_the_same_in_local_feeds_and_from_servers(select, server, shards):
     spec = systole.FeedSpec(
         dataset="flowers",
         select=select,
@@ -454,7 +454,7 @@ def test_a_selection_is_the_same_here_and_from_servers(select, server, shards):
     ],
     ids=["images", "examples", "transposed-examples"],
 )
-def test_a_cache_keeps_what_was_made_and_changes_no_byte(shards, tmp_path, made):
+def test_caches_are_hit_in_later_epochs_and_change_no_byte(shards, tmp_path, made):
     def spec(**cache):
         image = systole.Image("image", **made, **cache)
         return systole.FeedSpec(
@@ -519,7 +519,7 @@ def weights(*changes):
         {"mixture": members(1, 1), "weights": weights((1, (3, 1)), (3, (0, 1)), (6, (1, 1)))},
     ],
 )
-def test_several_datasets_are_the_same_here_and_from_servers(several, server, shards):
+def test_several_datasets_are_the_same_in_local_feeds_and_from_servers(several, server, shards):
     spec = systole.FeedSpec(
         **several,
         shuffle=systole.Shuffle("global"),
@@ -540,7 +540,7 @@ def test_several_datasets_are_the_same_here_and_from_servers(several, server, sh
         assert feed.stats()["padded_examples"] == 2 * (64 - 56)
 
 
-def test_a_state_loads_under_other_weights_from_its_step_on(server, shards):
+def test_a_state_loads_only_if_weights_before_its_step_are_the_same(server, shards):
     def spec(*changes):
         return systole.FeedSpec(
             mixture=members(1, 1),
@@ -583,7 +583,7 @@ def test_a_state_loads_under_other_weights_from_its_step_on(server, shards):
             feed.load_state_dict(state)
 
 
-def test_a_past_by_examples_loads_under_another_batch(server, shards):
+def test_a_state_loads_with_another_batch_if_weights_use_from_example(server, shards):
     def spec(batch, *first):
         return systole.FeedSpec(
             mixture=members(1, 1),
@@ -626,7 +626,7 @@ def test_a_past_by_examples_loads_under_another_batch(server, shards):
         systole.LocalFeed({"flowers": shards}, spec(8, both))
 
 
-def test_a_state_of_chosen_records_passes_between_feeds_whose_weights_change(server, shards):
+def test_a_state_of_filtered_records_loads_if_only_later_weights_differ(server, shards):
     def spec(label, *changes):
         chosen = systole.Member(
             "flowers", [systole.Where(feature="label", not_in=[label])], weight=1
@@ -671,7 +671,7 @@ def test_several_datasets_need_their_names(shards):
 
 
 @pytest.mark.parametrize(("split", "sizes"), [("balanced", [6, 5, 5]), ("fill", [6, 6, 4])])
-def test_a_batch_that_cores_do_not_divide_is_split_by_a_rule(split, sizes, server, shards):
+def test_split_decides_how_cores_share_a_batch_they_do_not_divide(split, sizes, server, shards):
     spec = systole.FeedSpec(
         dataset="flowers",
         epochs=1,

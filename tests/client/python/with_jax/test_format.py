@@ -10,7 +10,7 @@ from conftest import ROOT
 
 
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]])
-def test_sources(command):
+def test_python_sources_pass_ruff(command):
     done = subprocess.run(
         [
             *(sys.executable, "-m", "ruff", *command, "--no-cache"),

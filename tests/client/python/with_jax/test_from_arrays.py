@@ -135,7 +135,7 @@ def examples(batches) -> list[tuple[int, bytes, bytes]]:
 
 
 @pytest.mark.parametrize("order", [order for order in ORDERS if order != "weights"])
-def test_a_state_goes_on_with_another_batch_and_other_cores(shard, order, caplog):
+def test_a_state_resumes_with_another_batch_size_and_number_of_cores(shard, order, caplog):
     def spec(global_batch, num_cores):
         more = {"global_batch": global_batch, "num_cores": num_cores, "epochs": 4}
         return spec_of(**ORDERS[order], **more)
@@ -204,7 +204,7 @@ def test_threads_and_cores_change_nothing(shard, threads):
 
 
 @pytest.mark.parametrize("step", [0, 1, 6, 7, 13])
-def test_a_state_fits_arrays_shards_and_servers(shard, step):
+def test_a_state_loads_in_feeds_of_arrays_shards_and_servers(shard, step):
     spec = spec_of(shuffle=systole.Shuffle("global"))
     data = systole.from_arrays(ARRAYS)
     want = digests(systole.LocalFeed(shard, spec))
@@ -310,7 +310,7 @@ def test_a_zip_that_does_not_fit_says_why(shard):
     assert "'b'" in refusal([a, b], systole.NotFound, a=data)
 
 
-def test_conditions_on_arrays_are_answered_in_memory(tmp_path, monkeypatch):
+def test_conditions_on_arrays_choose_rows_and_write_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     others = {name: array[::-1] for name, array in ARRAYS.items()}
     chosen = [systole.Where(feature="label", in_=[1, 3])]
@@ -328,7 +328,7 @@ def test_conditions_on_arrays_are_answered_in_memory(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-def test_views_with_any_distance_between_rows_are_taken():
+def test_views_with_any_row_stride_are_accepted():
     spec = spec_of(shuffle=systole.Shuffle("global"))
     turned = {name: array[::-2] for name, array in ARRAYS.items()}
     copied = {name: array.copy() for name, array in turned.items()}
@@ -340,7 +340,7 @@ def test_views_with_any_distance_between_rows_are_taken():
         np.testing.assert_array_equal(next(feed)["tokens"][5], ARRAYS["tokens"][0])
 
 
-def test_a_file_that_is_mapped_is_taken(tmp_path):
+def test_memory_mapped_arrays_are_accepted(tmp_path):
     np.save(tmp_path / "image.npy", ARRAYS["image"])
     mapped = ARRAYS | {"image": np.load(tmp_path / "image.npy", mmap_mode="r")}
     spec = spec_of()
@@ -353,7 +353,7 @@ class Watched(np.ndarray):
     """An array that a weak reference can watch."""
 
 
-def test_a_feed_keeps_its_arrays_alive_and_nothing_longer():
+def test_a_feed_keeps_its_arrays_alive_and_frees_them_when_it_is_gone():
     watched = ARRAYS["tokens"].copy().view(Watched)
     gone = weakref.ref(watched)
     feed = systole.LocalFeed(systole.from_arrays(ARRAYS | {"tokens": watched}), spec_of())
@@ -380,7 +380,7 @@ def test_a_feed_keeps_its_arrays_alive_and_nothing_longer():
     del data
 
 
-def test_many_feeds_leave_no_array_behind():
+def test_from_arrays_frees_its_arrays_when_the_result_is_dropped():
     gone = []
     for _ in range(100):
         watched = np.arange(10).view(Watched)
@@ -410,13 +410,13 @@ WRONG = [
 
 
 @pytest.mark.parametrize("array, kind, message", WRONG)
-def test_what_cannot_be_a_dataset_says_what_to_do(array, kind, message):
+def test_unsupported_arrays_are_refused_with_the_reason_or_remedy(array, kind, message):
     with pytest.raises(systole.InvalidSpec, match=message) as caught:
         systole.from_arrays({"y": np.zeros(3, np.int64), "x": array})
     assert isinstance(caught.value, kind)
 
 
-def test_wrong_dicts_say_what_is_wanted():
+def test_invalid_dicts_of_arrays_are_refused_with_the_reason():
     for wrong, message in (
         ({}, "arrays is empty"),
         (np.zeros(3), "arrays is a ndarray; want a dict"),
@@ -429,7 +429,7 @@ def test_wrong_dicts_say_what_is_wanted():
             systole.from_arrays(wrong)
 
 
-def test_an_output_without_a_shape_is_told_it():
+def test_outputs_that_do_not_fit_the_arrays_are_refused_with_the_remedy():
     data = systole.from_arrays(ARRAYS)
     for name, output, message in (
         ("path", systole.Output(feature="path"), r"shape=\[4, 2\]"),
@@ -448,7 +448,7 @@ def test_an_output_without_a_shape_is_told_it():
         assert name in str(caught.value)
 
 
-def test_the_numbers_that_are_expected_are_compared(shard):
+def test_expect_records_is_compared_with_the_number_of_rows(shard):
     data = systole.from_arrays(ARRAYS)
     size = os.path.getsize(shard)
     with systole.LocalFeed(data, spec_of(), expect_records=ROWS, expect_bytes=size):
@@ -480,7 +480,7 @@ def test_a_server_removes_the_file_of_its_arrays():
     assert not folder.exists()
 
 
-def test_a_server_whose_arrays_do_not_fit_leaves_nothing(tmp_path):
+def test_a_server_that_cannot_write_its_arrays_leaves_no_file(tmp_path):
     code = """
         import os, resource, numpy as np, systole
         data = systole.from_arrays({"x": np.zeros((1000, 1000), np.int64)})
@@ -502,7 +502,7 @@ def test_a_server_whose_arrays_do_not_fit_leaves_nothing(tmp_path):
     assert done.stdout.startswith("refused:") and done.stdout.endswith("\n[]\n"), done
 
 
-def test_a_server_notes_columns_whatever_the_names_and_however_many():
+def test_a_server_filters_arrays_with_odd_names_and_many_features():
     odd = 'a "label"\\ of\nflowers: äöü'
     arrays = {f"wide{i}": np.zeros((9, 2), np.int64) for i in range(70)}
     arrays |= {"n" * 2000: np.arange(9), odd: np.arange(9)}
@@ -518,7 +518,7 @@ def test_a_server_notes_columns_whatever_the_names_and_however_many():
         assert next(feed)["x"].tolist() == [0, 2, 3]
 
 
-def test_other_servers_refuse_arrays():
+def test_servers_other_than_systole_serve_refuse_arrays():
     from systole._server_options import globs_by_name
 
     with pytest.raises(systole.InvalidSpec, match="only systole.serve and systole.LocalFeed"):

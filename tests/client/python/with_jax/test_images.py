@@ -56,7 +56,7 @@ def test_a_folder_has_the_examples_of_its_packed_shards(flowers):
     assert examples(glob, spec()) == of_images
 
 
-def test_a_folder_without_a_glob_is_refused_with_the_glob(flowers):
+def test_a_folder_path_is_refused_with_the_glob_to_use(flowers):
     with pytest.raises(systole.Error, match=r"use .*/flowers/\*/\*\.jpg"):
         systole.LocalFeed(str(flowers / "flowers"), spec())
 

@@ -24,7 +24,7 @@ def check(first: str, second: str, server, spec: str) -> None:
 
 @pytest.mark.parametrize("package", ["jax", "grpc", "google.protobuf.message"])
 @pytest.mark.parametrize("order", ["before", "after"])
-def test_imported(package, order, server, write_spec):
+def test_systole_works_with_imports_in_either_order(package, order, server, write_spec):
     other = f"import {package}"
     ours = "import systole"
     check(*((other, ours) if order == "before" else (ours, other)), server, write_spec())

@@ -65,7 +65,7 @@ def test_a_replicated_axis_gets_equal_data(feed):
     assert all(len(contents) == 1 for contents in by_rows.values())
 
 
-def test_other_axes_may_be_sharded_too(feed):
+def test_axes_other_than_the_batch_may_be_sharded_too(feed):
     sharding = NamedSharding(mesh(4, 2), PartitionSpec("data", "model"))
     batch = next(feed)
     array = systole.jax.to_devices(batch, {"image": sharding})
@@ -84,7 +84,7 @@ def test_devices_in_another_order_get_their_own_examples(feed):
         assert np.asarray(shard.data).tolist() == batch.core_array("id", core).tolist()
 
 
-def test_with_the_batch_last(shards, write_spec):
+def test_to_devices_joins_hwcn_cores_along_the_last_axis(shards, write_spec):
     spec = write_spec(SPEC.replace("layout: NHWC", "layout: HWCN"))
     sharding = NamedSharding(mesh(8), PartitionSpec(None, None, None, "data"))
     with systole.LocalFeed(shards, spec) as feed:
@@ -94,7 +94,7 @@ def test_with_the_batch_last(shards, write_spec):
         assert np.asarray(array).tobytes() == wanted.tobytes()
 
 
-def test_in_tiles_each_device_gets_its_cores(shards, write_spec):
+def test_to_devices_joins_tiled_cores_along_the_tile_axis(shards, write_spec):
     text = SPEC.replace("layout: NHWC", "layout: HWCN_TILED")
     sharding = NamedSharding(mesh(8), PartitionSpec(None, None, None, "data"))
     with systole.LocalFeed(shards, write_spec(text)) as feed:
@@ -105,14 +105,14 @@ def test_in_tiles_each_device_gets_its_cores(shards, write_spec):
         assert np.asarray(array).tobytes() == wanted.tobytes()
 
 
-def test_a_mesh_that_wants_what_others_have_is_refused(shards, write_spec):
+def test_a_mesh_that_needs_examples_of_other_cores_is_refused(shards, write_spec):
     sharding = NamedSharding(mesh(8), PartitionSpec("data"))
     with systole.LocalFeed(shards, write_spec(SPEC), cores=(0, 4)) as feed:
         with pytest.raises(ValueError, match="needs examples 8:10 of .*has 0:8"):
             systole.jax.to_devices(next(feed), sharding)
 
 
-def test_prefetch_gives_the_same_and_its_state_counts_what_was_taken(feed, shards, write_spec):
+def test_prefetch_keeps_the_batches_and_its_state_counts_those_taken(feed, shards, write_spec):
     sharding = NamedSharding(mesh(8), PartitionSpec("data"))
     with systole.LocalFeed(shards, write_spec(SPEC)) as plain:
         wanted = [[batch["id"].tolist() for batch in plain] for _ in range(2)]

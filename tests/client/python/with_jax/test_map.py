@@ -79,7 +79,7 @@ def test_the_state_counts_what_the_trainer_took(feed, local, way):
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_it_goes_to_any_step_while_workers_are_ahead(feed, way):
+def test_skip_to_moves_to_any_step_while_workers_are_ahead(feed, way):
     with systole.map(feed, mapped_functions.brighter, **way) as mapped:
         for step in [7, 0, 11, 3, 3]:
             mapped.skip_to(step)
@@ -105,7 +105,7 @@ def test_a_function_of_examples_is_not_called_for_padding(local, way):
 
 
 @pytest.mark.parametrize("way", [{"workers": 3}, {"processes": 2}], ids=str)
-def test_an_error_names_the_step_and_waits_for_it(feed, way):
+def test_a_function_error_names_its_step_and_is_raised_at_that_step(feed, way):
     with systole.map(feed, mapped_functions.fails_at_step_3, **way) as mapped:
         assert [next(mapped).step for _ in range(3)] == [0, 1, 2]
         for _ in range(2):
@@ -119,14 +119,14 @@ def test_an_error_names_the_step_and_waits_for_it(feed, way):
         assert [batch.step for batch in mapped] == [4, 5]
 
 
-def test_what_cannot_be_sent_from_a_process_is_told_all_the_same(local):
+def test_an_exception_that_cannot_be_pickled_is_still_reported(local):
     function = mapped_functions.raises_what_cannot_be_sent
     with systole.map(local(), function, processes=1) as mapped:
         with pytest.raises(systole.FunctionError, match="step 0: RuntimeError: Unpicklable: one"):
             next(mapped)
 
 
-def test_what_workers_made_before_a_move_is_let_go(local):
+def test_results_made_before_a_skip_to_are_freed(local):
     with systole.map(local(), mapped_functions.brighter, workers=2) as mapped:
         left = []
         for step in [3, 7, 1]:
@@ -141,7 +141,7 @@ def test_what_workers_made_before_a_move_is_let_go(local):
             time.sleep(0.01)
 
 
-def test_two_threads_may_call_a_process(local):
+def test_several_threads_may_call_one_process(local):
     function = _map_process.RemoteFunction(mapped_functions.steps_as_arrays, "steps_as_arrays")
     batches = list(local().steps())
     wrong = []
@@ -160,7 +160,7 @@ def test_two_threads_may_call_a_process(local):
     assert wrong == []
 
 
-def test_a_process_that_is_killed_is_an_error_of_its_step(local):
+def test_a_killed_process_raises_an_error_that_names_the_step(local):
     with systole.map(local(), mapped_functions.dies_at_step_2, processes=1) as mapped:
         assert [next(mapped).step for _ in range(2)] == [0, 1]
         with pytest.raises(systole.FunctionError, match="ended by signal 9 at step 2"):
@@ -168,7 +168,7 @@ def test_a_process_that_is_killed_is_an_error_of_its_step(local):
 
 
 @pytest.mark.parametrize("way", [{"workers": 2}, {"processes": 1}], ids=str)
-def test_another_shape_is_told_with_both(local, way):
+def test_a_result_that_changes_its_shape_is_refused_with_both_shapes(local, way):
     with systole.map(local(), mapped_functions.grows, **way) as mapped:
         # Which batch is ready first depends on the workers, so the message may name any step.
         with pytest.raises(
@@ -190,7 +190,7 @@ def test_another_shape_is_told_with_both(local, way):
         (lambda batch: {"a": batch["lable"]}, "KeyError.*lable.*the batch has"),
     ],
 )
-def test_a_wrong_result_is_told(local, function, message):
+def test_invalid_results_of_a_function_raise_an_error_with_the_reason(local, function, message):
     with systole.map(local(), function, workers=1) as mapped:
         with pytest.raises(systole.Error, match=message):
             next(mapped)
@@ -214,17 +214,17 @@ def test_a_function_may_work_in_place(local, way):
         ({"worker": 3}, "'workers'"),
     ],
 )
-def test_wrong_arguments_are_told(local, options, message):
+def test_invalid_arguments_are_refused(local, options, message):
     with pytest.raises(systole.InvalidSpec, match=message):
         systole.map(local(), mapped_functions.brighter, **options)
 
 
-def test_a_function_that_no_process_can_import_is_told(local):
+def test_a_function_that_processes_cannot_import_is_refused(local):
     with pytest.raises(systole.InvalidSpec, match="define it in a module"):
         systole.map(local(), lambda batch: {}, processes=1)
 
 
-def test_a_script_without_a_main_part_is_told(shards, write_spec, tmp_path):
+def test_a_script_that_maps_without_a_main_guard_fails(shards, write_spec, tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import sys, systole\n"
@@ -256,7 +256,7 @@ def test_maps_can_be_nested_and_begin_where_the_feed_is(local):
         np.testing.assert_array_equal(label, (batch["label"] + 1) * 10)
 
 
-def test_the_arrays_of_each_core_are_parts(local):
+def test_per_core_gives_the_parts_of_mapped_arrays(local):
     feed = local()
     cores = feed.cores[1]
     plain = feed.peek()
@@ -278,7 +278,7 @@ def test_jax_takes_a_mapped_feed(local):
         np.testing.assert_array_equal(np.asarray(after["label"]), before["label"] + 1)
 
 
-def test_workers_stay_within_ahead(local):
+def test_workers_begin_at_most_ahead_steps_before_the_trainer(local):
     lock = threading.Lock()
     begun = []
 
@@ -354,7 +354,7 @@ def is_running(pid):
         return False
 
 
-def test_what_it_costs_is_counted(local):
+def test_stats_count_the_seconds_of_the_function(local):
     with systole.map(local(), mapped_functions.brighter) as mapped:
         list(mapped)
         stats = mapped.stats()

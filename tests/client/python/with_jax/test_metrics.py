@@ -59,7 +59,7 @@ def scraped(registry: prometheus_client.CollectorRegistry) -> dict[str, float]:
     return found
 
 
-def test_every_batch_moves_what_it_is_about(open_feed):
+def test_metrics_count_every_batch_and_agree_with_stats(open_feed):
     with open_feed() as feed:
         for taken in range(len(feed)):
             now = numbers(feed)
@@ -130,7 +130,7 @@ def test_a_registry_does_not_keep_a_feed_alive(open_feed, registry):
     assert scraped(registry) == {}
 
 
-def test_labels_tell_feeds_apart(shards, write_spec, registry):
+def test_open_feeds_of_a_registry_need_different_labels(shards, write_spec, registry):
     def opened():
         return systole.LocalFeed(shards, write_spec())
 
@@ -151,14 +151,14 @@ def test_labels_tell_feeds_apart(shards, write_spec, registry):
 @pytest.mark.parametrize(
     "labels", [{"le": "1"}, {"limit": "x"}, {"__x": "1"}, {"a b": "1"}, {"1": "2"}, {"": "1"}]
 )
-def test_labels_that_cannot_be_are_refused(shards, write_spec, registry, labels):
+def test_invalid_labels_are_refused(shards, write_spec, registry, labels):
     with systole.LocalFeed(shards, write_spec()) as feed:
         with pytest.raises(systole.InvalidSpec, match="labels has"):
             systole.prometheus.register(feed, registry, labels)
         assert scraped(registry) == {}
 
 
-def test_what_is_no_feed_is_refused(registry):
+def test_register_refuses_an_object_that_is_not_a_feed(registry):
     with pytest.raises(systole.Error, match="feed is a list; want a systole.Feed"):
         systole.prometheus.register([], registry)
 
@@ -204,7 +204,7 @@ def test_prometheus_may_scrape_while_the_trainer_waits(server, write_spec, regis
         assert values == sorted(values), name
 
 
-def test_a_prefetch_leads_to_its_feed(shards, write_spec, registry):
+def test_the_feed_of_a_device_prefetch_can_be_registered(shards, write_spec, registry):
     prefetch = systole.jax.device_prefetch(
         systole.LocalFeed(shards, write_spec()), jax.devices()[0], size=2
     )

@@ -42,7 +42,7 @@ def epoch(job: str, changed: dict[str, object] | None = None) -> dict[str, np.nd
     }
 
 
-def test_the_page_has_fifteen_jobs_and_a_row_for_every_library():
+def test_the_page_has_fifteen_jobs_and_covers_every_library():
     assert [int(job.split(".")[0]) for job in JOBS] == list(range(1, 16))
     kinds = {kind for blocks in JOBS.values() for kind, _ in blocks}
     assert kinds == {"", *THEIRS}

@@ -23,7 +23,7 @@ OTHERS = {
 TAKES_ALL = {"bool", "str"}
 
 
-def test_every_row_is_a_keyword_with_its_type_and_default():
+def test_every_feed_option_is_a_keyword_with_its_type_and_default():
     parameters = inspect.signature(systole.Feed).parameters
     assert set(parameters) == OTHERS | set(ROWS)
     for name, row in ROWS.items():
@@ -32,7 +32,7 @@ def test_every_row_is_a_keyword_with_its_type_and_default():
         assert parameters[name].annotation == row["type"], name
 
 
-def test_every_row_is_in_the_reference():
+def test_every_feed_option_is_described_in_the_docstring():
     reference = inspect.getdoc(systole.Feed)
     words = " ".join(reference.split()).lower()
     for name, row in ROWS.items():
@@ -40,7 +40,7 @@ def test_every_row_is_in_the_reference():
 
 
 @pytest.mark.parametrize("name", [n for n, row in ROWS.items() if row["type"] not in TAKES_ALL])
-def test_a_value_of_another_type_is_refused_by_its_name(name, write_spec):
+def test_an_option_of_a_wrong_type_is_refused_by_name(name, write_spec):
     with pytest.raises(TypeError, match=rf"^{name} is .*; want "):
         systole.Feed(NOBODY, write_spec(), **{name: object()})
 
@@ -55,6 +55,6 @@ def test_a_value_of_another_type_is_refused_by_its_name(name, write_spec):
         ("traceparent", "none", "traceparent is 'none', want a traceparent of W3C"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused_by_its_name(name, value, words, write_spec):
+def test_an_invalid_option_value_is_refused_by_name(name, value, words, write_spec):
     with pytest.raises(systole.InvalidSpec, match=words):
         systole.Feed(NOBODY, write_spec(), **{name: value})

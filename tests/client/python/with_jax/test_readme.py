@@ -8,7 +8,7 @@ from conftest import ROOT
 from readme_blocks import README, blocks, place, run
 
 
-def test_the_readme_is_true(tmp_path, capsys):
+def test_the_client_readmes_code_runs_and_prints_what_it_shows(tmp_path, capsys):
     code = blocks("jax", "prometheus")
     assert len(code) >= 12
     with place(tmp_path) as server:
@@ -22,7 +22,7 @@ def test_the_readme_is_true(tmp_path, capsys):
     assert first in printed and second.rstrip(", ") in printed
 
 
-def test_the_projects_readme_is_true(tmp_path, shards, monkeypatch, capsys):
+def test_the_project_readmes_example_prints_a_batch(tmp_path, shards, monkeypatch, capsys):
     text = (ROOT / "README.md").read_text()
     (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
     monkeypatch.chdir(ROOT)

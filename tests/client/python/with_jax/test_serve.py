@@ -47,7 +47,7 @@ def wait_until(holds) -> bool:
     return True
 
 
-def test_it_serves_by_shared_memory_and_leaves_nothing(shards, write_spec):
+def test_serve_uses_a_private_unix_socket_and_leaves_nothing(shards, write_spec):
     with systole.serve({"flowers": shards}, threads=2) as server:
         folder = Path(server.address.removeprefix("unix:")).parent
         assert folder.stat().st_mode & 0o077 == 0
@@ -59,7 +59,7 @@ def test_it_serves_by_shared_memory_and_leaves_nothing(shards, write_spec):
         _ = server.address
 
 
-def test_what_goes_wrong_at_its_start_is_raised_in_its_words(tmp_path, monkeypatch):
+def test_serve_raises_the_servers_start_error_and_leaves_no_file(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(systole.Error, match=r"nothing-\*.tfrecord"):
         with systole.serve({"flowers": str(tmp_path / "nothing-*.tfrecord")}):
@@ -67,7 +67,7 @@ def test_what_goes_wrong_at_its_start_is_raised_in_its_words(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_error_in_the_block_ends_it_too(shards):
+def test_an_error_in_the_with_block_ends_the_server(shards):
     with pytest.raises(ZeroDivisionError):
         with systole.serve({"flowers": [shards]}) as server:
             folder = str(Path(server.address.removeprefix("unix:")).parent)
@@ -76,7 +76,7 @@ def test_an_error_in_the_block_ends_it_too(shards):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_it_ends_with_its_parent_however_that_ends(how, shards):
+def test_the_server_ends_when_a_signal_ends_its_parent(how, shards):
     child = subprocess.Popen(
         [
             sys.executable,
@@ -102,7 +102,7 @@ def test_it_ends_with_its_parent_however_that_ends(how, shards):
     assert wait_until(lambda: not servers_in(folder) and not os.path.exists(folder))
 
 
-def test_it_ends_with_its_guard(shards):
+def test_the_server_ends_when_its_guard_process_is_killed(shards):
     with systole.serve({"flowers": shards}) as server:
         folder = str(Path(server.address.removeprefix("unix:")).parent)
         found = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in servers_in(folder)}

@@ -99,7 +99,7 @@ def test_image_applies_keywords_in_the_order_written():
     assert image.to_dict()["transforms"][2]["key"] == "other"
 
 
-def test_a_decode_that_is_written_is_the_one():
+def test_an_explicit_decode_replaces_the_default_decode():
     image = systole.Image("image", decode_jpeg={"dct": "ifast", "channels": 1}, resize=(8, 8))
     assert image.to_dict()["transforms"][0] == {"decode_jpeg": {"dct": "IFAST", "channels": "1"}}
 
@@ -111,7 +111,7 @@ def test_a_number_where_a_list_is_wanted_is_a_list_of_one():
     assert systole.Output(feature="x", shape=3).to_dict()["shape"] == ["3"]
 
 
-def test_dtypes_of_array_libraries_are_types():
+def test_dtypes_of_numpy_jax_and_ml_dtypes_are_accepted():
     for dtype, name in (
         (np.int32, "INT32"),
         (np.dtype("uint8"), "UINT8"),
@@ -129,7 +129,7 @@ def test_dtypes_of_array_libraries_are_types():
     assert systole.Cast(dtype=np.float32).to_dict() == {"cast": {"dtype": "FLOAT32"}}
 
 
-def test_a_dtype_that_no_feed_has_is_told_which_there_are():
+def test_an_unsupported_dtype_is_refused_with_the_supported_ones():
     for dtype in (np.float64, "float64", float):
         with pytest.raises(
             systole.InvalidSpec, match="want UINT8, INT32, INT64, FLOAT32, BFLOAT16"
@@ -137,7 +137,7 @@ def test_a_dtype_that_no_feed_has_is_told_which_there_are():
             spec_bytes(systole.FeedSpec(outputs={"x": systole.Output(feature="x", dtype=dtype)}))
 
 
-def test_what_is_left_out_is_what_the_program_gives(shards):
+def test_omitted_cores_dtypes_and_layouts_get_defaults(shards):
     flip = systole.RandomFlip()
     spec = systole.FeedSpec(
         dataset="flowers",
@@ -155,7 +155,7 @@ def test_what_is_left_out_is_what_the_program_gives(shards):
         assert next(feed)["plain"].shape == (4, 8, 8, 3)
 
 
-def test_a_selection_is_written_as_it_is_meant():
+def test_every_form_of_a_selection_gives_the_same_spec():
     wanted = [{"interleave": {"cycle_length": "2"}}, {"shard": {"count": "2", "index": "1"}}]
     for select in (
         [systole.Interleave(cycle_length=2), systole.Part(2, 1)],
@@ -174,7 +174,7 @@ def test_a_selection_is_written_as_it_is_meant():
     assert systole.FeedSpec(select=[{"skip": 40}]).to_dict() == {"select": [{"skip": "40"}]}
 
 
-def test_a_condition_is_written_as_it_is_meant():
+def test_conditions_as_classes_or_dicts_give_the_same_spec():
     wanted = [
         {"where": {"any": [{"feature": "label", "in": ["3"]}, {"feature": "width", "less": 0.5}]}}
     ]
@@ -202,7 +202,7 @@ def test_dicts_stand_for_messages():
     assert spec_bytes(dicts) == spec_bytes(classes)
 
 
-def test_functions_of_ones_own_are_refused_with_what_there_is():
+def test_user_functions_as_transforms_are_refused_with_the_alternatives():
     def brighten(image):
         return image
 
@@ -221,7 +221,7 @@ def test_functions_of_ones_own_are_refused_with_what_there_is():
         spec_bytes(systole.FeedSpec(outputs={"x": systole.Output(transforms=[systole.RandomFlip])}))
 
 
-def test_only_sizes_and_what_a_member_is_are_given_by_position():
+def test_only_sizes_and_the_main_fields_of_a_member_may_be_positional():
     assert systole.Resize(8, 9).to_dict() == {"resize": {"height": "8", "width": "9"}}
     member = systole.Member("d", [systole.Select(take=4)], 3)
     named = systole.Member(dataset="d", select=[systole.Select(take=4)], weight=3)
@@ -247,7 +247,7 @@ def test_numbers_of_numpy_and_large_seeds_keep_their_value():
     assert "scale: 0.00392156862745098" in text
 
 
-def test_fields_are_attributes_and_others_are_refused():
+def test_message_fields_are_attributes_and_unknown_names_are_refused():
     spec = systole.FeedSpec(dataset="d", epochs=2)
     spec.epochs = 3
     assert spec.epochs == 3 and spec.seed is None
@@ -295,7 +295,7 @@ def test_short_forms_of_other_libraries_are_taken():
     assert spec_bytes(as_dict) == spec_bytes(systole.FeedSpec(**as_dict))
 
 
-def test_a_name_that_is_unknown_is_told_with_the_one_that_is_like_it():
+def test_an_unknown_name_is_refused_with_the_name_to_use():
     for call, message in (
         (lambda: systole.Normalize(std=2), "did you mean 'stddev'.* It has scale, mean, stddev"),
         (lambda: systole.Image("x", hflip=True), "did you mean 'flip'"),
@@ -308,7 +308,7 @@ def test_a_name_that_is_unknown_is_told_with_the_one_that_is_like_it():
         assert isinstance(told.value, TypeError)
 
 
-def test_what_is_wrong_in_a_list_is_told_with_its_place():
+def test_an_invalid_list_element_is_refused_with_its_index():
     label = systole.Output("label")
     for spec, message in (
         ({"outputs": ["image", label]}, r"outputs\[0\] is 'image', want systole.Output"),
@@ -335,12 +335,12 @@ def test_what_is_wrong_in_a_list_is_told_with_its_place():
                 spec_bytes(form)
 
 
-def test_a_text_is_no_path():
+def test_a_spec_text_in_place_of_a_path_is_refused():
     with pytest.raises(systole.InvalidSpec, match="the spec is a text.*want the path"):
         spec_bytes(spec_text())
 
 
-def test_what_is_wrong_is_named(shards, write_spec):
+def test_spec_errors_name_the_wrong_field_line_path_or_type(shards, write_spec):
     with pytest.raises(systole.InvalidSpec, match="did you mean 'global_batch'"):
         spec_bytes({"dataset": "d", "global_bach": 3})
     with pytest.raises(systole.InvalidSpec, match=r"spec\.textproto:1"):

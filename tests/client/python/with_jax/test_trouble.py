@@ -23,7 +23,7 @@ NOBODY = "127.0.0.1:1"
 MIXTURE = 'mixture { dataset: "a" weight: 1 } mixture { dataset: "b" weight: 1 }'
 
 
-def test_no_server_there(write_spec):
+def test_a_feed_without_a_server_fails_after_connect_timeout(write_spec):
     with pytest.raises(systole.Unavailable, match="no server has answered within 200ms.*127"):
         systole.Feed(NOBODY, write_spec(), connect_timeout=0.2)
 
@@ -34,7 +34,7 @@ def test_durations_are_seconds_or_have_a_unit(duration, write_spec):
         systole.Feed(NOBODY, write_spec(), connect_timeout=duration)
 
 
-def test_every_duration_is_taken_alike_and_refused_by_its_name(write_spec, shards):
+def test_every_duration_option_takes_units_and_is_refused_by_name(write_spec, shards):
     wrong = "'3 weeks'; want seconds, such as 3 or 0.5, or a text such as '3s', '500ms'"
     names = ["connect_timeout", "retry_for", "silence_timeout", "backoff", "max_backoff"]
     for name in names:
@@ -46,7 +46,7 @@ def test_every_duration_is_taken_alike_and_refused_by_its_name(write_spec, shard
         systole.Feed(NOBODY, write_spec(), **{**dict.fromkeys(names, "2m"), names[0]: "1ms"})
 
 
-def test_shards_in_a_store_are_refused_with_the_remedy(write_spec):
+def test_shards_at_unsupported_urls_are_refused_with_the_remedy(write_spec):
     for url in ("az://bucket/flowers-*", "ftp://host/flowers"):
         with pytest.raises(systole.InvalidSpec, match=f"{re.escape(url)}.*only.*paths.*mount"):
             systole.LocalFeed(url, write_spec())
@@ -55,24 +55,24 @@ def test_shards_in_a_store_are_refused_with_the_remedy(write_spec):
                 pass
 
 
-def test_an_address_that_is_none(write_spec):
+def test_an_invalid_server_address_is_refused(write_spec):
     with pytest.raises(systole.InvalidSpec, match="want HOST:PORT"):
         systole.Feed("http://somewhere:80", write_spec())
 
 
-def test_a_dataset_that_is_not_served(server, write_spec):
+def test_a_dataset_that_is_not_served_is_refused_with_a_similar_name(server, write_spec):
     spec = write_spec(spec_text().replace('"flowers"', '"flower"'))
     with pytest.raises(systole.NotFound, match="did you mean 'flowers'"):
         systole.Feed(server.address, spec)
 
 
-def test_a_spec_that_the_server_refuses(server, write_spec):
+def test_a_spec_that_the_server_refuses_raises_invalid_spec(server, write_spec):
     spec = write_spec(spec_text().replace('"label" dtype', '"lable" dtype'))
     with pytest.raises(systole.InvalidSpec, match="label"):
         systole.Feed(server.address, spec)
 
 
-def test_errors_are_of_one_kind_and_of_pythons_kinds():
+def test_errors_derive_from_pythons_exception_classes():
     assert issubclass(systole.InvalidSpec, (systole.Error, ValueError))
     assert issubclass(systole.Unavailable, ConnectionError)
     assert issubclass(systole.NotFound, LookupError)
@@ -131,7 +131,7 @@ def test_damaged_records_fail_or_are_masked_as_the_spec_says(
             assert [one["record"] for one in feed.masked_records()] == [1]
 
 
-def test_a_dataset_that_lost_something_is_refused(shards, tmp_path, write_spec):
+def test_a_dataset_with_missing_records_or_shards_is_refused(shards, tmp_path, write_spec):
     folder = tmp_path / "lost"
     folder.mkdir()
     for path in Path(shards).parent.glob("flowers*"):
@@ -156,7 +156,7 @@ def test_a_dataset_that_lost_something_is_refused(shards, tmp_path, write_spec):
         systole.LocalFeed(lost, spec)
 
 
-def test_what_is_expected_of_several_datasets_is_said_of_each(shards, write_spec):
+def test_several_datasets_need_expect_records_for_each(shards, write_spec):
     both = spec_text().replace('dataset: "flowers"', MIXTURE)
     where = {"a": shards, "b": shards}
     with pytest.raises(systole.InvalidSpec, match='give a number for each, as in {"a": 96, ..}'):
@@ -246,7 +246,7 @@ def test_a_stopped_server_is_waited_for(whole, start_server, write_spec):
         assert got + ids(feed) == whole
 
 
-def test_a_server_gone_for_good_is_told_after_retry_for(start_server, write_spec):
+def test_a_server_gone_longer_than_retry_for_raises_unavailable(start_server, write_spec):
     server = start_server()
     with systole.Feed(server.address, write_spec(), prefetch_bytes=0, retry_for=3) as feed:
         next(feed)
@@ -371,7 +371,7 @@ def test_a_child_of_fork_cannot_open_a_feed_after_its_parent_did(server, write_s
 
 
 @pytest.mark.parametrize("kind", ["client", "local"])
-def test_a_fork_is_told_instead_of_hanging(kind, server, shards, write_spec):
+def test_reading_a_parents_feed_after_a_fork_raises_an_error(kind, server, shards, write_spec):
     done = python(
         """
         import os, sys, systole
@@ -402,7 +402,7 @@ def read_one(address: str, spec: str) -> int:
         return next(feed).step
 
 
-def test_spawned_processes_open_their_own(server, write_spec):
+def test_spawned_processes_can_open_their_own_feeds(server, write_spec):
     with systole.Feed(server.address, write_spec()) as feed:
         next(feed)
         with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -411,7 +411,7 @@ def test_spawned_processes_open_their_own(server, write_spec):
 
 @pytest.mark.parametrize("kind", ["client", "local"])
 @pytest.mark.parametrize("ending", ["", "del feed", "sys.exit(0)", "raise SystemExit(0)"])
-def test_a_feed_that_is_never_closed_leaves_nothing(kind, ending, server, shards, write_spec):
+def test_a_program_with_an_unclosed_feed_exits_cleanly(kind, ending, server, shards, write_spec):
     done = python(
         f"""
         import sys, systole
@@ -439,14 +439,14 @@ def test_importing_starts_no_thread():
     assert done.returncode == 0, done.stderr
 
 
-def test_an_open_feed_that_nobody_reads_asks_for_nothing(server, write_spec):
+def test_an_open_feed_receives_no_step_before_it_is_read(server, write_spec):
     with systole.Feed(server.address, write_spec()) as feed:
         time.sleep(0.2)
         assert feed.stats()["steps_received"] == 0
         assert next(feed).step == 0
 
 
-def test_nothing_stays_open(server, shards, write_spec):
+def test_closed_feeds_leave_no_open_files_or_threads(server, shards, write_spec):
     def open_files():
         return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 

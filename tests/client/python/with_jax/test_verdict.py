@@ -39,7 +39,7 @@ def open_feed(request, shards, server, write_spec):
     return open_it
 
 
-def test_a_loop_that_waits_for_a_costly_output_is_told_so(open_feed):
+def test_a_costly_output_is_named_as_the_limit_of_a_waiting_loop(open_feed):
     for _ in range(10):
         with open_feed(COSTLY) as feed:
             assert feed.stats()["limit"] == "unknown"
@@ -61,7 +61,7 @@ def test_a_loop_that_waits_for_a_costly_output_is_told_so(open_feed):
     assert "of that for decode (picture, resize)" in shown
 
 
-def test_a_loop_that_takes_its_time_is_the_limit(open_feed):
+def test_a_slow_training_loop_is_named_as_the_limit(open_feed):
     with open_feed(CHEAP) as feed:
         for _ in feed:
             time.sleep(0.1)  # The feed makes a batch in less than a millisecond.
@@ -110,7 +110,7 @@ def slow_link(server):
     thread.join()
 
 
-def test_a_loop_that_waits_for_a_slow_link_is_told_so(slow_link, write_spec):
+def test_a_slow_link_is_named_as_the_limit_of_a_waiting_loop(slow_link, write_spec):
     # A batch has 123 KB, which the link carries in an eighth of a second.
     with systole.Feed(slow_link, write_spec(), finish="server") as feed:
         for _ in feed:
@@ -175,7 +175,7 @@ def slow_files(tmp_path):
     server.server_close()
 
 
-def test_a_loop_that_waits_for_storage_is_told_so(slow_files):
+def test_slow_storage_is_named_as_the_limit_of_a_waiting_loop(slow_files):
     handler, addresses = slow_files
     spec = FeedSpec(
         dataset="flowers",

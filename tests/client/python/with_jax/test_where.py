@@ -57,7 +57,7 @@ def columns_beside(shards: str) -> list[Path]:
     return sorted(Path(shards).parent.glob("*.column"))
 
 
-def test_the_records_are_the_same_from_a_server_and_in_this_process(shards):
+def test_filtered_records_are_the_same_from_a_server_and_a_local_feed(shards):
     spec = spec_of(CONDITION)
     local = digests(systole.LocalFeed(shards, spec))
     for path in columns_beside(shards):
@@ -73,7 +73,7 @@ def test_the_records_are_the_same_from_a_server_and_in_this_process(shards):
     ]
 
 
-def test_arrays_are_chosen_as_their_shard_is(tmp_path):
+def test_conditions_choose_the_same_rows_from_arrays_and_shards(tmp_path):
     spec = spec_of(CONDITION)
     rows = [{name: array[i] for name, array in ARRAYS.items()} for i in range(ROWS)]
     shard = systole.write(tmp_path / "data", rows).shards[0]
@@ -87,7 +87,7 @@ def test_arrays_are_chosen_as_their_shard_is(tmp_path):
         systole.LocalFeed(arrays, spec_of(systole.Where(feature="lable", present=True)))
 
 
-def test_a_move_reads_no_columns(shards):
+def test_loading_a_state_and_skip_to_read_no_columns(shards):
     with systole.LocalFeed(shards, spec_of(CONDITION)) as feed:
         batches = [np.asarray(batch["record"]) for batch in feed]
         state = feed.state_at(3)
@@ -111,7 +111,7 @@ def test_a_misspelt_feature_is_refused_and_nothing_is_kept(shards):
     assert columns_beside(shards) == []
 
 
-def test_columns_of_servers_are_checked():
+def test_serve_refuses_invalid_values_of_columns():
     data = {"a": "a-*", "b": "b-*"}
     with pytest.raises(systole.InvalidSpec, match="there are the datasets a, b; give a list for"):
         systole.serve(data, columns=["label"])
@@ -121,7 +121,7 @@ def test_columns_of_servers_are_checked():
         systole.serve({"a": "a-*"}, columns="label")
 
 
-def test_the_program_shows_what_a_feed_noted(shards):
+def test_inspect_shows_the_columns_that_a_feed_has_written(shards):
     systole.LocalFeed(shards, spec_of(CONDITION)).close()
     shown = program("inspect", *sorted(Path(shards).parent.glob("data-*.tfrecord")))
     assert "label        int64   in 200 records" in shown

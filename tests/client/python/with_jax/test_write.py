@@ -84,7 +84,7 @@ def records_in(path: str) -> list[bytes]:
     return records
 
 
-def test_frames_are_those_of_tensorflow():
+def test_the_test_helper_frames_records_as_tensorflow_does():
     # tests/golden/tensorflow/make_framing.py wrote these payloads.
     payloads = [
         bytes(i * (record + 3) // 40 % 17 + 60 for i in range(record * 37 % 4000))
@@ -167,7 +167,7 @@ BACK = [
 
 
 @pytest.mark.parametrize("number", range(len(BACK)))
-def test_what_is_written_comes_back(tmp_path, number):
+def test_read_returns_the_values_given_to_write(tmp_path, number):
     value, want = BACK[number]
     path = systole.write(tmp_path / "a", [{"x": value, "y": 1}]).shards[0]
     (got,) = systole.read(path)
@@ -180,7 +180,7 @@ def test_what_is_written_comes_back(tmp_path, number):
         got["x"][:] = 0  # The array that read() returned is writable.
 
 
-def test_dicts_are_features_with_longer_names(tmp_path):
+def test_nested_dicts_become_features_with_joined_names(tmp_path):
     path = systole.write(tmp_path / "a", [{"a": {"b": 1, "c": {"d": "x"}}, "e": 2}]).shards[0]
     (got,) = systole.read(path)
     assert {name: list(value) for name, value in got.items()} == {
@@ -190,7 +190,7 @@ def test_dicts_are_features_with_longer_names(tmp_path):
     }
 
 
-def test_jax_and_other_arrays_are_taken(tmp_path):
+def test_jax_arrays_are_accepted(tmp_path):
     import jax.numpy as jnp
 
     path = systole.write(tmp_path / "a", [{"x": jnp.arange(3, dtype=jnp.int32)}]).shards[0]
@@ -221,7 +221,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("example, message", WRONG)
-def test_a_value_without_a_kind_names_its_example_and_key(tmp_path, example, message):
+def test_an_invalid_example_is_refused_with_its_number_and_key(tmp_path, example, message):
     with pytest.raises(systole.InvalidSpec, match=message):
         systole.write(tmp_path / "a", [{"x": 1}, example])
     assert os.listdir(tmp_path) == []
@@ -292,7 +292,7 @@ def test_ctrl_c_leaves_no_shard(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_set_is_replaced_and_another_is_refused(tmp_path):
+def test_shards_are_replaced_unless_their_number_changes(tmp_path):
     systole.write(tmp_path / "a", ({"x": i} for i in range(4)), shards=2)
     systole.write(tmp_path / "a", ({"x": i} for i in range(6)), shards=2)
     assert len(list(systole.read(tmp_path / "a-*"))) == 6
@@ -323,7 +323,7 @@ def test_wrong_arguments_say_what_is_wanted(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_examples_wait_for_the_threads_that_write(tmp_path):
+def test_memory_stays_bounded_if_the_generator_outruns_the_writers(tmp_path):
     most = 0
 
     def examples():
@@ -341,7 +341,7 @@ def test_examples_wait_for_the_threads_that_write(tmp_path):
     assert most - before < 120 << 20
 
 
-def test_an_example_that_no_feed_would_read_is_refused(tmp_path):
+def test_an_example_too_large_for_feeds_is_refused(tmp_path):
     large = np.zeros(256 << 20, np.uint8)
     with pytest.raises(systole.InvalidSpec, match="example 1 has 2684354.. bytes; want at most"):
         systole.write(tmp_path / "a", [{"x": 1}, {"x": large}])
@@ -370,7 +370,7 @@ def test_read_gives_the_records_before_a_damaged_one(tmp_path):
         next(examples)
 
 
-def test_read_names_what_is_missing(tmp_path):
+def test_read_refuses_missing_shards_and_invalid_arguments(tmp_path):
     with pytest.raises(systole.NotFound, match="none-"):
         systole.read(tmp_path / "none-*.tfrecord")
     with pytest.raises(systole.InvalidSpec, match="shards is 3"):
@@ -396,7 +396,7 @@ def test_read_takes_records_of_other_writers(tmp_path):
     assert got[1] == {}
 
 
-def test_a_writer_of_the_parent_is_left_alone_by_a_child(tmp_path):
+def test_a_forked_child_does_not_disturb_its_parents_write(tmp_path):
     code = """
         import os, sys, systole
         parent = os.getpid()

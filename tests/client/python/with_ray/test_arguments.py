@@ -22,7 +22,7 @@ def refused(match, datasets=None, error=systole.InvalidSpec, **options):
         systole.ray.serve(datasets or {"flowers": "x"}, **{"insecure": True, **options})
 
 
-def test_what_no_node_can_do_is_refused_at_once(nodes):
+def test_nodes_and_cpus_that_the_cluster_lacks_are_refused(nodes):
     refused("no living node has the resource 'tape'", nodes="tape", error=systole.NotFound)
     refused("no living node has this id: .*4 CPUs", nodes=["1234"], error=systole.NotFound)
     refused("only 3 living nodes have CPUs", nodes=4, error=systole.NotFound)
@@ -50,7 +50,7 @@ def test_bad_datasets_are_refused_in_the_servers_words(nodes, tmp_path, mark):
     assert server_processes(mark) == {}
 
 
-def test_cpus_that_others_use_are_waited_for_and_then_refused(nodes, shards):
+def test_cpus_still_in_use_after_start_timeout_are_refused(nodes, shards):
     @ray.remote(num_cpus=4, resources={"feeder": 1})
     class Holder:
         def holds(self):
@@ -73,7 +73,7 @@ def ids(*arguments):
     return [one.id for one in _nodes.chosen(*arguments)]
 
 
-def test_which_nodes_are_chosen():
+def test_node_choice_prefers_nodes_with_servers_then_without_accelerators():
     nodes = [node("a", 8, GPU=4), node("b", 4), node("c", 8, feeder=1), node("d", 0, feeder=1)]
     alive = {one.id: one for one in nodes}
     assert ids(alive, None, (), ()) == ["a", "b", "c"]
@@ -88,7 +88,7 @@ def test_which_nodes_are_chosen():
     assert ids(alive, 3, ("c",), ("c",)) == ["a", "b", "c"]
 
 
-def test_how_many_cpus_a_server_gets():
+def test_cpus_default_to_half_a_node_or_all_of_a_node_with_the_resource():
     large, small = node("a", 8), node("b", 1)
     assert _nodes.cpus_of(large, None, None) == 4
     assert _nodes.cpus_of(small, None, None) == 1
@@ -96,7 +96,7 @@ def test_how_many_cpus_a_server_gets():
     assert _nodes.cpus_of(large, 3, None) == 3
 
 
-def test_without_a_cluster_it_says_so(shards):
+def test_serve_without_a_cluster_says_to_call_ray_init(shards):
     code = """
         import sys, systole, systole.ray
         try:
@@ -112,7 +112,7 @@ def test_the_package_does_not_import_ray():
     assert done.stdout == "False\n", done.stderr
 
 
-def test_without_ray_it_says_what_to_install():
+def test_importing_systole_ray_without_ray_says_what_to_install():
     done = python("import sys; sys.modules['ray'] = None; import systole.ray")
     assert "systole.ray needs Ray: pip install 'ray[default]'" in done.stderr
 
@@ -146,7 +146,7 @@ def test_the_module_is_typed_strictly(tmp_path):
     assert done.returncode == 0, done.stdout
 
 
-def test_the_readme_is_true(nodes, tmp_path):
+def test_the_ray_code_of_the_readme_runs(nodes, tmp_path):
     driver = start_driver(
         """
         import pathlib, sys

@@ -38,7 +38,7 @@ def files(tmp_path):
     return folder
 
 
-def test_a_feed_with_tls_and_a_token_and_nothing_of_them_in_ray(
+def test_a_tls_feed_works_and_its_secrets_stay_out_of_logs_and_processes(
     nodes, files, shards, write_spec, mark
 ):
     spec = write_spec()
@@ -94,7 +94,7 @@ def test_a_server_that_says_nothing_counts_as_dead(tmp_path, shards, mark, monke
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_a_server_is_asked_without_a_line_in_its_log(tls, files, shards, mark, monkeypatch):
+def test_watching_a_server_logs_no_warning(tls, files, shards, mark, monkeypatch):
     from systole.ray import _server_actor
 
     monkeypatch.setattr(_server_actor, "WATCH_SECONDS", 0.1)

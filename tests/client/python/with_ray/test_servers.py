@@ -65,7 +65,7 @@ def one_way_feed(servers, spec):
     return systole.ray.Feed(servers, spec, prefetch_bytes=1)
 
 
-def test_a_feed_from_two_nodes_is_the_feed(nodes, serve, spec, wanted):
+def test_a_feed_from_two_nodes_has_the_batches_of_a_local_feed(nodes, serve, spec, wanted):
     with serve() as servers:
         assert sorted(serving(servers)) == sorted(nodes.feeders)
         assert len(set(servers.addresses())) == 2

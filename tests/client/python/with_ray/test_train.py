@@ -119,7 +119,7 @@ def test_a_dataset_is_pickled_with_its_spec_and_state(shards, write_spec, tmp_pa
 
 
 @pytest.mark.parametrize("api", ["0", "1"])
-def test_outside_of_ray_train_it_says_what_is_wrong(api, shards, write_spec):
+def test_a_dataset_read_outside_of_ray_train_raises_an_error(api, shards, write_spec):
     driver = start_driver(
         """
         import sys, systole, systole.ray
@@ -137,13 +137,13 @@ def test_outside_of_ray_train_it_says_what_is_wrong(api, shards, write_spec):
     assert "not a worker of Ray Train" in said and "process_index" in said
 
 
-def test_more_workers_than_cores_are_refused(shards, write_spec):
+def test_a_number_of_workers_that_does_not_divide_the_cores_is_refused(shards, write_spec):
     given = systole.ray.dataset(write_spec(), datasets=shards, process_index=0, process_count=3)
     with pytest.raises(systole.InvalidSpec, match="num_cores is 4, which 3 processes"):
         given.feed
 
 
-def test_what_a_dataset_cannot_use_is_refused(shards, write_spec):
+def test_missing_or_unsuitable_servers_are_refused(shards, write_spec):
     spec = write_spec(spec_text())
     with pytest.raises(systole.InvalidSpec, match="give servers, or datasets"):
         systole.ray.dataset(spec)

@@ -129,7 +129,7 @@ def test_workers_share_the_cores(kind, context, make_dataset, epochs):
 
 
 @starts
-def test_workers_share_what_this_process_has(kind, context, make_dataset, epochs):
+def test_workers_share_the_cores_of_their_process(kind, context, make_dataset, epochs):
     got = list(with_workers(make_dataset(kind, cores=(2, 4)), context))
     assert joined(got) == [step[8:] for step in epochs[0]]
 
@@ -162,7 +162,7 @@ def test_a_loader_that_makes_batches_of_batches_is_refused(workers, options, mak
 
 
 @both_kinds
-def test_a_number_of_workers_that_does_not_divide_is_refused(kind, make_dataset):
+def test_a_number_of_workers_that_does_not_divide_the_cores_is_refused(kind, make_dataset):
     refused(
         ValueError,
         "3 workers cannot share 4 cores equally",
@@ -245,7 +245,7 @@ def test_new_workers_do_not_repeat_an_epoch_silently(kind, context, make_dataset
 
 
 @starts
-def test_persistent_workers_go_on(kind, context, make_dataset, epochs):
+def test_persistent_workers_continue_with_the_next_epoch(kind, context, make_dataset, epochs):
     dataset = make_dataset(kind)
     batches = with_workers(dataset, context, persistent_workers=True)
     assert [joined(batches) for _ in range(3)] == epochs
@@ -255,7 +255,7 @@ def test_persistent_workers_go_on(kind, context, make_dataset, epochs):
     assert joined(batches) == epochs[2]
 
 
-def test_an_order_is_not_for_workers_that_begin_late(make_dataset, epochs):
+def test_set_epoch_does_not_change_workers_that_are_still_starting(make_dataset, epochs):
     dataset = make_dataset("local")
     batches = with_workers(dataset, "fork")
     for _ in range(5):
@@ -268,7 +268,7 @@ def test_an_order_is_not_for_workers_that_begin_late(make_dataset, epochs):
         assert joined(batches) == epochs[1]
 
 
-def test_persistent_workers_that_were_left_early_want_an_order(make_dataset, epochs):
+def test_persistent_workers_left_in_mid_epoch_need_set_epoch(make_dataset, epochs):
     dataset = make_dataset("local")
     batches = with_workers(dataset, "fork", persistent_workers=True)
     next(iter(batches))
@@ -282,7 +282,7 @@ def test_persistent_workers_that_were_left_early_want_an_order(make_dataset, epo
 
 
 @both_kinds
-def test_set_epoch_without_workers(kind, make_dataset, epochs):
+def test_set_epoch_without_workers_begins_an_epoch_or_continues_it(kind, make_dataset, epochs):
     dataset = make_dataset(kind)
     batches = loader(dataset)
     for epoch in (1, 1, 2, 0):
@@ -300,7 +300,7 @@ def test_set_epoch_without_workers(kind, make_dataset, epochs):
 
 
 @both_kinds
-def test_state_of_a_fresh_dataset(kind, make_dataset):
+def test_the_state_of_a_fresh_dataset_is_step_0_and_loads_again(kind, make_dataset):
     dataset = make_dataset(kind)
     fresh = dataset.state_dict()
     assert (fresh["version"], fresh["step"]) == (1, 0)
@@ -312,7 +312,7 @@ def test_state_of_a_fresh_dataset(kind, make_dataset):
 
 @both_kinds
 @pytest.mark.parametrize("taken", [1, 4, 6, 8])
-def test_resumed_it_gives_the_same_bytes(kind, taken, make_dataset):
+def test_a_resumed_dataset_gives_the_same_remaining_bytes(kind, taken, make_dataset):
     dataset = make_dataset(kind)
     for _ in range(taken):
         next(iter(dataset), None)
@@ -345,7 +345,7 @@ def test_workers_begin_with_the_state_that_was_loaded(kind, context, make_datase
     assert joined(batches) == epochs[0]
 
 
-def test_the_epoch_of_a_state_goes_on_where_it_stood(make_dataset, epochs):
+def test_set_epoch_to_the_epoch_of_a_loaded_state_continues_it(make_dataset, epochs):
     state = {**make_dataset().state_dict()}
     first = make_dataset()
     for _ in range(2):
@@ -362,7 +362,7 @@ def test_the_epoch_of_a_state_goes_on_where_it_stood(make_dataset, epochs):
         assert ids(batches) == epochs[1]
 
 
-def test_a_state_that_workers_have_is_not_made_up(make_dataset):
+def test_state_dict_is_refused_after_workers_have_read(make_dataset):
     dataset = make_dataset("local")
     list(with_workers(dataset, "fork"))
     with pytest.raises(RuntimeError, match="StatefulDataLoader"):
@@ -380,7 +380,7 @@ def test_persistent_workers_cannot_be_given_a_state(make_dataset, epochs):
 
 
 @both_kinds
-def test_a_state_of_another_feed_is_refused_when_it_is_opened(kind, make_dataset):
+def test_a_state_of_another_feed_is_refused_at_the_first_read(kind, make_dataset):
     state = make_dataset(kind).state_dict()
     other = make_dataset(kind, more="epochs: 3 tail: DROP")
     other.load_state_dict(state)
@@ -402,13 +402,13 @@ def test_a_copy_reads_by_itself(make_dataset, epochs):
 # ---- Arguments ----
 
 
-def test_servers_or_datasets(write_spec):
+def test_either_servers_or_datasets_must_be_given(write_spec):
     for servers, datasets in ((None, None), ("127.0.0.1:1", {"flowers": "x"})):
         with pytest.raises(ValueError, match="servers, or datasets"):
             systole.torch.FeedDataset(servers, write_spec(), datasets=datasets)
 
 
-def test_cores_that_cannot_be_are_refused_at_once(make_dataset):
+def test_invalid_cores_are_refused_when_the_dataset_is_made(make_dataset):
     with pytest.raises(ValueError, match="inside"):
         make_dataset(cores=(0, 5))
     with pytest.raises(ValueError, match="cannot share equally"):
@@ -417,7 +417,7 @@ def test_cores_that_cannot_be_are_refused_at_once(make_dataset):
 
 @both_kinds
 @pytest.mark.parametrize("pin", [False, True])
-def test_pinned_memory_or_none(kind, pin, make_dataset, epochs):
+def test_pin_memory_does_not_change_the_record_order(kind, pin, make_dataset, epochs):
     with warnings.catch_warnings():
         # Without an accelerator PyTorch warns and pins nothing.
         warnings.simplefilter("ignore", UserWarning)
@@ -428,7 +428,7 @@ def test_pinned_memory_or_none(kind, pin, make_dataset, epochs):
         assert joined(with_workers(dataset, "fork", pin_memory=pin)) == epochs[0]
 
 
-def test_the_environment_says_the_share(make_dataset, epochs, monkeypatch):
+def test_rank_and_world_size_choose_the_cores(make_dataset, epochs, monkeypatch):
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
     dataset = make_dataset()

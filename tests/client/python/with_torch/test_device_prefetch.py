@@ -19,7 +19,7 @@ def spec(write_spec):
     return write_spec(spec_text(image("image", "FLOAT32", "NCHW")))
 
 
-def test_the_batches_are_the_feeds_and_the_state_counts_what_was_taken(shards, spec):
+def test_batches_equal_the_feeds_and_the_state_counts_only_batches_taken(shards, spec):
     with systole.LocalFeed(shards, spec) as plain:
         wanted = [[batch["id"].tolist() for batch in plain] for _ in range(2)]
     with systole.LocalFeed(shards, spec) as feed:
@@ -38,7 +38,7 @@ def test_the_batches_are_the_feeds_and_the_state_counts_what_was_taken(shards, s
         assert [batch["id"].tolist() for batch in prefetch] == wanted[0][3:]
 
 
-def test_functions_of_the_users_own_come_before_the_device(shards, spec):
+def test_prefetching_a_mapped_feed_gives_the_results_of_its_function(shards, spec):
     def changed(batch):
         return {"twice": 2 * batch["id"], "flipped": batch["image"][..., ::-1]}
 
@@ -53,7 +53,7 @@ def test_functions_of_the_users_own_come_before_the_device(shards, spec):
         assert one["flipped"].numpy().tobytes() == other["flipped"].tobytes()
 
 
-def test_what_is_no_feed_is_refused(shards, spec):
+def test_a_generator_and_a_size_of_zero_are_refused(shards, spec):
     with systole.LocalFeed(shards, spec) as feed:
         with pytest.raises(systole.InvalidSpec, match="batches is a generator; want a feed"):
             systole.torch.device_prefetch((batch for batch in feed), "cpu")
@@ -61,7 +61,7 @@ def test_what_is_no_feed_is_refused(shards, spec):
             systole.torch.device_prefetch(feed, "cpu", size=0)
 
 
-def test_the_example_measures_a_step_from_each_source(tmp_path):
+def test_the_resnet50_example_reports_a_rate_for_each_source(tmp_path):
     run_systole("make-flowers", tmp_path / "images", "--images", 40)
     run_systole("pack", tmp_path / "images", tmp_path / "photos", "--shards", 2)
     example = ROOT / "client" / "python" / "examples" / "resnet50_torch.py"
@@ -71,7 +71,7 @@ def test_the_example_measures_a_step_from_each_source(tmp_path):
     assert all(rate > 0 for rate in rates.values())
 
 
-def test_a_library_can_make_a_batch_of_a_batchs_items(shards, spec):
+def test_a_batch_rebuilt_from_its_items_has_its_keys_and_no_step(shards, spec):
     with systole.LocalFeed(shards, spec) as feed:
         batch = next(systole.torch.device_prefetch(feed, "cpu"))
         again = type(batch)(batch.items())

@@ -80,7 +80,7 @@ def test_channels_first_is_contiguous_without_a_copy(feed):
     assert seen_first.data_ptr() == batch["half"].ctypes.data
 
 
-def test_parts_of_cores_are_taken_without_a_copy(feed):
+def test_arrays_of_per_core_parts_become_tensors_without_a_copy(feed):
     batch = next(feed)
     for part in batch.per_core():
         for array in part.values():
@@ -109,7 +109,7 @@ def test_what_is_written_into_a_tensor_is_in_the_array(feed):
     assert (batch["label"] == -3).all()
 
 
-def test_with_the_batch_last_cores_are_taken_one_by_one(shards, write_spec):
+def test_hwcn_outputs_become_tensors_only_for_one_core_at_a_time(shards, write_spec):
     spec = write_spec(spec_text(image("image", "BFLOAT16", "HWCN")))
     with systole.LocalFeed(shards, spec, threads=2) as feed:
         batch = next(feed)
@@ -123,7 +123,7 @@ def test_with_the_batch_last_cores_are_taken_one_by_one(shards, write_spec):
 
 
 @pytest.mark.parametrize("first, second", [("torch", "systole"), ("systole", "torch")])
-def test_imported_in_either_order(first, second, server, write_spec):
+def test_torch_and_systole_can_be_imported_in_either_order(first, second, server, write_spec):
     code = f"""
 import sys
 import {first}
@@ -138,7 +138,7 @@ with systole.Feed(sys.argv[1], sys.argv[2]) as feed:
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"
 
 
-def test_the_metrics_of_a_dataset_are_those_of_its_feed(shards, write_spec):
+def test_the_feed_metrics_of_a_dataset_count_the_batches_taken(shards, write_spec):
     dataset = systole.torch.FeedDataset(None, write_spec(), datasets=shards, threads=2)
     loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=0)
     taken = sum(1 for _ in loader)

@@ -173,7 +173,7 @@ bool IsMade(size_t coefficient, int16_t value, uint16_t factor) {
          scale.WriteRow(1, 0, 2, out.data());
 }
 
-TEST(EighthScaleTest, ValuesThatNoEncoderMakesAreRefused) {
+TEST(EighthScaleTest, OutOfRangeCoefficientsAreRefusedIfTheTransformUsesThem) {
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
@@ -197,7 +197,7 @@ TEST(EighthScaleTest, ValuesThatNoEncoderMakesAreRefused) {
 
 // Each coefficient is within its limit, but the sample that the coefficients make together does not
 // fit into 10 bits.
-TEST(EighthScaleTest, ASampleThatNoEncoderMakesIsRefused) {
+TEST(EighthScaleTest, AnOutOfRangeSampleOfInRangeCoefficientsIsRefused) {
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
     ASSERT_THAT(ForceSimdTarget(target), IsOk());

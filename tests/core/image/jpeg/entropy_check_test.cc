@@ -28,12 +28,12 @@ class ScopedLibjpeg {
   const OtherLibjpeg before_;
 };
 
-TEST(EntropyCheckTest, TheInstalledLibjpegIsFine) {
+TEST(EntropyCheckTest, TheInstalledLibjpegPassesTheCheck) {
   const ScopedLibjpeg libjpeg(OtherLibjpeg::kNone);
   EXPECT_THAT(CheckJpegEntropyDecoding(), IsOk());
 }
 
-TEST(EntropyCheckTest, OtherPixelsAreFound) {
+TEST(EntropyCheckTest, ALibjpegWhosePixelsDifferFailsTheCheck) {
   const ScopedLibjpeg libjpeg(OtherLibjpeg::kOtherTables);
   EXPECT_THAT(CheckJpegEntropyDecoding(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -41,7 +41,7 @@ TEST(EntropyCheckTest, OtherPixelsAreFound) {
                              HasSubstr("libjpeg-turbo-2.1.5"))));
 }
 
-TEST(EntropyCheckTest, AnEntropyDecoderThatIsNotLibjpegsIsNotReplaced) {
+TEST(EntropyCheckTest, AForeignEntropyDecoderFailsTheCheckAsNotReplaceable) {
   const ScopedLibjpeg libjpeg(OtherLibjpeg::kOtherEntropy);
   EXPECT_THAT(CheckJpegEntropyDecoding(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
@@ -49,7 +49,7 @@ TEST(EntropyCheckTest, AnEntropyDecoderThatIsNotLibjpegsIsNotReplaced) {
 }
 
 // Without the check the pixels would be wrong, as the test OtherPixelsAreFound shows.
-TEST(EntropyCheckTest, DecodersOfAnUnfitProcessLeaveEntropyDecodingToLibjpeg) {
+TEST(EntropyCheckTest, AfterAFailedCheckEntropyDecodingIsLeftToLibjpeg) {
   // The first decoder of the process is created with kOtherTables, so the process's check fails.
   ASSERT_EQ(other_libjpeg, OtherLibjpeg::kOtherTables);
   JpegDecoder decoder = *JpegDecoder::Create();

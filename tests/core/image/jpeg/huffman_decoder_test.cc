@@ -291,7 +291,7 @@ Block Small() {
   return block;
 }
 
-TEST(HuffmanDecoderTest, WhatIsWrittenIsReadOnEverySimdTarget) {
+TEST(HuffmanDecoderTest, RandomScansAreDecodedExactlyOnEverySimdTarget) {
   const std::vector<std::string> targets = SupportedSimdTargets();
   HuffmanDecoder decoder;  // One for all rounds: no round may use old tables.
   for (int round = 0; round < 60; ++round) {
@@ -340,7 +340,7 @@ TEST(HuffmanDecoderTest, ScansDecodedTogetherAreReadAsAloneOnEverySimdTarget) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-TEST(HuffmanDecoderTest, WhatIsAheadIsReadWithoutItsBytes) {
+TEST(HuffmanDecoderTest, AScanDecodedAheadIsReadAfterItsBytesAreOverwritten) {
   Written scans[2];
   HuffmanDecoder decoders[2];
   for (int i = 0; i < 2; ++i) {
@@ -364,7 +364,7 @@ TEST(HuffmanDecoderTest, WhatIsAheadIsReadWithoutItsBytes) {
   scans[1 - ahead].ExpectAllIsRead(decoders[1 - ahead]);
 }
 
-TEST(HuffmanDecoderTest, AScanLeavesNothingToTheNextHoweverItEnds) {
+TEST(HuffmanDecoderTest, AScanLeavesNoStateForTheNextScanHoweverItEnds) {
   CounterRng rng = Rng(4000);
   const Written next = RandomScan(rng);
   const std::string plain(5000, '\0');  // Empty blocks.
@@ -395,7 +395,7 @@ TEST(HuffmanDecoderTest, AScanLeavesNothingToTheNextHoweverItEnds) {
 }
 
 // A decoder is ahead as soon as its memory is full. The rest is then decoded row by row.
-TEST(HuffmanDecoderTest, ScansOfMoreBlocksThanThereIsMemoryForAreRead) {
+TEST(HuffmanDecoderTest, ScansLargerThanTheDecodeAheadMemoryAreRead) {
   Written scans[2];
   HuffmanDecoder decoders[2];
   for (int i = 0; i < 2; ++i) {
@@ -498,7 +498,7 @@ int McusOf(HuffmanScan scan, int most) {
 }
 
 // The bits after a skipped full block may look like the code of a block's end.
-TEST(HuffmanDecoderTest, ASkippedFullBlockLeavesTheNextBlocksCode) {
+TEST(HuffmanDecoderTest, SkippingAFullBlockDoesNotConsumeTheNextBlocksCode) {
   HuffmanScan scan = SmallScan("");  // 00 is both the end of a block and a difference of 0.
   Block full = {};
   for (int k = 1; k < 64; ++k) full[kZigzag[k]] = 1;
@@ -577,14 +577,14 @@ TEST(HuffmanDecoderTest, AnySymbolWithoutAValueEndsABlock) {
   }
 }
 
-TEST(HuffmanDecoderTest, AnInvalidCodeIsGivenUp) {
+TEST(HuffmanDecoderTest, AnInvalidCodeStopsDecoding) {
   EXPECT_EQ(McusOf(SmallScan("\x0f\xff\xd9"), 1), 1);  // 00 00: no difference, end of block.
   // 00 111: no AC code.
   EXPECT_EQ(McusOf(SmallScan(std::string("\x3f\xff\x00\xff\xd9", 5)), 1), 0);
   EXPECT_EQ(McusOf(SmallScan(std::string("\xf0\x00\x00\xff\xd9", 5)), 1), 0);  // 111: no DC code.
 }
 
-TEST(HuffmanDecoderTest, ARunBeyondTheBlockIsGivenUp) {
+TEST(HuffmanDecoderTest, ARunOfZerosBeyondTheBlockStopsDecoding) {
   ScanWriter writer;
   const HuffmanScan codes = SmallScan("");
   writer.Code(codes.dc_codes[0], 0);
@@ -595,7 +595,7 @@ TEST(HuffmanDecoderTest, ARunBeyondTheBlockIsGivenUp) {
 }
 
 // Ten codes of a bit each, for 160 zeros, would fit into one lookup.
-TEST(HuffmanDecoderTest, ARunFarBeyondTheBlockIsGivenUp) {
+TEST(HuffmanDecoderTest, ARunOfZerosFarBeyondTheBlockStopsDecoding) {
   HuffmanScan scan = SmallScan("");
   scan.ac_codes[0] = ScanWriter::Codes({1, 2}, {kSixteenZeros, kEnd});
   ScanWriter writer;
@@ -607,7 +607,7 @@ TEST(HuffmanDecoderTest, ARunFarBeyondTheBlockIsGivenUp) {
   EXPECT_EQ(McusOf(scan, 1), 0);
 }
 
-TEST(HuffmanDecoderTest, AMarkerBeforeTheLastMcuIsGivenUp) {
+TEST(HuffmanDecoderTest, AMarkerBeforeTheLastMcuStopsDecoding) {
   for (const int marker : {0xd9, 0xd0, 0xc4}) {
     const HuffmanScan codes = SmallScan("");
     ScanWriter writer;
@@ -622,7 +622,7 @@ TEST(HuffmanDecoderTest, AMarkerBeforeTheLastMcuIsGivenUp) {
   }
 }
 
-TEST(HuffmanDecoderTest, AWrongOrMissingRestartIsGivenUp) {
+TEST(HuffmanDecoderTest, AWrongOrMissingRestartMarkerStopsDecoding) {
   HuffmanScan scan = SmallScan("");
   scan.restart_interval = 2;
   const std::vector<Mcu> mcus(20, Mcu{Small()});
@@ -646,7 +646,7 @@ TEST(HuffmanDecoderTest, AWrongOrMissingRestartIsGivenUp) {
   EXPECT_LT(McusOf(scan, 20), 4);
 }
 
-TEST(HuffmanDecoderTest, AnEndThatDoesNotFollowTheLastMcuIsNone) {
+TEST(HuffmanDecoderTest, NoEndIsFoundIfExtraDataFollowTheLastMcu) {
   // Returns what End() says after the only MCU. Expects the same from a decoder that works alone
   // and from one that decodes ahead as far as possible. Decoding ahead ends after the last MCU,
   // whatever `end_row` says.
@@ -673,7 +673,7 @@ TEST(HuffmanDecoderTest, AnEndThatDoesNotFollowTheLastMcuIsNone) {
   EXPECT_EQ(end(absl::StrCat(std::string(9000, '\0'), "\xff\xd9")), std::nullopt);  // Far too many.
 }
 
-TEST(HuffmanDecoderTest, BytesWithoutAMarkerAreGivenUp) {
+TEST(HuffmanDecoderTest, AMissingMarkerAfterTheDataStopsDecoding) {
   EXPECT_EQ(McusOf(SmallScan(""), 1), 0);
   EXPECT_EQ(McusOf(SmallScan(std::string("\x0f", 1)), 1), 0);
   for (const size_t fill : {1, 2, 3, 9000}) {
@@ -684,7 +684,7 @@ TEST(HuffmanDecoderTest, BytesWithoutAMarkerAreGivenUp) {
   EXPECT_EQ(McusOf(SmallScan(std::string("\x0f\xff\xff\x00\xff\xd9", 6)), 1), 0);
 }
 
-TEST(HuffmanDecoderTest, ADcThatNoSampleHasIsGivenUp) {
+TEST(HuffmanDecoderTest, AnOutOfRangeDcValueStopsDecoding) {
   HuffmanScan scan = SmallScan("");
   scan.dc_codes[0] = ScanWriter::Codes({1}, {15});
   ScanWriter writer;
@@ -698,7 +698,7 @@ TEST(HuffmanDecoderTest, ADcThatNoSampleHasIsGivenUp) {
   EXPECT_EQ(McusOf(scan, 2), 1);
 }
 
-TEST(HuffmanDecoderTest, AnyBytesAreReadWithinBounds) {
+TEST(HuffmanDecoderTest, AllWaysOfReadingRandomBytesAgree) {
   for (int round = 0; round < 400; ++round) {
     CounterRng rng = Rng(1000 + round);
     HuffmanScan scan = SmallScan("");

@@ -62,7 +62,7 @@ TEST(ImageScratchTest, CoefficientsAreCountedAsLibjpegAllocatesThem) {
   }
 }
 
-TEST(ImageScratchTest, AnImageWhoseMemoryIsRefusedIsGivenUp) {
+TEST(ImageScratchTest, DecodingIsCancelledIfItsMemoryIsRefused) {
   const std::string jpeg = MakeJpeg({.name = "", .progressive = true}, 64, 48, 3);
   absl::StatusOr<JpegDecoder> decoder = JpegDecoder::Create();
   ASSERT_THAT(decoder, IsOk());

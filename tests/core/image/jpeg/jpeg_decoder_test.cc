@@ -159,7 +159,7 @@ TEST(JpegDecoderTest, CropEqualsCutOfWholeImageAtEveryScale) {
 
 // libjpeg has separate code for crops whose first row is in the middle of a block or of a pair of
 // rows.
-TEST(JpegDecoderTest, EveryFirstRowEqualsTheCutOfTheWholeImage) {
+TEST(JpegDecoderTest, ACropFromAnyFirstRowEqualsTheCutOfTheWholeImage) {
   for (const bool fancy : {true, false}) {
     JpegDecoder decoder = MakeDecoder({.fancy_upsampling = fancy});
     for (const JpegKind& kind : AllJpegKinds()) {
@@ -360,7 +360,7 @@ TEST(JpegDecoderTest, MissingHuffmanTablesAreTheStandardOnes) {
   EXPECT_THAT(DecodeAll(decoder, WithoutSegments(jpeg, kHuffmanTables)), IsOkAndHolds(*pixels));
 }
 
-TEST(JpegDecoderTest, OtherMissingTablesAreDataLoss) {
+TEST(JpegDecoderTest, MissingQuantizationOrProgressiveHuffmanTablesAreDataLoss) {
   JpegDecoder decoder = MakeDecoder();
   const std::string jpeg = MakeJpeg(k420, 48, 40, 3);
   const std::string progressive = MakeJpeg({.name = "", .progressive = true}, 48, 40, 3);
@@ -423,7 +423,7 @@ TEST(JpegDecoderTest, EveryTruncationIsDataLoss) {
   }
 }
 
-TEST(JpegDecoderTest, TruncationSaysWhereAndWhat) {
+TEST(JpegDecoderTest, TheErrorOfATruncatedImageHasItsSizeAndLibjpegsReason) {
   const std::string jpeg = MakeJpeg(k420, 48, 40, 3);
   JpegDecoder decoder = MakeDecoder();
   EXPECT_THAT(DecodeAll(decoder, jpeg.substr(0, jpeg.size() - 200)),
@@ -493,7 +493,7 @@ TEST(JpegDecoderTest, HostileDimensionsAreRefusedByTheHeader) {
 
 // The header claims 25 million pixels, which is within the limit, but the data are those of 256
 // pixels. Decoding must end at the first missing byte, and not make 25 million pixels.
-TEST(JpegDecoderTest, EmptyImageOfGreatSizeEndsAtTheFirstMissingByte) {
+TEST(JpegDecoderTest, ALargeImageWithLittleDataFailsAtItsFirstRow) {
   const std::string jpeg = WithSize(MakeJpeg(k420, 16, 16, 3), 5000, 5000, "\xff\xc0");
   JpegDecoder decoder = MakeDecoder();
   ASSERT_THAT(decoder.ReadHeader(jpeg), IsOk());
@@ -518,7 +518,7 @@ TEST(JpegDecoderTest, ScansOfAProgressiveImageAreLimited) {
 
 // The image's coefficients take 6 MB. mallinfo2 does not count what AddressSanitizer allocates, so
 // with AddressSanitizer the limits below always hold.
-TEST(JpegDecoderTest, AnImageOfSeveralScansTakesItsMemoryWhenItsRowsAreTaken) {
+TEST(JpegDecoderTest, AnImageOfSeveralScansHoldsLittleMemoryBeforeAndAfterItsRows) {
   const std::string jpeg = MakeJpeg({.name = "", .progressive = true}, 1024, 1024, 3);
   const auto used = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
   JpegDecoder decoder = MakeDecoder();
@@ -532,7 +532,7 @@ TEST(JpegDecoderTest, AnImageOfSeveralScansTakesItsMemoryWhenItsRowsAreTaken) {
   EXPECT_LT(used() - before, size_t{1} << 20);
 }
 
-TEST(JpegDecoderTest, LackOfMemoryIsNotTheImagesFault) {
+TEST(JpegDecoderTest, LackOfMemoryIsUnavailableAndNotDataLoss) {
   const std::string jpeg = MakeJpeg({.name = "", .progressive = true}, 64, 256, 3);
   JpegDecoder decoder = MakeDecoder();
   ASSERT_EQ(setenv("JPEGMEM", "1", /*overwrite=*/1), 0);  // The unit is 1000 bytes.
@@ -553,7 +553,7 @@ TEST(JpegDecoderTest, TwoComponentsAreRefused) {
   EXPECT_THAT(decoder.ReadHeader(jpeg).status(), StatusIs(kDataLoss, HasSubstr("2 components")));
 }
 
-TEST(JpegDecoderTest, WrongCallsAreRefused) {
+TEST(JpegDecoderTest, InvalidCropsBuffersAndCallOrdersAreRefused) {
   JpegDecoder decoder = MakeDecoder();
   constexpr auto kPrecondition = absl::StatusCode::kFailedPrecondition;
   EXPECT_THAT(decoder.StartCrop({0, 0, 1, 1}), StatusIs(kPrecondition, HasSubstr("header")));
@@ -585,7 +585,7 @@ TEST(JpegDecoderTest, BadOptionsAreNamed) {
               StatusIs(kInvalid, HasSubstr("max_scans is 0")));
 }
 
-TEST(JpegDecoderTest, OwnEntropyDecoderSaysWhatLibjpegsSaysOfAnyDamage) {
+TEST(JpegDecoderTest, OwnEntropyDecoderAgreesWithLibjpegsOnDamagedImages) {
   for (const bool strict : {true, false}) {
     JpegDecoder own = MakeDecoder({.fail_on_warning = strict});
     JpegDecoder other = MakeDecoder();
@@ -743,7 +743,7 @@ TEST(JpegDecoderTest, ScaledCropsDecodedTogetherEqualCropsAlone) {
   EXPECT_GT(together, 40);
 }
 
-TEST(JpegDecoderTest, WhatFollowsTheLastRowIsCheckedAsLibjpegChecksIt) {
+TEST(JpegDecoderTest, BytesAfterTheLastRowAreCheckedAsByLibjpeg) {
   JpegDecoder own = MakeDecoder();
   JpegDecoder library = MakeDecoder({.library_entropy_decoder = true});
   const std::string whole = MakeJpeg(k420, 48, 32, /*seed=*/9);
@@ -761,7 +761,7 @@ TEST(JpegDecoderTest, WhatFollowsTheLastRowIsCheckedAsLibjpegChecksIt) {
 
 // The test overwrites the image's quantization factors with 255. The samples then get so large that
 // libjpeg's C code and its vector code give different pixels. Only libjpeg decides which code runs.
-TEST(JpegDecoderTest, AtAnEighthValuesThatNoEncoderMakesAreLeftToLibjpeg) {
+TEST(JpegDecoderTest, OutOfRangeValuesAtEighthScaleAreLeftToLibjpeg) {
   JpegDecoder decoder = MakeDecoder();
   std::string jpeg = MakeJpeg(k420, 300, 200, /*seed=*/9);
   ASSERT_THAT(DecodeAll(decoder, jpeg, JpegScale::kEighth), IsOk());
@@ -797,7 +797,7 @@ TEST(JpegDecoderTest, BytesBehindTheImageAreNotRead) {
   EXPECT_EQ(own.warnings(), library.warnings());
 }
 
-TEST(JpegDecoderTest, NoByteFlipCrashesOrEscapesAsAnotherCode) {
+TEST(JpegDecoderTest, ABitFlipGivesPixelsDataLossOrResourceExhausted) {
   const std::string jpeg = MakeJpeg(k420, 40, 30, 3);
   JpegDecoder decoder = MakeDecoder({.max_pixels = 1 << 16});
   int failed = 0;

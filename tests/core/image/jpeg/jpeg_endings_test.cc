@@ -167,7 +167,7 @@ TEST_F(JpegEndingsTest, EveryEndingHasLibjpegsVerdict) {
 // Fill bytes (0xff) are usual before a marker, and change no pixel there. libjpeg also accepts fill
 // bytes before a stuffed byte (0xff, then 0) without a warning, but then does not always decode the
 // same pixels. So our decoder leaves images with such fill bytes to libjpeg.
-TEST_F(JpegEndingsTest, FillAnywhereHasLibjpegsVerdict) {
+TEST_F(JpegEndingsTest, FillBytesInTheScanAreAcceptedWithLibjpegsPixels) {
   for (const JpegKind& kind : Kinds()) {
     grey_ = kind.colour == JpegColour::kGrey;
     const std::string whole = MakeJpeg(kind, kWidth, kHeight, 3);

@@ -39,13 +39,13 @@ TEST(JpegLibraryTest, OnDebian12TheVersionIsThatOfTheRelease) {
   EXPECT_EQ(JpegLibraryVersion(), "libjpeg-turbo-2.1.5");
 }
 
-TEST(JpegLibraryTest, ABuildIsNamedByItsVersionOrElseByItsId) {
+TEST(JpegLibraryTest, AKnownBuildIsNamedByItsVersionAndAnUnknownOneByItsId) {
   EXPECT_EQ(JpegVersionOfBuild(kDebian12BuildId), "libjpeg-turbo-2.1.5");
   EXPECT_EQ(JpegVersionOfBuild(kDebian12BuildIdOnAarch64), "libjpeg-turbo-2.1.5");
   EXPECT_EQ(JpegVersionOfBuild("75b71d"), "libjpeg-build-75b71d");
 }
 
-TEST(JpegLibraryTest, WithoutABuildIdTheHeadersVersionIsCalledThat) {
+TEST(JpegLibraryTest, WithoutABuildIdTheNameIsUnknownWithTheHeadersVersion) {
   EXPECT_EQ(JpegVersionOfBuild(""), "libjpeg-unknown-headers-2.1.5");
 }
 
@@ -59,7 +59,7 @@ TEST(JpegLibraryTest, TheBuildIdIsFoundAmongOtherNotes) {
   }
 }
 
-TEST(JpegLibraryTest, NotesThatAreCutShortOrLieAboutTheirSizeHaveNone) {
+TEST(JpegLibraryTest, TruncatedOrInvalidNotesHaveNoBuildId) {
   const std::string whole = Note("other", 7, "xyz") + Note(Gnu(), kBuildId, "12345678");
   ASSERT_EQ(BuildIdOfNotes(whole, 4), "3132333435363738");
   for (size_t size = 0; size < whole.size(); ++size) {
@@ -77,7 +77,7 @@ TEST(JpegLibraryTest, NotesThatAreCutShortOrLieAboutTheirSizeHaveNone) {
   EXPECT_EQ(BuildIdOfNotes(Note(Gnu(), kBuildId, std::string(33, 'x')), 4), "");
 }
 
-TEST(JpegLibraryTest, CodeOfTheProgramIsNotTheLibrarys) {
+TEST(JpegLibraryTest, IsJpegLibraryCodeIsFalseForCodeOutsideTheLibrary) {
   EXPECT_FALSE(IsJpegLibraryCode(reinterpret_cast<uintptr_t>(&JpegVersionOfBuild)));
   EXPECT_FALSE(IsJpegLibraryCode(reinterpret_cast<uintptr_t>(&std::abort)));
   EXPECT_FALSE(IsJpegLibraryCode(0));

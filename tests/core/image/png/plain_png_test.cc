@@ -30,7 +30,7 @@ bool IsPlain(const std::string& png, const PngKind& kind) {
   return DecodePlainPng(png, LayoutOf(kind), 3, out.data());
 }
 
-TEST(PlainPngTest, EveryKindOfPlainFileIsTaken) {
+TEST(PlainPngTest, EveryKindOfPlainFileIsAccepted) {
   RandomBits bits(1);
   for (const auto& [colour_type, bit_depth] : std::vector<std::pair<int, int>>{
            {0, 8}, {0, 16}, {2, 8}, {2, 16}, {3, 8}, {4, 8}, {4, 16}, {6, 8}, {6, 16}}) {
@@ -84,7 +84,7 @@ TEST(PlainPngTest, AFileWithAFaultIsNotPlain) {
   EXPECT_TRUE(IsPlain(png.substr(0, end), kind)) << "nothing is needed behind the pixels";
 }
 
-TEST(PlainPngTest, AnInterruptEndsIt) {
+TEST(PlainPngTest, DecodingFailsIfItIsInterrupted) {
   RandomBits bits(1);
   const PngKind kind = {.width = 30, .height = 20};
   const std::string png = PngFile(kind, Deflated(bits, RandomRows(bits, kind)), 1 << 20);
@@ -129,7 +129,7 @@ TEST(PngDecoderTest, FilesOfAnyKindAndAnyDamageAreDecodedOrRefusedLikeByLibspng)
 
 // If all checksums are right, there is damage that libspng finds and our own code does not
 // (core/image/png/README.md). So the test compares only files that libspng decodes.
-TEST(PngDecoderTest, WhatLibspngDecodesOfDamagedStreamsHasTheSamePixels) {
+TEST(PngDecoderTest, DamagedStreamsThatLibspngDecodesGiveTheSamePixels) {
   RandomBits bits(7);
   int good = 0;
   for (int i = 0; i < 3000 && !testing::Test::HasFailure(); ++i) {

@@ -27,7 +27,7 @@ std::vector<uint8_t> MustDecode(const std::string& png, int channels) {
 const std::string kGrey = PngOf("\x01\x80\xff\x07\x08\x09", 3, 2, 1);
 const std::string kColour = PngOf("\x10\x20\x30\xff\xff\xff", 2, 1, 3);
 
-TEST(PngDecoderTest, GreyIsReplicatedAndColourIsWeighed) {
+TEST(PngDecoderTest, GreyIsReplicatedToRgbAndRgbIsWeightedToGrey) {
   EXPECT_THAT(MustDecode(kGrey, 1), ElementsAre(1, 128, 255, 7, 8, 9));
   EXPECT_THAT(MustDecode(kGrey, 3),
               ElementsAre(1, 1, 1, 128, 128, 128, 255, 255, 255, 7, 7, 7, 8, 8, 8, 9, 9, 9));
@@ -66,13 +66,13 @@ TEST(PngDecoderTest, ACutOrDamagedFileIsDataLoss) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("PNG: ")));
 }
 
-TEST(PngDecoderTest, RoomOfAnotherSizeIsRefused) {
+TEST(PngDecoderTest, AnOutputBufferOfTheWrongSizeIsRefused) {
   std::vector<uint8_t> out(5);
   EXPECT_THAT(DecodePng(kColour, 3, absl::MakeSpan(out)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want 6")));
 }
 
-TEST(PngDecoderTest, AHugeHeaderIsReadWithoutItsPixels) {
+TEST(PngDecoderTest, TheHeaderOfAHugeImageIsReadWithoutItsPixels) {
   const std::string kind = {8, 2, 0, 0, 0};
   const std::string huge = "\x89PNG\r\n\x1a\n" +
                            PngChunk("IHDR", BigEndian(1 << 20) + BigEndian(1 << 20) + kind) +

@@ -76,7 +76,7 @@ TEST(BilinearResizerTest, SameSizeKeepsEveryValue) {
 }
 
 // Value i of the 2 results is sampled at (begin + (i + 0.5) * extent / 2) - 0.5 in the whole row.
-TEST(BilinearResizerTest, APartOfTheInputIsSampledWhereItLies) {
+TEST(BilinearResizerTest, APartOfTheInputIsSampledAtItsSubpixelPosition) {
   auto resizer = BilinearResizer::Create(
       {.height = 1, .width = 2, .channels = 1, .type = PixelType::kFloat32});
   ASSERT_THAT(resizer, IsOk());
@@ -204,9 +204,9 @@ TEST(BilinearResizerTest, RowsGivenTogetherGiveTheBytesOfRowsGivenOneByOne) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// A large float32 output is written past the caches if it begins on a cache line and its rows
-// consist of whole blocks of vectors (kBlock in bilinear_resizer.cc).
-TEST(BilinearResizerTest, WhereTheOutputLiesDoesNotChangeIt) {
+// A large float32 output is written with stores that bypass the caches, if it begins on a cache
+// line and its rows consist of whole blocks of vectors (kBlock in bilinear_resizer.cc).
+TEST(BilinearResizerTest, TheAddressOfTheOutputDoesNotChangeItsValues) {
   constexpr int kInSide = 150;
   const std::vector<uint8_t> pixels = Noise(size_t{kInSide} * kInSide * 3, 6);
   for (const std::string& target : SupportedSimdTargets()) {

@@ -118,7 +118,7 @@ TEST(FastResamplerTest, ASumOfZerosHasTheSignOfTheReference) {
   }
 }
 
-TEST(FastResamplerTest, ThinImagesOfTheLargestSidesGoThrough) {
+TEST(FastResamplerTest, ThinImagesOfTheLargestSidesMatchTheReference) {
   const std::vector<uint8_t> pixels(65535, 200);
   for (const ResampleMethod method :
        {ResampleMethod::kBilinear, ResampleMethod::kBicubic, ResampleMethod::kLanczos3}) {
@@ -138,7 +138,7 @@ TEST(FastResamplerTest, ThinImagesOfTheLargestSidesGoThrough) {
   }
 }
 
-TEST(FastResamplerTest, RowsComeInTheirOrderAndMirroredIfWanted) {
+TEST(FastResamplerTest, RowsMatchTheReferenceInOrderAndMirroredIfAsked) {
   for (uint32_t round = 0; round < 300; ++round) {
     Draw draw(round + 1);
     const ResampleOptions options = DrawOptions(draw);
@@ -172,7 +172,7 @@ TEST(FastResamplerTest, RowsComeInTheirOrderAndMirroredIfWanted) {
   }
 }
 
-TEST(FastResamplerTest, NothingIsMadeThatIsNoLongerWanted) {
+TEST(FastResamplerTest, WritesNothingIfTheInterruptFlagIsRaised) {
   const std::vector<uint8_t> pixels(50 * 50 * 3, 9);
   InterruptFlag unwanted;
   unwanted.Raise();

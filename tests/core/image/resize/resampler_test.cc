@@ -37,7 +37,7 @@ std::vector<float> ResampleAll(const ResampleOptions& options, const std::vector
   return out;
 }
 
-TEST(SamplingSpansTest, WeightsOfEachPixelAddUpToOneAndLieInside) {
+TEST(SamplingSpansTest, WeightsOfEachPixelSumToOneAndAreZeroOutsideTheInput) {
   for (const SamplingKernel kernel : kKernels) {
     for (const auto& [in, out] :
          {std::pair(1, 1), {1, 7}, {9, 2}, {100, 33}, {33, 100}, {65535, 3}, {3, 16384}}) {
@@ -61,7 +61,7 @@ TEST(SamplingSpansTest, WeightsOfEachPixelAddUpToOneAndLieInside) {
   }
 }
 
-TEST(SamplingSpansTest, OnlyAntialiasingWidensThem) {
+TEST(SamplingSpansTest, OnlyAntialiasedDownscalingWidensSpans) {
   EXPECT_EQ(MakeSamplingSpans(SamplingKernel::kTriangle, 100, 10, false).span, 3);
   EXPECT_EQ(MakeSamplingSpans(SamplingKernel::kTriangle, 100, 10, true).span, 21);
   EXPECT_EQ(MakeSamplingSpans(SamplingKernel::kTriangle, 10, 100, true).span, 3);
@@ -78,7 +78,7 @@ TEST(ResamplerTest, AFlatImageStaysFlat) {
   }
 }
 
-TEST(ResamplerTest, AreaIsTheMeanOfWhatIsCovered) {
+TEST(ResamplerTest, AreaMethodGivesTheMeanOfTheCoveredPixels) {
   const std::vector<uint8_t> image = {0, 10, 20, 30, 40, 50};
   EXPECT_THAT(ResampleAll({.method = ResampleMethod::kArea}, image, 2, 3, 1, 1), ElementsAre(25));
   EXPECT_THAT(ResampleAll({.method = ResampleMethod::kArea}, image, 1, 6, 1, 3),
@@ -88,7 +88,7 @@ TEST(ResamplerTest, AreaIsTheMeanOfWhatIsCovered) {
                           FloatNear(100.0f / 3, 1e-5f), FloatNear(140.0f / 3, 1e-5f)));
 }
 
-TEST(ResamplerTest, TensorFlowOnesPixelsAreTakenFromTheCorner) {
+TEST(ResamplerTest, WithoutHalfPixelCentresPixelsAreSampledAtTheirCorner) {
   const std::vector<uint8_t> image = {0, 10, 20, 30};
   EXPECT_THAT(ResampleAll({.half_pixel_centres = false}, image, 1, 4, 1, 2), ElementsAre(0, 20));
   EXPECT_THAT(ResampleAll({}, image, 1, 4, 1, 2), ElementsAre(5, 25));
@@ -97,7 +97,7 @@ TEST(ResamplerTest, TensorFlowOnesPixelsAreTakenFromTheCorner) {
               ElementsAre(0, 5, 10, 15, 20, 25, 30, 30));
 }
 
-TEST(ResamplerTest, AntialiasingCountsAllPixelsAndNothingElseDoes) {
+TEST(ResamplerTest, AntialiasedBilinearUsesAPixelThatPlainBilinearSkips) {
   std::vector<uint8_t> image(16, 0);
   image[0] = 255;  // Bilinear without antialiasing looks at pixels 1 and 2 of every 4.
   EXPECT_EQ(ResampleAll({}, image, 1, 16, 1, 4)[0], 0);
@@ -117,7 +117,7 @@ TEST(ResamplerTest, NearestKeepsPixelsAsTheyAre) {
   EXPECT_THAT(pixels, ElementsAre(1, 2, 3, 4));
 }
 
-TEST(ResamplerTest, PartsOfImagesAreReadAndWrittenInPlace) {
+TEST(ResamplerTest, ReadsAndWritesOnlyTheGivenPartsOfImages) {
   // Resizes the 2 x 2 pixels in the middle of 4 x 4 into the middle of 4 x 4.
   std::vector<uint8_t> image(16, 255);
   for (const size_t at : {5, 6, 9, 10}) image[at] = static_cast<uint8_t>(at);
@@ -135,7 +135,7 @@ TEST(ResamplerTest, PartsOfImagesAreReadAndWrittenInPlace) {
   }
 }
 
-TEST(ResamplerTest, ManySizesGoThrough) {
+TEST(ResamplerTest, AFlatImageStaysFlatAtManySizes) {
   const std::vector<float> image(61 * 3, 7);
   for (const ResampleMethod method : kMethods) {
     for (int in = 1; in <= 61; ++in) {

@@ -152,7 +152,7 @@ TEST(CropTest, CentreCropFollowsTheTpuRule) {
   }
 }
 
-TEST(CropTest, CropsOutsideTheImageAreNamed) {
+TEST(CropTest, EmptyCropsAndCropsOutsideTheImageAreRefusedByName) {
   EXPECT_THAT(CheckCropInside({0, 0, 3, 4}, 3, 4), IsOk());
   EXPECT_THAT(CheckCropInside({1, 0, 3, 4}, 3, 4),
               StatusIs(kInvalid, AllOf(HasSubstr("crop of 3x4"), HasSubstr("(y 1, x 0)"),

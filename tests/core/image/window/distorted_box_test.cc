@@ -80,7 +80,7 @@ TEST(DistortedBoxTest, TheLastOffsetIsNeverDrawnAndEveryOtherIs) {
   }
 }
 
-TEST(DistortedBoxTest, WithoutABoxItIsTheWholeImage) {
+TEST(DistortedBoxTest, FallsBackToTheWholeImageIfNoBoxMeetsTheOptions) {
   const DistortedBoxOptions wide = {
       .ranges = {.min_area = 0.9f, .max_area = 1.0f, .min_aspect = 3.0f, .max_aspect = 4.0f}};
   EXPECT_EQ(BoxOf(wide, 400, 100, 0), WholeImage(400, 100));
@@ -126,7 +126,7 @@ TEST(DistortedBoxTest, OptionsAreChecked) {
   EXPECT_THAT(CheckDistortedBox(options), StatusIs(kInvalid, HasSubstr("area_min: 0")));
 }
 
-TEST(DistortedBoxTest, ThePaddedCentreLeavesOutThirtyTwoPixelsInScale) {
+TEST(DistortedBoxTest, PaddedCentreCropOmits32PixelsAtOutputScale) {
   EXPECT_EQ(PaddedCentreCrop(224, 375, 500), (CropRect{24, 86, 328, 328}));
   EXPECT_EQ(PaddedCentreCrop(224, 256, 257), (CropRect{16, 17, 224, 224}));
   EXPECT_EQ(PaddedCentreCrop(8, 1, 1), (CropRect{0, 0, 1, 1}));

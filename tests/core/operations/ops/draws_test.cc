@@ -30,7 +30,7 @@ float FirstOf(const std::string& fields, uint32_t purpose = 3, int before = 0,
   return draws->UniformFloat(example);
 }
 
-TEST(DrawsTest, TheKindThePlaceAndTheKeyDecideThem) {
+TEST(DrawsTest, DrawsDependOnKindPositionKeyAndRecord) {
   const float first = FirstOf("");
   EXPECT_EQ(FirstOf(""), first);
   EXPECT_NE(FirstOf("", 4), first);
@@ -40,7 +40,7 @@ TEST(DrawsTest, TheKindThePlaceAndTheKeyDecideThem) {
   EXPECT_NE(FirstOf("", 3, 0, {.seed = 3, .epoch = 1, .record = 6}), first);
 }
 
-TEST(DrawsTest, WithATfSeedOnlyTheSeedAndTheExampleDecideThem) {
+TEST(DrawsTest, WithATfSeedDrawsIgnoreKindPositionAndTheFeedsSeed) {
   const std::string seed = "tf_seed: 1 tf_seed: 2";
   const float first = FirstOf(seed);
   EXPECT_EQ(FirstOf(seed, 4, 1), first);
@@ -51,7 +51,7 @@ TEST(DrawsTest, WithATfSeedOnlyTheSeedAndTheExampleDecideThem) {
   EXPECT_FALSE(DrawsOf("key: 'a'", 3, 0, true)->is_tensorflow());
 }
 
-TEST(DrawsTest, WhatATransformMayNotHaveIsNamed) {
+TEST(DrawsTest, InvalidKeysAndTfSeedsAreRefusedWithTheReason) {
   const auto refuses = [](const std::string& fields, uint32_t purpose, bool takes_tf_seed,
                           const std::string& message) {
     EXPECT_THAT(DrawsOf(fields, purpose, 0, takes_tf_seed),

@@ -33,7 +33,7 @@ CropRect DrawRect(int height, int width, CounterRng& rng) {
   return rect;
 }
 
-TEST(ImageWindowTest, IsWhatCropsAndMirrorsMakeOneAfterTheOther) {
+TEST(ImageWindowTest, GivesThePixelsOfAllCropsAndMirrorsInSequence) {
   for (int64_t round = 0; round < 2000; ++round) {
     CounterRng rng(11, 0, round, 1);
     const int64_t height = rng.UniformInt(1, 20);
@@ -63,7 +63,7 @@ TEST(ImageWindowTest, IsWhatCropsAndMirrorsMakeOneAfterTheOther) {
   }
 }
 
-TEST(ImageWindowTest, OfAMirroredImageIsCutFromTheOtherSide) {
+TEST(ImageWindowTest, ACropAfterAMirrorIsCutFromTheOtherSide) {
   const CropRect rect = {.y = 1, .x = 2, .height = 3, .width = 4};
   const absl::StatusOr<ImageWindow> window =
       WindowOf(std::vector<Move>{Mirror(true), Cut(rect)}, 8, 9, kExample);
@@ -72,7 +72,7 @@ TEST(ImageWindowTest, OfAMirroredImageIsCutFromTheOtherSide) {
   EXPECT_TRUE(window->mirrored);
 }
 
-TEST(ImageWindowTest, ACropIsToldTheSizeThatTheCropBeforeItLeaves) {
+TEST(ImageWindowTest, ACropGetsTheSizeThatThePreviousCropLeaves) {
   int seen_height = 0;
   int seen_width = 0;
   const Move look = WindowPart{.window = [&](int height, int width, const ExampleKey& example) {
@@ -87,7 +87,7 @@ TEST(ImageWindowTest, ACropIsToldTheSizeThatTheCropBeforeItLeaves) {
   EXPECT_EQ(seen_width, 4);
 }
 
-TEST(ImageWindowTest, ACropThatDoesNotFitIsTheError) {
+TEST(ImageWindowTest, TheErrorOfACropThatDoesNotFitIsReturned) {
   const Move misfit =
       WindowPart{.window = [](int, int, const ExampleKey&) -> absl::StatusOr<CropRect> {
         return absl::DataLossError("too small");

@@ -86,7 +86,7 @@ TEST(SymmetricBetaTest, TheDistributionIsBeta) {
   }
 }
 
-TEST(SymmetricBetaTest, TheMomentsAreBetasForAllSizesOfAlpha) {
+TEST(SymmetricBetaTest, MomentsMatchTheBetaDistributionForSmallAndLargeAlpha) {
   for (const float alpha : {0.05f, 0.2f, 0.4f, 0.8f, 1.0f, 4.0f, 30.0f, 1000.0f}) {
     SCOPED_TRACE(alpha);
     const std::vector<float> draws = BetaDraws(alpha, 100'000);
@@ -109,7 +109,7 @@ TEST(SymmetricBetaTest, AnyPositiveAlphaGivesANumberFrom0To1) {
 }
 
 // The values are pinned, because they decide bytes of feeds.
-TEST(SymmetricBetaTest, TheValuesAreThese) {
+TEST(SymmetricBetaTest, DrawsArePinnedAndTakeTwoWordsEach) {
   std::vector<std::string> draws;
   for (const float alpha : {0.1f, 0.2f, 0.5f, 1.0f, 2.0f, 50.0f}) {
     CounterRng rng(/*seed=*/1, /*epoch=*/2, /*record=*/3, /*purpose=*/4);
@@ -120,7 +120,7 @@ TEST(SymmetricBetaTest, TheValuesAreThese) {
                                  "0x1.0ba896p-5", "0x1.7f377p-2"));
 }
 
-TEST(MixDrawsTest, AtMostOneOfThemChangesAnExampleWithItsProbability) {
+TEST(MixDrawsTest, MixupAndCutmixAreChosenWithTheirProbabilities) {
   constexpr int kCount = 20'000;
   const struct {
     std::string mix;
@@ -181,7 +181,7 @@ TEST(MixDrawsTest, ARectangleLiesInTheImageAndItsAreaIsThePartnersShare) {
 
 // 0.6823 is the mean share of an image of 224 x 200 pixels that cutmix does not overwrite. The
 // number was computed from torchvision's rule, with 1e6 draws of lambda ~ U(0, 1) and of a centre.
-TEST(MixDrawsTest, ARectanglesMeanAreaIsTorchvisionsRules) {
+TEST(MixDrawsTest, MeanCutmixAreaMatchesTorchvisionsRule) {
   const MixDraws draws = MakeDraws("cutmix {}");
   double sum = 0;
   for (int record = 0; record < 50'000; ++record) {
@@ -190,7 +190,7 @@ TEST(MixDrawsTest, ARectanglesMeanAreaIsTorchvisionsRules) {
   EXPECT_NEAR(sum / 50'000, 0.6823, 0.005);
 }
 
-TEST(MixDrawsTest, BadParametersAreNamed) {
+TEST(MixDrawsTest, InvalidParametersAreRefusedByName) {
   const std::pair<std::string, std::string> cases[] = {
       {"", "mix has neither mixup nor cutmix"},
       {"mixup { alpha: -1 }", "mix.mixup.alpha is -1, want 0 < alpha <= 1000"},
@@ -217,7 +217,7 @@ uint64_t FingerprintOf(const std::string& mix) {
   return SpecFingerprint(spec);
 }
 
-TEST(MixDrawsTest, DefaultsAreTheirValuesInTheCanonicalForm) {
+TEST(MixDrawsTest, WrittenAndOmittedDefaultsHaveTheSameFingerprint) {
   const std::pair<std::string, std::string> same[] = {
       {"mixup {}", "mixup { alpha: 1 probability: 1 }"},
       {"cutmix {}", "cutmix { alpha: 1 probability: 1 }"},

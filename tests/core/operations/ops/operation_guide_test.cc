@@ -65,7 +65,7 @@ TEST(OperationGuideTest, NoTwoOperationsShareTheirDraws) {
   }
 }
 
-TEST(OperationGuideTest, ASummaryIsASentenceAndWhatTensorFlowHasIsCompared) {
+TEST(OperationGuideTest, EverySummaryIsASentenceAndEveryTensorFlowOpHasAParity) {
   for (const OperationRow& row : Operations()) {
     SCOPED_TRACE(OperationName(row.kind));
     EXPECT_THAT(std::string(row.guide.summary), EndsWith("."));
@@ -81,7 +81,7 @@ std::string Code(absl::string_view name) {
   return name.empty() ? "" : absl::StrCat("`", name, "`");
 }
 
-TEST(OperationGuideTest, TheReadmesTableSaysWhatTheOperationsSay) {
+TEST(OperationGuideTest, TheReadmeTableMatchesTheOperationTable) {
   std::ifstream file("core/README.md");  // Tests run at the top of the tree.
   std::stringstream readme;
   readme << file.rdbuf();

@@ -159,7 +159,7 @@ TEST(TrivialAugmentTest, MakesTorchvisionsPixels) {
   }
 }
 
-TEST(TrivialAugmentTest, TakesUint8ImagesAlone) {
+TEST(TrivialAugmentTest, RefusesFloat32Images) {
   google::protobuf::RepeatedPtrField<v1::Transform> transforms;
   transforms.Add()->mutable_trivial_augment();
   EXPECT_THAT(

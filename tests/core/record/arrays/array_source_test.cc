@@ -75,7 +75,7 @@ TEST(ArraySourceTest, ReadsRecordsInTheOrderAsked) {
               StatusIs(absl::StatusCode::kAborted, _));
 }
 
-TEST(ArraySourceTest, IsTheSameDatasetAsTheShard) {
+TEST(ArraySourceTest, HasTheFingerprintAndFeaturesOfAShardOfTheSameRows) {
   const TestArrays arrays(20);
   const auto shard = MustCreate(ShardOf(arrays));
   const auto rows = MustCreate(std::make_unique<ArraySource>(TableOf(arrays)));
@@ -89,7 +89,7 @@ TEST(ArraySourceTest, IsTheSameDatasetAsTheShard) {
   }
 }
 
-TEST(ArraySourceTest, RefusesWhatIsNoRow) {
+TEST(ArraySourceTest, RefusesInvalidRowNumbers) {
   const TestArrays arrays(4);
   const ArraySource source(TableOf(arrays));
   AlignedBuffer scratch;

@@ -35,14 +35,14 @@ TEST(ArrayTableTest, CountsAndHashesAsAShardOfTheSameExamplesDoes) {
   }
 }
 
-TEST(ArrayTableTest, ARowIsWrittenAsItsExample) {
+TEST(ArrayTableTest, RecordOfSerializesARowAsAnExample) {
   const TestArrays arrays(7);
   for (size_t row = 0; row < arrays.rows; ++row) {
     EXPECT_EQ(TableOf(arrays)->RecordOf(static_cast<int64_t>(row)), arrays.Record(row));
   }
 }
 
-TEST(ArrayTableTest, EachBitOfEachArrayChangesTheHash) {
+TEST(ArrayTableTest, AChangedPixelPathOrPairValueChangesTheHash) {
   TestArrays arrays(40);
   const uint64_t hash = TableOf(arrays)->content_hash();
   arrays.pixels.back() ^= 1;
@@ -57,7 +57,7 @@ TEST(ArrayTableTest, EachBitOfEachArrayChangesTheHash) {
   EXPECT_EQ(TableOf(arrays)->content_hash(), hash);
 }
 
-TEST(ArrayTableTest, TakesRowsAtAnyDistance) {
+TEST(ArrayTableTest, ReadsRowsWithANegativeStride) {
   const TestArrays all(9);
   std::vector<ArrayColumn> columns = all.Columns();
   for (ArrayColumn& column : columns) {
@@ -71,7 +71,7 @@ TEST(ArrayTableTest, TakesRowsAtAnyDistance) {
   }
 }
 
-TEST(ArrayTableTest, KeepsTheOwnerAsLongAsItLives) {
+TEST(ArrayTableTest, KeepsTheOwnerOfTheArraysUntilTheTableIsFreed) {
   const TestArrays arrays(2);
   auto owner = std::make_shared<const int>(1);
   const std::weak_ptr<const int> seen = owner;
@@ -93,7 +93,7 @@ TEST(ArrayTableTest, RowsWithoutValuesAreEmptyLists) {
             ExampleBuilder().AddBytes("b", "").AddFloats("f", {}).AddInt64s("i", {}).Serialize());
 }
 
-TEST(ArrayTableTest, RefusesWhatIsNoTable) {
+TEST(ArrayTableTest, RefusesInvalidColumns) {
   const TestArrays arrays(1);
   EXPECT_THAT(CreateStatus({}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no arrays")));
@@ -114,7 +114,7 @@ TEST(ArrayTableTest, RefusesWhatIsNoTable) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("negative")));
 }
 
-TEST(ArrayTableTest, IsNotMadeIfItIsNotWanted) {
+TEST(ArrayTableTest, AnInterruptedCreateIsCancelled) {
   const TestArrays arrays(1);
   InterruptFlag unwanted;
   unwanted.Raise();

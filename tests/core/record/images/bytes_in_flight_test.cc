@@ -10,7 +10,7 @@
 namespace systole {
 namespace {
 
-TEST(BytesInFlightTest, HoldsTogetherAreNeverOverTheBoundAndALargerOneIsAlone) {
+TEST(BytesInFlightTest, HoldsStayWithinTheBoundAndALargerHoldIsAlone) {
   BytesInFlight all(10);
   std::atomic<uint64_t> held = 0;
   std::atomic<uint64_t> most_shared = 0;
@@ -36,7 +36,7 @@ TEST(BytesInFlightTest, HoldsTogetherAreNeverOverTheBoundAndALargerOneIsAlone) {
   EXPECT_EQ(shared_with_large, 0);
 }
 
-TEST(BytesInFlightTest, WhatIsOverAnyBoundGoesThroughAlone) {
+TEST(BytesInFlightTest, HoldsOfAnySizeAreGrantedEvenIfTheBoundIsZero) {
   BytesInFlight all(0);
   for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, ~uint64_t{0}}) {
     const BytesInFlight::Hold hold(all, bytes);

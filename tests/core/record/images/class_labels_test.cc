@@ -22,11 +22,11 @@ TEST(ClassLabelsTest, AreReadAsTheyAreWritten) {
   EXPECT_THAT(ParseLabels(""), IsOkAndHolds(ElementsAre()));
 }
 
-TEST(ClassLabelsTest, OfAnEditorThatEndsLinesInAnotherWayAreRead) {
+TEST(ClassLabelsTest, WindowsLineEndsAndAMissingLastLineEndAreRead) {
   EXPECT_THAT(ParseLabels("a\r\nb"), IsOkAndHolds(ElementsAre("a", "b")));
 }
 
-TEST(ClassLabelsTest, ALineThatNamesNoNewClassIsRefused) {
+TEST(ClassLabelsTest, InvalidAndRepeatedClassNamesAreRefused) {
   const auto refused = [](const std::string& what) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what));
   };

@@ -57,7 +57,7 @@ std::vector<std::string> ReadAhead(const RecordSource& shard) {
   return got;
 }
 
-TEST_F(FarImagesTest, ImagesOfAServerAreReadAheadWithTheSameRecords) {
+TEST_F(FarImagesTest, ImagesReadAheadGiveTheSameRecordsAsDirectReads) {
   StubObjects objects;
   std::vector<std::string> names;
   for (const std::string name : {"a/1.jpg", "a/2.jpg", "b/1.png", "b/2.PNG"}) {
@@ -90,7 +90,7 @@ TEST_F(FarImagesTest, ImagesOfAServerAreReadAheadWithTheSameRecords) {
 }
 
 // If one image has no ETag, a cache could serve this image's old bytes after the image changed.
-TEST_F(FarImagesTest, ImagesWhoseStatesCannotBeToldApartHaveNoIdentityForACache) {
+TEST_F(FarImagesTest, AFolderWithAnImageWithoutETagHasNoCacheIdentity) {
   StubObjects objects;
   objects.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
     if (request.target != "/bare/b/1.png") return std::nullopt;
@@ -109,7 +109,7 @@ TEST_F(FarImagesTest, ImagesWhoseStatesCannotBeToldApartHaveNoIdentityForACache)
   EXPECT_EQ(identity("/bare/"), "");  // b/1.png has no ETag.
 }
 
-TEST_F(FarImagesTest, AnImageOfAServerThatChangedIsToldWhenItIsReadAhead) {
+TEST_F(FarImagesTest, ReadingAheadReportsAnImageThatChangedOnTheServer) {
   StubObjects objects;
   std::vector<std::string> names;
   for (const std::string name : {"a/1.jpg", "b/1.png"}) {
@@ -169,7 +169,7 @@ TEST_F(FarImagesTest, AnImageIsReadWithOneRequest) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("\"1.png\" was removed")));
 }
 
-TEST_F(FarImagesTest, LabelsThatMayNotBeReadAreAnErrorAndNotNone) {
+TEST_F(FarImagesTest, AForbiddenLabelsFileIsAnErrorAndNotTreatedAsMissing) {
   StubObjects objects;
   const std::string name = objects.Put("/x/a/1.jpg", ReadWholeFile(folder_ / "a/1.jpg"));
   objects.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -185,7 +185,7 @@ TEST_F(FarImagesTest, LabelsThatMayNotBeReadAreAnErrorAndNotNone) {
 
 // A query that all images have may be a token for the whole folder. Such a token is valid for
 // labels.txt, too. A query of a single image may be a signature that is valid for this image only.
-TEST_F(FarImagesTest, AQueryThatAllImagesHaveIsSentForTheFilesBesideThem) {
+TEST_F(FarImagesTest, AQueryCommonToAllImagesIsAlsoSentForIndexAndLabels) {
   StubObjects objects;
   objects.Put("/x/labels.txt", "z\na\n");
   objects.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -218,7 +218,7 @@ TEST_F(FarImagesTest, AQueryThatAllImagesHaveIsSentForTheFilesBesideThem) {
   EXPECT_THAT(requests(), AllOf(Contains("/x/images.idx"), Contains("/x/labels.txt")));
 }
 
-TEST_F(FarImagesTest, OnAWebServerEachFileIsNamedAndNoSecretIsShown) {
+TEST_F(FarImagesTest, ImagesOfAWebServerAreNamedWithoutTheirSecretQuery) {
   StubObjects objects;
   std::vector<std::string> names;
   for (const std::string name : {"a/1.jpg", "a/2.jpg", "b/1.png", "b/2.PNG"}) {

@@ -74,7 +74,7 @@ TEST_F(ImageFolderTest, ManyRecordsAreReadInTheOrderGiven) {
   }
 }
 
-TEST_F(ImageFolderTest, OtherStoresGiveTheSameRecordsAndHash) {
+TEST_F(ImageFolderTest, MemoryAndHttpStoresGiveTheRecordsAndHashOfALocalFolder) {
   std::filesystem::rename(folder_ / "a", folder_ / "\xc3\xa9 clair");
   std::filesystem::rename(folder_ / "b/1.png", folder_ / "b/\xc3\xbc 1.png");
   StubObjects objects;
@@ -132,7 +132,7 @@ TEST_F(ImageFolderTest, LabelsTxtNumbersTheClasses) {
 
 // If all images of a shard are in one folder, the shard has a single class. A note says so, unless
 // labels.txt numbers the classes.
-TEST_F(ImageFolderTest, ASingleClassIsNoted) {
+TEST_F(ImageFolderTest, ANoteReportsASingleClassWithoutLabelsTxt) {
   const auto one = Open(folder_ / "a/*");
   ASSERT_THAT(one, IsOk());
   EXPECT_THAT((*one)->note(), AllOf(HasSubstr("in the folder \"a\""), HasSubstr("label 0")));
@@ -140,7 +140,7 @@ TEST_F(ImageFolderTest, ASingleClassIsNoted) {
   EXPECT_EQ((*Open(folder_ / "a/*"))->note(), "");
 }
 
-TEST_F(ImageFolderTest, BehindALinkTwoDotsLeadOutOfItsTarget) {
+TEST_F(ImageFolderTest, DotDotAfterASymlinkResolvesFromTheLinksTarget) {
   const TempFolder project;
   std::filesystem::create_directories(folder_ / "deep/inside");
   std::filesystem::create_directory_symlink(folder_ / "deep/inside", project / "link");
@@ -191,7 +191,7 @@ TEST_F(ImageFolderTest, AFileThatIsNoImageIsADamagedRecord) {
   }
 }
 
-TEST_F(ImageFolderTest, ALargeFileIsOverTheLimitAndNotInTheIndex) {
+TEST_F(ImageFolderTest, AFileOverTheSizeLimitIsRefusedAndNotIndexed) {
   const auto large = static_cast<int64_t>(Jpeg(1).size());
   ASSERT_GT(large, static_cast<int64_t>(Png(3).size()) + 100);
   const auto shard = MustOpenAll({.max_record_bytes = large});
@@ -209,7 +209,7 @@ TEST_F(ImageFolderTest, ALargeFileIsOverTheLimitAndNotInTheIndex) {
                                                  {.height = 8, .width = 12, .channels = 3}));
 }
 
-TEST_F(ImageFolderTest, ALargeFileCountsTheSameWhateverTheIndexSays) {
+TEST_F(ImageFolderTest, TheContentHashOfATooLargeFileIgnoresTheIndex) {
   const ShardOptions small = {.max_record_bytes = static_cast<int64_t>(Jpeg(1).size()) - 1};
   const uint64_t hash = MustOpenAll(small)->content_hash();
   std::filesystem::remove(folder_ / "images.idx");
@@ -238,7 +238,7 @@ TEST_F(ImageFolderTest, AChangedFileIsNotServed) {
   EXPECT_THAT(shard->CheckUnchanged(), IsOk());
 }
 
-TEST_F(ImageFolderTest, AFileThatBecameSomethingElseWasChanged) {
+TEST_F(ImageFolderTest, AFileReplacedByAFolderOrBrokenLinkIsReportedAsChanged) {
   const auto shard = MustOpenAll();
   AlignedBuffer scratch;
   const auto changed = [&](const std::string& how) {
@@ -259,7 +259,7 @@ TEST_F(ImageFolderTest, AFileThatBecameSomethingElseWasChanged) {
 }
 
 // The error is not PermissionDenied, because the client asked for nothing that is forbidden.
-TEST_F(ImageFolderTest, AFileThatMayNoLongerBeReadDoesNotBlameTheClient) {
+TEST_F(ImageFolderTest, ALostReadPermissionIsNotFoundAndNotPermissionDenied) {
   folder_.Write("a/2.jpg", "text");
   const auto shard = MustOpenAll();
   for (const char* name : {"a/1.jpg", "a"}) {
@@ -278,7 +278,7 @@ TEST_F(ImageFolderTest, AFileThatMayNoLongerBeReadDoesNotBlameTheClient) {
   std::filesystem::permissions(folder_ / "a", std::filesystem::perms::owner_all);
 }
 
-TEST_F(ImageFolderTest, ADamagedFileThatWasReplacedIsAChangeAndNoDamage) {
+TEST_F(ImageFolderTest, AReplacedDamagedFileIsReportedAsChanged) {
   folder_.Write("a/1.jpg", "text");
   const auto shard = MustOpenAll();
   AlignedBuffer scratch;
@@ -289,7 +289,7 @@ TEST_F(ImageFolderTest, ADamagedFileThatWasReplacedIsAChangeAndNoDamage) {
 }
 
 // A disk may change bytes without a new time of modification.
-TEST_F(ImageFolderTest, OtherBytesInAnUnchangedFileAreDamage) {
+TEST_F(ImageFolderTest, BytesThatChangeWithoutANewMtimeAreDamage) {
   const auto shard = MustOpenAll();
   ChangeUnnoticed("a/1.jpg");
   AlignedBuffer scratch;

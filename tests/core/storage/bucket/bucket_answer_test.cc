@@ -19,7 +19,7 @@ std::string List(absl::string_view inside) {
                       inside, "</ListBucketResult>");
 }
 
-TEST(BucketAnswerTest, APageHasKeysFoldersAndWhereTheNextBegins) {
+TEST(BucketAnswerTest, AListPageIsParsedToKeysFoldersAndTheNextToken) {
   const absl::StatusOr<ListPage> page =
       ParseListPage(List("<Name>b</Name><Prefix>d/</Prefix><IsTruncated>true</IsTruncated>"
                          "<Contents><Key>d/a</Key><Owner><ID>Key</ID></Owner></Contents>"
@@ -43,7 +43,7 @@ TEST(BucketAnswerTest, KeysAreDecodedIfThePageSaysThatTheyAreEncoded) {
   EXPECT_THAT(ParseListPage(List(key))->keys, ElementsAre("a+b%2Bc%0A"));
 }
 
-TEST(BucketAnswerTest, WhatIsNoPageIsDataLoss) {
+TEST(BucketAnswerTest, AMalformedListPageIsDataLoss) {
   for (const std::string& body :
        {std::string(), std::string("<html></html>"), std::string("<Error/>"),
         List("<IsTruncated>true</IsTruncated>"), List("<Contents><Key></Key></Contents>"),
@@ -54,7 +54,7 @@ TEST(BucketAnswerTest, WhatIsNoPageIsDataLoss) {
   }
 }
 
-TEST(BucketAnswerTest, ARefusalHasACodeAndPerhapsARegionEvenIfItIsCut) {
+TEST(BucketAnswerTest, CodeAndRegionAreParsedEvenFromATruncatedErrorBody) {
   const std::string body =
       "<?xml version=\"1.0\"?>\n<Error><Code>PermanentRedirect</Code><Region>eu-west-1</Region>"
       "<Message>text</Message></Error>";
@@ -64,7 +64,7 @@ TEST(BucketAnswerTest, ARefusalHasACodeAndPerhapsARegionEvenIfItIsCut) {
   }
 }
 
-TEST(BucketAnswerTest, WhatCanBeNoCodeOrRegionIsNotTaken) {
+TEST(BucketAnswerTest, InvalidCodesAndRegionsAreIgnored) {
   for (const std::string& code :
        {std::string("Access Denied"), std::string("&#10;x"), std::string(65, 'A'), std::string(),
         std::string("Acc\xc3\xa4ss")}) {
@@ -97,7 +97,7 @@ TEST(BucketAnswerTest, TheIdOfAnUploadIsPrintableAndBounded) {
   }
 }
 
-TEST(BucketAnswerTest, TheEndOfAnUploadIsAResultOrARefusalWithBlanksBeforeIt) {
+TEST(BucketAnswerTest, TheAnswerToCompleteMultipartUploadIsAResultOrARefusalAndMayBeginWithBlanks) {
   const std::string result =
       "<CompleteMultipartUploadResult><ETag>&quot;1&quot;</ETag></CompleteMultipartUploadResult>";
   const std::string error = "<Error><Code>InternalError</Code></Error>";

@@ -49,7 +49,7 @@ std::vector<std::string> Names(const StubBucket& bucket, const std::vector<std::
 
 bool IsList(const StubRequest& request) { return absl::StrContains(request.target, "list-type"); }
 
-TEST(BucketListTest, PatternsNameWhatTheyNameOnADisk) {
+TEST(BucketListTest, AGlobAFolderOrAnObjectNameListsTheMatchingObjects) {
   StubBucket bucket(Signed());
   for (const char* key : {"d/b", "d/a", "d/a.idx", "d/.hidden", "d/odd[1]", "d/odd1", "e/x/1",
                           "e/y/1", "e/y/2", "top", "d-e/z"}) {
@@ -79,7 +79,7 @@ TEST(BucketListTest, PatternsNameWhatTheyNameOnADisk) {
   EXPECT_THAT(List(store, bucket.Name("d/\\a")), IsOkAndHolds(ElementsAre(bucket.Name("d/a"))));
 }
 
-TEST(BucketListTest, OnlyWhatMayMatchIsListed) {
+TEST(BucketListTest, ListRequestsAreLimitedToTheLiteralPrefixOfThePattern) {
   StubBucket bucket(Signed());
   bucket.Put("d/a-1", "");
   const BucketStore store = S3StoreOf(bucket);
@@ -105,7 +105,7 @@ StubAnswer EmptyPage(const std::string& token) {
                                  token, "</NextContinuationToken></ListBucketResult>"));
 }
 
-TEST(BucketListTest, ANameOrAFolderIsFoundBehindEmptyPages) {
+TEST(BucketListTest, AFolderIsFoundBehindEmptyListPages) {
   StubBucket bucket(Signed());
   const BucketStore store = S3StoreOf(bucket);
   const std::string name = bucket.Put("d/a", "abc");
@@ -145,7 +145,7 @@ TEST(BucketListTest, AListThatIsCompressedOnTheWayIsDataLossThatSaysSo) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("compressed (gzip)")));
 }
 
-TEST(BucketListTest, AFolderWithoutANameIsNotLeftOut) {
+TEST(BucketListTest, AnInnerFolderWithAnEmptyNameIsAnError) {
   StubBucket bucket(Signed());
   const BucketStore store = S3StoreOf(bucket);
   bucket.Put("d/a", "");
@@ -161,7 +161,7 @@ TEST(BucketListTest, AFolderWithoutANameIsNotLeftOut) {
   }
 }
 
-TEST(BucketListTest, FoldersInFoldersAreErrorsAndObjectsThatStandForFoldersAreSkipped) {
+TEST(BucketListTest, NestedFoldersAreErrorsAndFolderMarkerObjectsAreSkipped) {
   StubBucket bucket(Signed());
   const BucketStore store = S3StoreOf(bucket);
   bucket.Put("d/", "");
@@ -182,7 +182,7 @@ TEST(BucketListTest, FoldersInFoldersAreErrorsAndObjectsThatStandForFoldersAreSk
   EXPECT_THAT(store.ListFolder(bucket.Name("none/")), IsOkAndHolds(IsEmpty()));
 }
 
-TEST(BucketListTest, ABucketIsAFolder) {
+TEST(BucketListTest, ABucketNameIsListedAsAFolder) {
   StubBucket bucket(Signed());
   const BucketStore store = S3StoreOf(bucket);
   const std::string root = absl::StrCat("s3://", kStubBucket);
@@ -195,7 +195,7 @@ TEST(BucketListTest, ABucketIsAFolder) {
   }
 }
 
-TEST(BucketListTest, APatternTakesWhatListingItNames) {
+TEST(BucketListTest, TakesAgreesWithListForEachPatternAndName) {
   StubBucket bucket(Signed());
   const std::vector<std::string> keys = {"d/a",    "d/ab",     "d/c-1", "d/odd[1]",
                                          "d/odd1", "d/f[1]/x", "d/f1",  "d"};
@@ -220,7 +220,7 @@ TEST(BucketListTest, APatternTakesWhatListingItNames) {
   EXPECT_FALSE(store.Takes("s3://other-bucket/*", bucket.Name("d/a")));
 }
 
-TEST(BucketListTest, TenThousandObjectsComeInPages) {
+TEST(BucketListTest, TenThousandObjectsAreListedInAtMost41PageRequests) {
   StubBucket bucket(Signed(/*page_keys=*/500));
   for (int i = 0; i < 10'000; ++i) bucket.Put(absl::StrCat("d/train-", 100'000 + i), "");
   bucket.Put("d/validation-1", "");
@@ -232,7 +232,7 @@ TEST(BucketListTest, TenThousandObjectsComeInPages) {
   EXPECT_LE(bucket.lists(), 2 * 20 + 1);
 }
 
-TEST(BucketListTest, RangesOfKeysAreListedInBothKindsOfBuckets) {
+TEST(BucketListTest, KeyRangesAreListedInS3AndGcsBuckets) {
   for (const bool is_gcs : {false, true}) {
     StubBucketOptions options = is_gcs ? StubBucketOptions{.is_gcs = true} : Signed();
     options.page_keys = 20;
@@ -289,7 +289,7 @@ TEST(BucketListTest, AnOutageInOneRangeIsTheErrorOfTheList) {
                        AllOf(HasSubstr("SlowDown"), HasSubstr(bucket.Name("d/train-*")))));
 }
 
-TEST(BucketListTest, FoldersComeInPagesToo) {
+TEST(BucketListTest, ListFolderReadsAllPages) {
   StubBucket bucket({.is_gcs = true, .page_keys = 1});
   for (const char* key : {"d/a/1", "d/a/2", "d/b", "d/c/1"}) bucket.Put(key, "");
   EXPECT_THAT(GcsStoreOf(bucket, {}).ListFolder(bucket.Name("d/")),
@@ -365,7 +365,7 @@ TEST(BucketListTest, NamesPagesAndBytesAreBounded) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 100 bytes")));
 }
 
-TEST(BucketListTest, KeysThatWereNotAskedForAreDataLoss) {
+TEST(BucketListTest, KeysOutsideThePrefixAndMalformedXmlAreDataLoss) {
   StubBucket bucket;
   bucket.SetFault(
       [&](const StubRequest&) { return Page("<Contents><Key>x/a</Key></Contents>", ""); });
@@ -378,7 +378,7 @@ TEST(BucketListTest, KeysThatWereNotAskedForAreDataLoss) {
                        AllOf(HasSubstr("malformed XML"), testing::Not(HasSubstr("secret")))));
 }
 
-TEST(BucketListTest, WhereListsAreForbiddenANameIsTakenAsAnObject) {
+TEST(BucketListTest, WithoutListPermissionOnlyObjectNamesCanBeListed) {
   StubBucket bucket(Signed());
   const BucketStore store = S3StoreOf(bucket);
   bucket.Put("d/a", "abc");
@@ -419,7 +419,7 @@ absl::StatusOr<PatternList> ListStates(const BucketStore& store, const std::stri
 
 // A list has the same state (size and identity) of each object as Stat() returns. So the object can
 // be opened without a request for its state.
-TEST(BucketListTest, AListSaysTheStatesOfObjectsAndWhatElseIsInTheFolder) {
+TEST(BucketListTest, ListStatesReturnsObjectStatesAndTheFolderContents) {
   for (const bool is_gcs : {false, true}) {
     StubBucket bucket({.is_gcs = is_gcs, .page_keys = 2});
     for (const char* key : {"d/shard-0", "d/shard-1", "d/shard-1.idx", "d/x.manifest", "d/in/0"}) {
@@ -457,7 +457,7 @@ TEST(BucketListTest, AListSaysTheStatesOfObjectsAndWhatElseIsInTheFolder) {
   }
 }
 
-TEST(BucketListTest, AListOfSeveralFoldersSaysTheStatesOfObjects) {
+TEST(BucketListTest, ListStatesOfSeveralFoldersReturnsStatesAndNoFolderContents) {
   StubBucket bucket;
   for (const char* key : {"d/a/1.jpg", "d/b/1.jpg", "d/b/2.png"}) bucket.Put(key, key);
   const BucketStore store = S3StoreOf(bucket);
@@ -471,7 +471,7 @@ TEST(BucketListTest, AListOfSeveralFoldersSaysTheStatesOfObjects) {
   EXPECT_FALSE(list->folder.has_value());
 }
 
-TEST(BucketListTest, AFolderThatMayNotBeListedIsListedByThePattern) {
+TEST(BucketListTest, ListStatesFallsBackToThePatternPrefixIfTheFolderIsForbidden) {
   StubBucket bucket;
   bucket.Put("d/shard-0", "bytes");
   bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -486,7 +486,7 @@ TEST(BucketListTest, AFolderThatMayNotBeListedIsListedByThePattern) {
   EXPECT_FALSE(list->folder.has_value());
 }
 
-TEST(BucketListTest, PatternsNameTheSameWithStates) {
+TEST(BucketListTest, ListAndListStatesNameTheSameObjects) {
   StubBucket bucket;
   for (const char* key :
        {"d/b", "d/a", "d/.hidden", "d/odd[1]", "e/x/1", "e/y/1", "f[1]/z", "top"}) {

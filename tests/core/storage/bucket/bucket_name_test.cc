@@ -31,7 +31,7 @@ TEST(BucketNameTest, ANameIsSchemeBucketAndKeyAsTheyAreWritten) {
   EXPECT_EQ(ParseBucketName("s3://abc")->Text(), "s3://abc/");
 }
 
-TEST(BucketNameTest, BucketsThatCannotBeAreRefused) {
+TEST(BucketNameTest, InvalidBucketNamesAreRefused) {
   const std::string long_name(63, 'a');
   for (const std::string& name :
        {std::string("s3://"), std::string("s3:///a"), std::string("s3://ab/a"),
@@ -61,7 +61,7 @@ TEST(BucketNameTest, KeysAreBoundedAndHaveNoControlCharacters) {
   }
 }
 
-TEST(BucketNameTest, OtherNamesAreRefusedWithTheForm) {
+TEST(BucketNameTest, MalformedNamesBucketsAndFoldersAreRefusedWithTheReason) {
   for (const char* name : {"", "a", "s3", "gs", "gs:", "/a", "s3:/abc/a", "S3://abc/a",
                            "https://abc/a", "s3a://b/a"}) {
     EXPECT_THAT(ParseBucketName(name),
@@ -75,7 +75,7 @@ TEST(BucketNameTest, OtherNamesAreRefusedWithTheForm) {
   EXPECT_THAT(CheckObjectName({.scheme = "s3", .bucket = "abc", .key = "d"}), IsOk());
 }
 
-TEST(BucketNameTest, KeysBeforeABucketAreNotShown) {
+TEST(BucketNameTest, CredentialsInANameAreRefusedAndNotShown) {
   for (const char* name : {"s3://ID:SECRET@bucket/a", "s3://ID:SEC/RET@bucket/a",
                            "gs://SECRET@bucket/a", "s3://ID:SECRET@bucket"}) {
     EXPECT_THAT(ParseBucketName(name),
@@ -87,7 +87,7 @@ TEST(BucketNameTest, KeysBeforeABucketAreNotShown) {
   }
 }
 
-TEST(BucketNameTest, EachByteThatIsNotUnreservedIsEncoded) {
+TEST(BucketNameTest, KeysAndQueriesArePercentEncoded) {
   EXPECT_EQ(EncodedKey("aZ09-._~/"), "aZ09-._~/");
   EXPECT_EQ(EncodedKey("a b+c%?#&=:@*"), "a%20b%2Bc%25%3F%23%26%3D%3A%40%2A");
   EXPECT_EQ(EncodedKey("\xc3\xa4\xff"), "%C3%A4%FF");

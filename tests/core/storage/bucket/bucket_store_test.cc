@@ -35,7 +35,7 @@ std::unique_ptr<ByteSource> MustOpen(const BucketStore& store, const std::string
 
 StubBucketOptions Signed() { return {.sign = SignedBy(kStubCredentials)}; }
 
-TEST(BucketStoreTest, WhatIsOpenedHasTheSizeTheIdentityAndTheBytesOfTheObject) {
+TEST(BucketStoreTest, AnOpenedSourceHasTheSizeIdentityAndBytesOfTheObject) {
   StubBucket bucket(Signed());
   const std::string name = bucket.Put("d/a.tfrecord", "0123456789");
   const BucketStore store = S3StoreOf(bucket);
@@ -93,7 +93,7 @@ TEST(BucketStoreTest, HmacKeysOfCloudStorageSignReadsAndLists) {
                              Not(HasSubstr("SECRETOF")))));
 }
 
-TEST(BucketStoreTest, WhatTheRequesterPaysForIsSaidAndSigned) {
+TEST(BucketStoreTest, RequesterPaysHeaderIsSentAndSignedForReadsListsAndWrites) {
   StubBucket bucket(Signed());
   const std::string name = bucket.Put("a", "0123456789");
   bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -136,7 +136,7 @@ TEST(BucketStoreTest, AnEmptyObjectIsOpenedAndRead) {
   EXPECT_EQ(MustOpen(GcsStoreOf(gcs, {}), gcs.Put("a", ""))->identity(), "generation 1001");
 }
 
-TEST(BucketStoreTest, AnEmptyObjectThatIsReplacedWhileItIsLookedAtIsTheNewOne) {
+TEST(BucketStoreTest, OpeningAnEmptyObjectNoticesReplacementAndRemoval) {
   StubBucket bucket({.is_gcs = true});
   const std::string name = bucket.Put("a", "");
   bucket.SetFault([&bucket](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -181,7 +181,7 @@ TEST(BucketStoreTest, OddKeysAreSignedAskedForAndListedAsTheyAre) {
   }
 }
 
-TEST(BucketStoreTest, ManyReadsShareKeptConnections) {
+TEST(BucketStoreTest, SequentialReadsReuseOneConnection) {
   StubBucket bucket(Signed());
   const BucketStore store = S3StoreOf(bucket);
   const auto source = MustOpen(store, bucket.Put("a", std::string(1000, 'x')));
@@ -192,7 +192,7 @@ TEST(BucketStoreTest, ManyReadsShareKeptConnections) {
   EXPECT_EQ(bucket.server().connections(), 1);
 }
 
-TEST(BucketStoreTest, WhatWasSaidAMomentAgoIsNotAskedAgain) {
+TEST(BucketStoreTest, RecentAnswersServeStatAndChecksWithoutARequest) {
   StubBucket bucket(Signed());
   const std::string name = bucket.Put("a", "abc");
   WebStoreOptions web = EagerWebOptions();
@@ -207,7 +207,7 @@ TEST(BucketStoreTest, WhatWasSaidAMomentAgoIsNotAskedAgain) {
   EXPECT_EQ(bucket.server().requests().size(), 2u);
 }
 
-TEST(BucketStoreTest, ReplacedAndRemovedAreFailedPreconditionByBaseName) {
+TEST(BucketStoreTest, AReplacedOrRemovedObjectIsFailedPreconditionByBaseName) {
   StubBucket bucket(Signed());
   const BucketStore store = S3StoreOf(bucket);
   const std::string name = bucket.Put("d/a", "abc");
@@ -227,7 +227,7 @@ TEST(BucketStoreTest, ReplacedAndRemovedAreFailedPreconditionByBaseName) {
   EXPECT_THAT(source->ReadAt(0, absl::MakeSpan(out)), removed);
 }
 
-TEST(BucketStoreTest, WhatIsMissingIsToldFromWhatMayNotBeRead) {
+TEST(BucketStoreTest, NotFoundIsDistinguishedFromPermissionDenied) {
   StubBucket bucket(Signed());
   const BucketStore store = S3StoreOf(bucket);
   const std::string name = bucket.Name("d/none");
@@ -265,7 +265,7 @@ TEST(BucketStoreTest, FoldersBucketsAndMalformedNamesAreRefusedWithoutARequest) 
   EXPECT_EQ(bucket.server().requests().size(), 0u);
 }
 
-TEST(BucketStoreTest, AnUnusedStoreHasNoConnectionAndTriesItsEnvironmentAgain) {
+TEST(BucketStoreTest, SetupRunsAtFirstUseAndIsRetriedAfterAFailure) {
   int made = 0;
   StubBucket bucket;
   bucket.Put("a", "abc");

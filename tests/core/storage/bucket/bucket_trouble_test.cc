@@ -54,7 +54,7 @@ FaultyHttpServer::Fault EverySecond(StubBucket& bucket, std::vector<StubAnswer> 
   };
 }
 
-TEST(BucketTroubleTest, PassingFailuresAndCutBodiesChangeNoByte) {
+TEST(BucketTroubleTest, ReadsAndListsSurviveTransientErrorsAndTruncatedBodies) {
   StubBucket bucket(Signed());
   const std::string bytes(1000, 'b');
   for (const char* key : {"d/a", "d/b"}) bucket.Put(key, bytes);
@@ -74,7 +74,7 @@ TEST(BucketTroubleTest, PassingFailuresAndCutBodiesChangeNoByte) {
   }
 }
 
-TEST(BucketTroubleTest, AFailureThatDoesNotPassIsUnavailableWithItsCode) {
+TEST(BucketTroubleTest, APersistentFailureIsUnavailableWithItsErrorCode) {
   StubBucket bucket(Signed());
   const BucketStore store = S3StoreOf(bucket);
   const std::string name = bucket.Put("d/a", "abc");
@@ -91,7 +91,7 @@ TEST(BucketTroubleTest, AFailureThatDoesNotPassIsUnavailableWithItsCode) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr(name)));
 }
 
-TEST(BucketTroubleTest, AnAnswerOfAnotherLengthOrStateIsNeverTaken) {
+TEST(BucketTroubleTest, AnswersWithAWrongRangeLengthOrObjectStateAreRefused) {
   StubBucket bucket(Signed());
   const BucketStore store = S3StoreOf(bucket);
   const auto source = MustOpen(store, bucket.Put("a", "0123456789"));
@@ -112,7 +112,7 @@ TEST(BucketTroubleTest, AnAnswerOfAnotherLengthOrStateIsNeverTaken) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was replaced")));
 }
 
-TEST(BucketTroubleTest, CredentialsThatEndInTheMiddleAreRenewed) {
+TEST(BucketTroubleTest, ExpiredCredentialsAreRenewedDuringReads) {
   StubBucket bucket(Signed());
   const BucketStore store = S3StoreOf(bucket, {kStubCredentials, kNext});
   const auto source = MustOpen(store, bucket.Put("d/a", "0123456789"));
@@ -126,7 +126,7 @@ TEST(BucketTroubleTest, CredentialsThatEndInTheMiddleAreRenewed) {
   EXPECT_THAT(source->CheckUnchanged(), IsOk());
 }
 
-TEST(BucketTroubleTest, ATokenThatEndsInTheMiddleIsRenewed) {
+TEST(BucketTroubleTest, AnExpiredTokenIsRenewedDuringListsAndReads) {
   StubBucket bucket({.is_gcs = true, .token = "TOKEN1"});
   const BucketStore store = GcsStoreOf(bucket, {"TOKEN1", "TOKEN2"});
   const auto source = MustOpen(store, bucket.Put("d/a", "0123456789"));
@@ -136,7 +136,7 @@ TEST(BucketTroubleTest, ATokenThatEndsInTheMiddleIsRenewed) {
   EXPECT_THAT(ReadWhole(*source, 10), IsOkAndHolds("0123456789"));
 }
 
-TEST(BucketTroubleTest, CredentialsThatAreNotAcceptedAreAnErrorWithoutThem) {
+TEST(BucketTroubleTest, ErrorsAboutRefusedCredentialsDoNotShowTheCredentials) {
   StubBucket bucket(Signed());
   const std::string name = bucket.Put("d/a", "abc");
   const AwsCredentials wrong = {.access_key_id = kStubCredentials.access_key_id,
@@ -157,7 +157,7 @@ TEST(BucketTroubleTest, CredentialsThatAreNotAcceptedAreAnErrorWithoutThem) {
   }
 }
 
-TEST(BucketTroubleTest, WhereCredentialsComeFromIsToldToOperatorsAndNotToClients) {
+TEST(BucketTroubleTest, CredentialErrorsNameTheirFileToOperatorsButNotToClients) {
   StubBucket bucket(Signed());
   const std::string name = bucket.Put("d/a", "abc");
   auto source = std::make_unique<FakeAwsCredentials>(std::vector{kStubCredentials});
@@ -184,7 +184,7 @@ TEST(BucketTroubleTest, WhereCredentialsComeFromIsToldToOperatorsAndNotToClients
   EXPECT_THAT(shard->CheckUnchanged(), IsOk());
 }
 
-TEST(BucketTroubleTest, SettingsThatMayNotBeReadSayNothingOfTheObject) {
+TEST(BucketTroubleTest, UnreadableSettingsDoNotMakeTheObjectLookMissing) {
   const BucketStore store([]() -> absl::StatusOr<BucketService> {
     return absl::PermissionDeniedError("cannot read '/home/operator/.aws/config'");
   });
@@ -214,7 +214,7 @@ WatchedStore Watched(const StubBucket& bucket, std::vector<AwsCredentials> value
           })};
 }
 
-TEST(BucketTroubleTest, ARenewalThatFailsForAMomentIsTriedAgain) {
+TEST(BucketTroubleTest, AFailedCredentialRenewalIsRetriedByALaterRequest) {
   StubBucket bucket(Signed());
   const std::string name = bucket.Put("d/a", "abc");
   const WatchedStore watched = Watched(bucket, {kStubCredentials, kNext});
@@ -229,7 +229,7 @@ TEST(BucketTroubleTest, ARenewalThatFailsForAMomentIsTriedAgain) {
   EXPECT_THAT(shard->CheckUnchanged(), IsOk());
 }
 
-TEST(BucketTroubleTest, CredentialsThatComeLaterAreLookedForWhenARequestWithoutAnyIsRefused) {
+TEST(BucketTroubleTest, ARefusedUnsignedRequestLooksForNewCredentials) {
   StubBucket bucket(Signed());
   const std::string name = bucket.Put("d/a", "abc");
   const WatchedStore watched = Watched(bucket, {});
@@ -270,7 +270,7 @@ TEST(BucketTroubleTest, NoRedirectIsFollowed) {
   EXPECT_EQ(bucket.server().requests().size(), 1u);
 }
 
-TEST(BucketTroubleTest, ARefusalWithoutEndIsCutOff) {
+TEST(BucketTroubleTest, AnEndlessErrorBodyIsCutOff) {
   StubBucket bucket(Signed());
   const std::string name = bucket.Put("a", "abc");
   bucket.SetFault([&](const StubRequest&) {
@@ -283,7 +283,7 @@ TEST(BucketTroubleTest, ARefusalWithoutEndIsCutOff) {
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("403 AccessDenied")));
 }
 
-TEST(BucketTroubleTest, AServerThatIsGoneIsNamedToOperatorsAndNotToClients) {
+TEST(BucketTroubleTest, OpeningOnAnUnreachableServerIsUnavailableAndNamesTheObject) {
   StubBucket bucket;
   const std::string name = bucket.Name("d/a");
   const BucketStore store([&]() -> absl::StatusOr<BucketService> {

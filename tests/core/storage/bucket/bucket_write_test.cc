@@ -105,7 +105,7 @@ TEST(BucketWriteTest, ASmallObjectIsOneRequestAndALargeOneIsSentInParts) {
   }
 }
 
-TEST(BucketWriteTest, CloudStorageTakesTheSameRequests) {
+TEST(BucketWriteTest, ObjectsAreWrittenAndRemovedInCloudStorage) {
   StubBucket bucket({.is_gcs = true, .token = "TOKEN", .min_part_bytes = 1000});
   const BucketStore store = GcsStoreOf(bucket, {"TOKEN"}, kSmallParts);
   for (const size_t size : {500u, 5500u}) {
@@ -142,7 +142,7 @@ TEST(BucketWriteTest, HmacKeysOfCloudStorageSignEachRequestOfAnUpload) {
   }
 }
 
-TEST(BucketWriteTest, PartsGrowSoThatTenThousandSuffice) {
+TEST(BucketWriteTest, GrowingPartsReach484GiBAndTooManyPartsAreRefused) {
   const BucketSinkOptions usual;
   uint64_t most = 0;
   uint64_t part = usual.first_part_bytes;
@@ -173,7 +173,7 @@ TEST(BucketWriteTest, AnObjectThatWouldHaveTooManyPartsIsRefusedBeforeAPartIsFil
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 2 parts")));
 }
 
-TEST(BucketWriteTest, MoreBytesHaveMoreTimeToBeSent) {
+TEST(BucketWriteTest, TheRequestTimeoutGrowsWithTheBytesToSend) {
   StubBucket bucket(Signed());
   WebStoreOptions hurried = EagerWebOptions();
   hurried.timeout = absl::Milliseconds(1);        // Too short for most requests.
@@ -183,7 +183,7 @@ TEST(BucketWriteTest, MoreBytesHaveMoreTimeToBeSent) {
   EXPECT_EQ(bucket.Get("a"), bytes);
 }
 
-TEST(BucketWriteTest, PartsOnTheirWayAreBoundedInNumberAndBytes) {
+TEST(BucketWriteTest, PartsInFlightAreBoundedInNumberAndBytes) {
   for (const BucketSinkOptions& options :
        {BucketSinkOptions{.first_part_bytes = 1000, .parts_in_flight = 3},
         BucketSinkOptions{
@@ -210,7 +210,7 @@ TEST(BucketWriteTest, PartsOnTheirWayAreBoundedInNumberAndBytes) {
   }
 }
 
-TEST(BucketWriteTest, NothingIsThereBeforeCloseAndADroppedSinkLeavesNothing) {
+TEST(BucketWriteTest, TheObjectIsUnchangedBeforeCloseOrIfTheSinkIsDropped) {
   StubBucket bucket(Signed());
   bucket.Put("a", "before");
   const BucketStore store = StoreOf(bucket);
@@ -225,7 +225,7 @@ TEST(BucketWriteTest, NothingIsThereBeforeCloseAndADroppedSinkLeavesNothing) {
   EXPECT_EQ(Count(bucket, IsAbort), 1);
 }
 
-TEST(BucketWriteTest, WhatIsWrittenIsSeenAtOnceEvenByOpenSources) {
+TEST(BucketWriteTest, WritesAndRemovalsInvalidateCachedAnswers) {
   StubBucket bucket(Signed());
   WebStoreOptions web = EagerWebOptions();
   web.trust = absl::Hours(1);
@@ -244,7 +244,7 @@ TEST(BucketWriteTest, WhatIsWrittenIsSeenAtOnceEvenByOpenSources) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was removed")));
 }
 
-TEST(BucketWriteTest, PassingFailuresOfEachKindOfRequestAreOutlasted) {
+TEST(BucketWriteTest, TransientFailuresOfEachKindOfRequestAreRetried) {
   const auto any = [](const StubRequest&) { return true; };
   for (const StubAnswer& answer : {RefuseInXml(500, "InternalError"), RefuseInXml(503, "SlowDown"),
                                    StubAnswer{.bytes = "", .closes = true}}) {
@@ -276,7 +276,7 @@ TEST(BucketWriteTest, AFailureThatStaysIsAnErrorAfterABoundedNumberOfTriesAndEnd
   EXPECT_EQ(bucket.Get("a"), std::nullopt);
 }
 
-TEST(BucketWriteTest, AnErrorAfterStatus200IsAnErrorAndOneThatPassesIsOutlasted) {
+TEST(BucketWriteTest, AnErrorBodyWithStatus200IsAnErrorAndRetriedIfTransient) {
   const auto after_200 = [](const char* code) {
     return Reply(
         200, absl::StrCat("<?xml version=\"1.0\"?>\n  \n<Error><Code>", code, "</Code></Error>"));
@@ -303,7 +303,7 @@ TEST(BucketWriteTest, AnErrorAfterStatus200IsAnErrorAndOneThatPassesIsOutlasted)
   }
 }
 
-TEST(BucketWriteTest, ALostAnswerToTheEndIsNoErrorIfTheObjectIsThere) {
+TEST(BucketWriteTest, ALostCompletionAnswerIsNoErrorIfTheObjectExists) {
   StubBucket bucket(Signed());
   bucket.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
     if (!IsEnd(request)) return std::nullopt;
@@ -318,7 +318,7 @@ TEST(BucketWriteTest, ALostAnswerToTheEndIsNoErrorIfTheObjectIsThere) {
   EXPECT_EQ(Count(bucket, IsEnd), 2);
 }
 
-TEST(BucketWriteTest, AnUploadThatTheServerForgotIsAnErrorEvenIfAnotherObjectIsThere) {
+TEST(BucketWriteTest, AnUploadUnknownToTheServerFailsEvenIfAnOldObjectExists) {
   StubBucket bucket(Signed());
   bucket.Put("a", Bytes(3500));
   bucket.SetFault(First(1 << 20, IsEnd, RefuseInXml(404, "NoSuchUpload")));
@@ -326,7 +326,7 @@ TEST(BucketWriteTest, AnUploadThatTheServerForgotIsAnErrorEvenIfAnotherObjectIsT
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("unfinished uploads")));
 }
 
-TEST(BucketWriteTest, CredentialsThatEndInTheMiddleAreRenewed) {
+TEST(BucketWriteTest, ExpiredCredentialsAreRenewedDuringAnUpload) {
   const AwsCredentials next = {.access_key_id = "AKIDNEXT", .secret_access_key = "SECRETNEXT"};
   StubBucket bucket(Signed());
   std::atomic<int> parts = 0;
@@ -341,7 +341,7 @@ TEST(BucketWriteTest, CredentialsThatEndInTheMiddleAreRenewed) {
   EXPECT_EQ(bucket.Get("a"), Bytes(5500));
 }
 
-TEST(BucketWriteTest, WhoMayNotWriteIsToldThePermissionsAndNoSecret) {
+TEST(BucketWriteTest, AForbiddenWriteNamesThePermissionsAndShowsNoSecret) {
   StubBucket bucket(Signed());
   bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
     if (request.method == "GET" || request.method == "HEAD") return std::nullopt;
@@ -380,7 +380,7 @@ TEST(BucketWriteTest, AnInterruptedWriterGivesUpAndTheUploadIsEnded) {
   EXPECT_EQ(Count(bucket, IsAbort), 1);
 }
 
-TEST(BucketWriteTest, AnAnswerWithoutWhatAnUploadNeedsIsDataLoss) {
+TEST(BucketWriteTest, AMissingUploadIdOrInvalidPartEtagIsDataLoss) {
   const auto is_begin = [](const StubRequest& request) {
     return absl::EndsWith(request.target, "?uploads=");
   };

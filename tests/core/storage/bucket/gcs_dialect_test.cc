@@ -68,7 +68,7 @@ TEST(GcsDialectTest, AnEmulatorGetsNoToken) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("STORAGE_EMULATOR_HOST")));
 }
 
-TEST(GcsDialectTest, OfTokensTheRefusalSpeaksOnlyIfTheyWouldBeSent) {
+TEST(GcsDialectTest, RefusalsMentionCredentialsOnlyIfTokensWouldBeSent) {
   const auto dialect = Dialect({}, {});
   Prepared(*dialect, "gs://data/a");
   EXPECT_THAT(std::string(dialect->RefusalOf("it", {.status = 403}).message()),
@@ -155,7 +155,7 @@ TEST(GcsDialectTest, WhereTheRequesterPaysARefusalSaysWhatToSet) {
                HasSubstr("correct or unset GS_USER_PROJECT")));
 }
 
-TEST(GcsDialectTest, OnlyRequestsThatWriteHaveTheTokenThatLetsWrite) {
+TEST(GcsDialectTest, OnlyWriteRequestsCarryTheWriteToken) {
   const auto dialect = Dialect({}, {"READ"}, {"WRITE1", "WRITE2"});
   const auto token = [&](HttpMethod method) {
     HttpRequest request = {.method = method, .url = "gs://data?uploadId=1/a"};
@@ -177,7 +177,7 @@ TEST(GcsDialectTest, OnlyRequestsThatWriteHaveTheTokenThatLetsWrite) {
   EXPECT_EQ(token(HttpMethod::kPut), "Bearer WRITE2");
 }
 
-TEST(GcsDialectTest, ARefusalToWriteNamesThePermissionsOfAWriter) {
+TEST(GcsDialectTest, AWriteRefusalNamesTheWritePermissions) {
   const auto dialect = Dialect({}, {"READ"}, {"WRITE"});
   Prepared(*dialect, "gs://data/a");
   EXPECT_THAT(dialect->WriteRefusalOf("it", {.status = 403}),

@@ -147,7 +147,7 @@ int PagesOf(const FakeServer& server) {
   return static_cast<int>((entries + server.page_keys - 1) / server.page_keys);
 }
 
-TEST(GuessSplitsTest, ACounterGoesOnWithItsNextDigits) {
+TEST(GuessSplitsTest, SplitsCountUpTheDigitsOfACounter) {
   EXPECT_THAT(
       GuessSplits("d/train-00000.tar", "d/train-00009.tar", "", 2, 100),
       ElementsAre("d/train-0001", "d/train-0002", "d/train-0003", "d/train-0004", "d/train-0005",
@@ -177,7 +177,7 @@ TEST(GuessSplitsTest, FewSplitsAreSpreadEvenly) {
   EXPECT_THAT(GuessSplits("d/a-000", "d/a-009", "", 2, 0), IsEmpty());
 }
 
-TEST(GuessSplitsTest, NumbersBeforeACounterAndLettersChangeNext) {
+TEST(GuessSplitsTest, SplitsAlsoRaiseLettersAndEarlierNumbers) {
   EXPECT_THAT(GuessSplits("d/n8/a", "d/n8/z", "", 2, 100), ElementsAre("d/n9"));
   EXPECT_THAT(GuessSplits("d/xa1", "d/xa8", "", 2, 100),
               ElementsAre("d/xb", "d/xc", "d/xd", "d/xe", "d/xf", "d/xg", "d/xh", "d/xi", "d/xj",
@@ -262,7 +262,7 @@ TEST(RangedListTest, SeveralPagesAreAskedForAtATime) {
   }
 }
 
-TEST(RangedListTest, AnyKeysAreListedAsTheyAre) {
+TEST(RangedListTest, RandomSetsOfKeysAreListedExactly) {
   std::mt19937 random(7);
   const auto draw = [&random](size_t bound) { return static_cast<size_t>(random() % bound); };
   const absl::string_view alphabets[] = {
@@ -290,7 +290,7 @@ TEST(RangedListTest, AnyKeysAreListedAsTheyAre) {
   }
 }
 
-TEST(RangedListTest, KeysThatCannotBeGuessedTakeAsManyPagesAsBefore) {
+TEST(RangedListTest, KeysThatCannotBeGuessedNeedNoAdditionalPages) {
   std::set<std::string> keys;
   for (size_t i = 0; i < 200; ++i) keys.insert(kPrefix + std::string(i, '-'));
   FakeServer server(keys);
@@ -298,7 +298,7 @@ TEST(RangedListTest, KeysThatCannotBeGuessedTakeAsManyPagesAsBefore) {
   EXPECT_EQ(server.pages, PagesOf(server));
 }
 
-TEST(RangedListTest, AServerThatBeginsAnewAfterAKeyIsReadPageByPage) {
+TEST(RangedListTest, AServerThatIgnoresStartAfterIsReadPageByPage) {
   FakeServer server(Counted(1000));
   server.change = [](const ListPlace& place, ListPage& page) {
     if (IsGuess(place) && !page.keys.empty()) page.keys.front() = "d/train-00000.tar";
@@ -306,7 +306,7 @@ TEST(RangedListTest, AServerThatBeginsAnewAfterAKeyIsReadPageByPage) {
   EXPECT_THAT(List(server), IsOkAndHolds(Eq(std::nullopt)));
 }
 
-TEST(RangedListTest, AServerThatRefusesToBeginAfterAKeyIsReadPageByPage) {
+TEST(RangedListTest, AServerThatRefusesStartAfterIsReadPageByPage) {
   for (const absl::Status& refusal :
        {absl::FailedPreconditionError("x"), absl::PermissionDeniedError("x"),
         absl::DataLossError("x"), absl::NotFoundError("x"), absl::ResourceExhaustedError("x")}) {
@@ -320,7 +320,7 @@ TEST(RangedListTest, AServerThatRefusesToBeginAfterAKeyIsReadPageByPage) {
 
 // The first page of each guessed range is wrong: the server leaves out the first key, or adds a key
 // in front that the bucket does not have.
-TEST(RangedListTest, AServerThatLeavesOutKeysIsReadPageByPage) {
+TEST(RangedListTest, AServerThatOmitsOrAddsKeysInARangeIsReadPageByPage) {
   for (const bool leaves_out : {true, false}) {
     FakeServer server(Counted(1000));
     server.change = [leaves_out](const ListPlace& place, ListPage& page) {
@@ -337,7 +337,7 @@ TEST(RangedListTest, AServerThatLeavesOutKeysIsReadPageByPage) {
   }
 }
 
-TEST(RangedListTest, AServerThatListsInAnotherOrderIsReadPageByPage) {
+TEST(RangedListTest, AServerThatListsKeysOutOfOrderIsReadPageByPage) {
   FakeServer server(Counted(1000));
   ListPage first = *server.Read({});
   std::swap(first.keys.front(), first.keys.back());
@@ -349,7 +349,7 @@ TEST(RangedListTest, AServerThatListsInAnotherOrderIsReadPageByPage) {
   EXPECT_THAT(List(server), IsOkAndHolds(Eq(std::nullopt)));
 }
 
-TEST(RangedListTest, KeysThatWereNotAskedForAndPagesThatLeadNowhereAreReadPageByPage) {
+TEST(RangedListTest, KeysOutsideThePrefixOrStuckPagesForceReadingPageByPage) {
   FakeServer foreign(Counted(1000));
   foreign.change = [](const ListPlace& place, ListPage& page) {
     if (place.token.empty()) return;

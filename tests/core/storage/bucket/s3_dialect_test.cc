@@ -58,7 +58,7 @@ TEST(S3DialectTest, TheBucketStandsInTheHostAtAwsAndInThePathElsewhere) {
             "http://my.data.host:9000/a");
 }
 
-TEST(S3DialectTest, KeysAreAskedForAsTheyAreWritten) {
+TEST(S3DialectTest, KeysAreRequestedWithoutNormalization) {
   const auto dialect = Dialect({.endpoint = "http://host"});
   EXPECT_EQ(Prepared(*dialect, "s3://data//a/./../b//c").url, "http://host/data//a/./../b//c");
   EXPECT_EQ(Prepared(*dialect, "s3://data/a?b#c%20+").url, "http://host/data/a%3Fb%23c%2520%2B");
@@ -89,7 +89,7 @@ TEST(S3DialectTest, RequestsAreSignedAndNeverRedirected) {
   EXPECT_FALSE(Prepared(*Dialect({}, {}), "s3://data/a").sign.has_value());
 }
 
-TEST(S3DialectTest, AMalformedOptionIsRefusedByItsVariable) {
+TEST(S3DialectTest, AMalformedOptionIsRefusedWithTheNameOfItsVariable) {
   const auto refused = [](const S3Options& options) {
     return S3Dialect::Create(options,
                              std::make_unique<FakeAwsCredentials>(std::vector<AwsCredentials>()))
@@ -114,7 +114,7 @@ HttpResponse Redirect(int status, const std::string& region) {
   return {.status = status, .headers = {{"x-amz-bucket-region", region}}};
 }
 
-TEST(S3DialectTest, ABucketElsewhereIsAskedThereFromThenOn) {
+TEST(S3DialectTest, ABucketInAnotherRegionIsRequestedThereAfterARedirect) {
   for (const int status : {301, 307, 400}) {
     const auto dialect = Dialect({});
     const HttpRequest sent = Prepared(*dialect, "s3://data/a");
@@ -131,7 +131,7 @@ TEST(S3DialectTest, ABucketElsewhereIsAskedThereFromThenOn) {
   }
 }
 
-TEST(S3DialectTest, TheRegionMayStandInTheBodyAlone) {
+TEST(S3DialectTest, TheRegionIsLearnedFromTheErrorBodyAlone) {
   const auto dialect = Dialect({});
   const HttpRequest sent = Prepared(*dialect, "s3://data/a");
   EXPECT_TRUE(dialect->LearnsFrom(
@@ -141,7 +141,7 @@ TEST(S3DialectTest, TheRegionMayStandInTheBodyAlone) {
   EXPECT_EQ(Prepared(*dialect, "s3://data/a").sign->region, "eu-west-1");
 }
 
-TEST(S3DialectTest, NoServerLeadsToOneThatIsNotOfAws) {
+TEST(S3DialectTest, RedirectsToInvalidRegionsOrFromCustomEndpointsAreIgnored) {
   const auto dialect = Dialect({});
   const HttpRequest sent = Prepared(*dialect, "s3://data/a");
   for (const char* region : {"evil.example", "x/y", "", "a b", "x@y"}) {
@@ -186,7 +186,7 @@ TEST(S3DialectTest, RefusedCredentialsAreRenewedAndTriedOnce) {
   EXPECT_EQ(credentials.refused(), 2);
 }
 
-TEST(S3DialectTest, ARefusalOfARequestWithoutCredentialsLooksForThem) {
+TEST(S3DialectTest, SomeRefusalsOfUnsignedRequestsTriggerACredentialLookup) {
   const struct {
     int status;
     const char* code;
@@ -205,7 +205,7 @@ TEST(S3DialectTest, ARefusalOfARequestWithoutCredentialsLooksForThem) {
   }
 }
 
-TEST(S3DialectTest, TheRequesterPaysIfTheOptionsSaySo) {
+TEST(S3DialectTest, TheRequesterPaysHeaderIsSentOnlyIfTheOptionIsSet) {
   const auto header = [](const S3Options& options) {
     const HttpRequest request = Prepared(*Dialect(options), "s3://data/a");
     return std::string(FindHeader(request.headers, "x-amz-request-payer"));

@@ -56,7 +56,7 @@ std::string ThreePages() {
   return std::string(kPage, 'a') + std::string(kPage, 'b') + std::string(kPage, 'c');
 }
 
-TEST(FileMappingTest, BytesAreTheFilesToTheLastOne) {
+TEST(FileMappingTest, TheMappingHoldsAllBytesOfTheFile) {
   const AnonymousFile file("0123456789");
   FileMapping mapping(file.fd(), 10);
   const MappedRead mapped(&mapping);
@@ -64,7 +64,7 @@ TEST(FileMappingTest, BytesAreTheFilesToTheLastOne) {
   EXPECT_FALSE(mapped.failed());
 }
 
-TEST(FileMappingTest, WhatCannotBeMappedHasNoBytes) {
+TEST(FileMappingTest, AnEmptyFileAPipeAndANullMappingHaveNoBytes) {
   const AnonymousFile empty("");
   FileMapping of_nothing(empty.fd(), 0);
   EXPECT_EQ(MappedRead(&of_nothing).bytes(), "");
@@ -105,7 +105,7 @@ TEST(FileMappingTest, PrefetchMapsNothingAndReadsNothing) {
   EXPECT_TRUE(mapped.failed());
 }
 
-TEST(FileMappingTest, SourceIsMappedFromItsFirstReadToItsEnd) {
+TEST(FileMappingTest, ASourceIsMappedFromItsFirstReadUntilItsDestruction) {
   const TempFolder folder;
   absl::StatusOr<std::unique_ptr<FileSource>> source = FileSource::Open(folder.Write("a", "abc"));
   ASSERT_THAT(source, IsOk());
@@ -116,7 +116,7 @@ TEST(FileMappingTest, SourceIsMappedFromItsFirstReadToItsEnd) {
   EXPECT_THAT(ReadWholeFile("/proc/self/maps"), Not(HasSubstr(folder.path())));
 }
 
-TEST(FileMappingTest, FileCutWhileItIsReadIsZerosAndMarked) {
+TEST(FileMappingTest, AFileTruncatedDuringAReadReadsAsZerosAndIsMarkedFailed) {
   const AnonymousFile file(ThreePages());
   FileMapping mapping(file.fd(), 3 * kPage);
   const MappedRead mapped(&mapping);
@@ -129,7 +129,7 @@ TEST(FileMappingTest, FileCutWhileItIsReadIsZerosAndMarked) {
   EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));  // Now all pages are zeros.
 }
 
-TEST(FileMappingTest, WhatFailedOnceIsNotReadAgain) {
+TEST(FileMappingTest, AFailedMappingIsNotReadAgain) {
   const AnonymousFile file(ThreePages());
   FileMapping mapping(file.fd(), 3 * kPage);
   {
@@ -158,7 +158,7 @@ TEST(FileMappingTest, FaultMarksItsOwnMappingAlone) {
   EXPECT_TRUE(outer.failed());
 }
 
-TEST(FileMappingTest, EveryThreadThatReadsACutFileIsToldSo) {
+TEST(FileMappingTest, EveryThreadThatReadsATruncatedFileSeesTheFailure) {
   for (int round = 0; round < 20; ++round) {
     const AnonymousFile file(std::string(64 * kPage, 'x'));
     FileMapping mapping(file.fd(), 64 * kPage);
@@ -201,7 +201,7 @@ class FileMappingDeathTest : public testing::Test {
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-TEST_F(FileMappingDeathTest, FaultThatIsNotOursEndsTheProcessAsBefore) {
+TEST_F(FileMappingDeathTest, AFaultOutsideFileMappingsStillEndsTheProcess) {
   const auto fault = [] {
     ::signal(SIGBUS, SIG_DFL);  // Replaces a sanitizer's handler.
     ReadMapped();
@@ -210,7 +210,7 @@ TEST_F(FileMappingDeathTest, FaultThatIsNotOursEndsTheProcessAsBefore) {
   EXPECT_EXIT(fault(), testing::KilledBySignal(SIGBUS), "");
 }
 
-TEST_F(FileMappingDeathTest, FaultBesideAReadEndsTheProcessAsBefore) {
+TEST_F(FileMappingDeathTest, AFaultInAMappingOutsideAnyReadStillEndsTheProcess) {
   const auto fault = [] {
     ::signal(SIGBUS, SIG_DFL);
     const AnonymousFile file(ThreePages());
@@ -222,7 +222,7 @@ TEST_F(FileMappingDeathTest, FaultBesideAReadEndsTheProcessAsBefore) {
   EXPECT_EXIT(fault(), testing::KilledBySignal(SIGBUS), "");
 }
 
-TEST_F(FileMappingDeathTest, SignalThatWasSentEndsTheProcessAsBefore) {
+TEST_F(FileMappingDeathTest, ASigbusSentByKillStillEndsTheProcess) {
   const auto send = [] {
     ::signal(SIGBUS, SIG_DFL);
     ReadMapped();
@@ -241,7 +241,7 @@ TEST_F(FileMappingDeathTest, SignalThatWasIgnoredStaysIgnored) {
   EXPECT_EXIT(send(), testing::ExitedWithCode(3), "");
 }
 
-TEST_F(FileMappingDeathTest, HandlerThatWasThereGetsWhatIsNotOurs) {
+TEST_F(FileMappingDeathTest, AnEarlierSigbusHandlerGetsFaultsOutsideFileMappings) {
   const auto plain = [] {
     ::signal(SIGBUS, [](int) { std::_Exit(4); });
     ReadMapped();
@@ -261,7 +261,7 @@ TEST_F(FileMappingDeathTest, HandlerThatWasThereGetsWhatIsNotOurs) {
   EXPECT_EXIT(with_info(), testing::ExitedWithCode(5), "");
 }
 
-TEST_F(FileMappingDeathTest, ForkedChildIsGuardedToo) {
+TEST_F(FileMappingDeathTest, AForkedChildAlsoSurvivesATruncatedFile) {
   // Runs in the death test's process: forks a child, and ends the process with the child's exit
   // code.
   const auto fork_and_cut = [] {

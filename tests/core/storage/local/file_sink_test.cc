@@ -56,7 +56,7 @@ TEST(FileSinkTest, DestroyedWithoutCloseLeavesNothingAndKeepsTheOldFile) {
   EXPECT_EQ(ReadWholeFile(folder / "out"), "old");
 }
 
-TEST(FileSinkTest, WhatDeadProcessesLeftIsRemovedAndNothingElse) {
+TEST(FileSinkTest, OnlyMatchingTemporaryFilesOfDeadProcessesAreRemoved) {
   const TempFolder folder;
   const std::string dead = ".2147483646.7.tmp";  // No system has a process of this number.
   folder.Write(".out" + dead, "half");
@@ -76,7 +76,7 @@ TEST(FileSinkTest, WhatDeadProcessesLeftIsRemovedAndNothingElse) {
   EXPECT_THAT((*alive)->Close(), IsOk());
 }
 
-TEST(FileSinkTest, ALockedTemporaryFileIsOfALivingProcess) {
+TEST(FileSinkTest, ALockedTemporaryFileIsNotRemovedUntilUnlocked) {
   const TempFolder folder;
   // The file belongs to a process that cannot be seen from here, for example in another container.
   const std::string path = folder.Write(".out.2147483646.7.tmp", "half");
@@ -90,7 +90,7 @@ TEST(FileSinkTest, ALockedTemporaryFileIsOfALivingProcess) {
   EXPECT_THAT(folder.List(), IsEmpty());
 }
 
-TEST(FileSinkTest, WhatIsNoRegularFileIsNotReplaced) {
+TEST(FileSinkTest, FoldersPipesAndLinksAreRefusedAsTargets) {
   const TempFolder folder;
   std::filesystem::create_directory(folder / "sub");
   EXPECT_THAT(
@@ -105,7 +105,7 @@ TEST(FileSinkTest, WhatIsNoRegularFileIsNotReplaced) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is a link")));
 }
 
-TEST(FileSinkTest, WritableIsWhatASinkCouldBeMadeFor) {
+TEST(FileSinkTest, CheckWritableAcceptsOldAndNewFilesInExistingFolders) {
   const TempFolder folder;
   folder.Write("old", "old");
   EXPECT_THAT(CheckWritable(folder / "old"), IsOk());
@@ -116,7 +116,7 @@ TEST(FileSinkTest, WritableIsWhatASinkCouldBeMadeFor) {
   EXPECT_EQ(ReadWholeFile(folder / "old"), "old");
 }
 
-TEST(FileSinkTest, ReplacesAFileAndTwoSinksDoNotMeet) {
+TEST(FileSinkTest, EachOfTwoSinksReplacesTheFileWithItsOwnBytes) {
   const TempFolder folder;
   folder.Write("out", "old");
   absl::StatusOr<std::unique_ptr<FileSink>> one = FileSink::Create(folder / "out");
@@ -195,7 +195,7 @@ TEST(FileSinkTest, PathWithoutAFileNameIsInvalid) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("names no file")));
 }
 
-TEST(FileSinkTest, FolderThatCameUnderTheFinalNameFailsCloseAndLeavesNothing) {
+TEST(FileSinkTest, AFolderWithTheFinalNameFailsCloseAndNoTemporaryFileIsLeft) {
   const TempFolder folder;
   {
     absl::StatusOr<std::unique_ptr<FileSink>> sink = FileSink::Create(folder / "out");

@@ -52,7 +52,7 @@ TEST(FileSourceTest, ReadsAnywhereAndShortOnlyAtTheEnd) {
   EXPECT_EQ(source->name(), folder / "digits");
 }
 
-TEST(FileSourceTest, AFileOnANetworkIsReadInPiecesWhoseBytesAreCounted) {
+TEST(FileSourceTest, BytesReadFromANetworkFileAreCountedAsProgress) {
   const TempFolder folder;
   const std::string bytes =
       std::string(size_t{1} << 20, 'a') + std::string(size_t{1} << 20, 'b') + "c";
@@ -140,7 +140,7 @@ TEST(FileSourceTest, StateIsThatOfTheOpenedFile) {
   EXPECT_EQ(later->inode, source->state().inode);
 }
 
-TEST(FileSourceTest, ACopyThatKeepsTimesHasTheSameIdentityAndOneThatDoesNotHasAnother) {
+TEST(FileSourceTest, IdentityDependsOnSizeAndModificationTimeButNotOnTheInode) {
   const TempFolder folder;
   const std::string path = folder.Write("a", "abc");
   const std::string copy = folder.Write("copy", "abc");

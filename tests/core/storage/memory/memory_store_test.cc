@@ -27,7 +27,7 @@ TEST(MemoryStoreTest, NamesWithoutSchemeOrWithEmptyPartsAreInvalid) {
   EXPECT_THAT(store.Put("mem://a/b", "x"), IsOk());
 }
 
-TEST(MemoryStoreTest, EqualBytesPutAgainAreAnotherState) {
+TEST(MemoryStoreTest, PuttingEqualBytesAgainChangesTheIdentity) {
   MemoryStore store;
   ASSERT_THAT(store.Put("mem://a", "x"), IsOk());
   const absl::StatusOr<std::unique_ptr<ByteSource>> source = store.Open("mem://a");

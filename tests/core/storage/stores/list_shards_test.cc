@@ -18,7 +18,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(ListShardsTest, GlobIsSortedByBytesAndLeavesOutWhatLiesBeside) {
+TEST(ListShardsTest, GlobsListOnlyShardsInByteOrder) {
   const TempFolder folder;
   for (const char* name : {"b.tfrecord", "a.tfrecord", "B.tfrecord", "a.tfrecord.idx",
                            "a.tfrecord.idx.hash", "labels.txt", "label.labels.txt", "a.manifest",
@@ -30,7 +30,7 @@ TEST(ListShardsTest, GlobIsSortedByBytesAndLeavesOutWhatLiesBeside) {
                                        folder / "b.tfrecord")));
 }
 
-TEST(ListShardsTest, QuestionMarkAndSetsWork) {
+TEST(ListShardsTest, QuestionMarksAndCharacterSetsMatchOneCharacter) {
   const TempFolder folder;
   for (const char* name : {"x-0", "x-1", "x-2", "x-10"}) folder.Write(name, "");
   EXPECT_THAT(ListShards({folder / "x-?"}),
@@ -47,7 +47,7 @@ TEST(ListShardsTest, OverlappingPatternsNameEachFileOnce) {
               IsOkAndHolds(ElementsAre(folder / "a", folder / "b")));
 }
 
-TEST(ListShardsTest, PathWithGlobCharactersThatExistsIsTakenAsItStands) {
+TEST(ListShardsTest, AnExistingPathWithGlobCharactersIsNotExpanded) {
   const TempFolder folder;
   folder.Write("odd[1]", "");
   folder.Write("odd1", "");
@@ -75,7 +75,7 @@ TEST(ListShardsTest, PatternThatMatchesIndexFilesOnlyIsNotFound) {
   }
 }
 
-TEST(ListShardsTest, ANamedFolderStandsForItsFiles) {
+TEST(ListShardsTest, ANamedFolderListsItsShards) {
   const TempFolder folder;
   for (const char* name :
        {"b", "a", "a.idx", "a.idx.hash", "a.idx.restart", "a.idx.x-0.column", ".a.tmp"}) {
@@ -88,7 +88,7 @@ TEST(ListShardsTest, ANamedFolderStandsForItsFiles) {
   }
 }
 
-TEST(ListShardsTest, OfAFileThatIsNotThereItIsKnownWhetherAPatternTakesIt) {
+TEST(ListShardsTest, PatternsAreMatchedAgainstPathsOfMissingFiles) {
   const TempFolder folder;
   folder.Write("x-0", "");
   EXPECT_TRUE(PatternTakes(folder / "x-*", folder / "x-1"));
@@ -137,7 +137,7 @@ TEST(ListShardsTest, AFolderOfClassFoldersIsRefusedWithTheGlobOfItsImages) {
   EXPECT_THAT(ListShards({folder / "*"}), refused("*/*.jpg"));
 }
 
-TEST(ListShardsTest, NamesComeBeforeFolders) {
+TEST(ListShardsTest, ShardsAreSortedByFileNameFirstAndFolderSecond) {
   const TempFolder folder;
   for (const char* inner : {"x", "y"}) std::filesystem::create_directory(folder / inner);
   for (const char* name : {"x/b", "x/c", "y/a", "y/c"}) folder.Write(name, "");
@@ -160,14 +160,14 @@ TEST(ListShardsTest, UrlsOfUnknownStoresAreRefused) {
   EXPECT_FALSE(PatternTakes("az://bucket/*", "az://bucket/a"));
 }
 
-TEST(ListShardsTest, APathThatLooksLikeAUrlIsTakenIfItBeginsWithItsFolder) {
+TEST(ListShardsTest, AnAbsolutePathThatContainsAUrlSchemeIsALocalPath) {
   const TempFolder folder;
   std::filesystem::create_directory(folder / "gs:");
   folder.Write("gs:/a", "");
   EXPECT_THAT(ListShards({folder / "gs://a"}), IsOkAndHolds(ElementsAre(folder / "gs://a")));
 }
 
-TEST(ListShardsTest, StoresAreListedTogetherByName) {
+TEST(ListShardsTest, ShardsOfSeveralStoresAreSortedTogetherByName) {
   const TempFolder folder;
   folder.Write("a", "");
   folder.Write("c", "");
@@ -177,7 +177,7 @@ TEST(ListShardsTest, StoresAreListedTogetherByName) {
   EXPECT_FALSE(PatternTakes(folder / "*", "mem://together/b"));
 }
 
-TEST(ListShardsTest, WhatLiesBesideShardsOfTheWebIsKnownWithoutItsQuery) {
+TEST(ListShardsTest, UrlQueriesAreIgnoredInTellingShardsFromOtherFiles) {
   EXPECT_THAT(ListShards({"https://host/a.tfrecord?b=.idx"}),
               IsOkAndHolds(ElementsAre("https://host/a.tfrecord?b=.idx")));
   for (const char* beside : {"https://host/a.idx?sig", "https://host/labels.txt?sig"}) {
@@ -186,12 +186,12 @@ TEST(ListShardsTest, WhatLiesBesideShardsOfTheWebIsKnownWithoutItsQuery) {
   }
 }
 
-TEST(ListShardsTest, NoPatternIsInvalid) {
+TEST(ListShardsTest, AnEmptyPatternListIsInvalid) {
   EXPECT_THAT(ListShards({}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no pattern")));
 }
 
-TEST(ListShardsTest, NothingIsListedForWorkThatIsNotWanted) {
+TEST(ListShardsTest, ListingIsCancelledByAnInterruption) {
   const TempFolder folder;
   const std::string shard = folder.Write("a", "");
   InterruptFlag unwanted;

@@ -76,7 +76,7 @@ class StoreContractTest : public testing::TestWithParam<StoreRow> {
   static inline Buckets* buckets_ = nullptr;
 };
 
-TEST_P(StoreContractTest, ShardsAreListedByNameWithoutWhatLiesBesideThem) {
+TEST_P(StoreContractTest, OnlyShardsAreListedAndSortedByName) {
   for (const char* name : {"b", "a", "B", "a.idx", "a.idx.hash", "x.manifest", ".hidden"}) {
     Put(name, "");
   }
@@ -89,7 +89,7 @@ TEST_P(StoreContractTest, ShardsAreListedByNameWithoutWhatLiesBesideThem) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("lie beside shards")));
 }
 
-TEST_P(StoreContractTest, APatternTakesWhatListingItNames) {
+TEST_P(StoreContractTest, PatternTakesAgreesWithListShards) {
   const std::vector<std::string> names = {"a", "ab", "b", "c-1", "c-2", "odd[1]", "odd1"};
   for (const std::string& name : names) Put(name, "");
   for (const char* pattern :
@@ -121,7 +121,7 @@ TEST_P(StoreContractTest, AFolderInAFolderIsRefused) {
               IsOkAndHolds(UnorderedElementsAre(at_ + "a", at_ + "inner")));
 }
 
-TEST_P(StoreContractTest, WhatIsOpenedHasTheSizeAndTheIdentityOfWhatStandsThere) {
+TEST_P(StoreContractTest, AnOpenedSourceHasTheSizeAndIdentityThatStatReturns) {
   const std::string name = Put("a", "0123456789");
   const absl::StatusOr<std::unique_ptr<ByteSource>> source = OpenStored(name);
   ASSERT_THAT(source, IsOk());
@@ -145,7 +145,7 @@ TEST_P(StoreContractTest, IdentitiesAreShortPrintableText) {
   for (const char c : state->identity) EXPECT_TRUE(c >= ' ' && c <= '~') << state->identity;
 }
 
-TEST_P(StoreContractTest, ReplacedIsFailedPreconditionByBaseNameAndHasAnotherIdentity) {
+TEST_P(StoreContractTest, AReplacedFileFailsTheCheckByBaseNameAndHasANewIdentity) {
   const std::string name = Put("a", "abc");
   const absl::StatusOr<std::unique_ptr<ByteSource>> source = OpenStored(name);
   ASSERT_THAT(source, IsOk());
@@ -157,7 +157,7 @@ TEST_P(StoreContractTest, ReplacedIsFailedPreconditionByBaseNameAndHasAnotherIde
   EXPECT_THAT((*source)->Size(), IsOkAndHolds(3u));
 }
 
-TEST_P(StoreContractTest, TakenAwayIsFailedPreconditionAndStillReadIfItIsLocal) {
+TEST_P(StoreContractTest, ARemovedFileFailsTheCheckAndOnlyLocalFilesAreStillRead) {
   const std::string name = Put("a", "abc");
   const absl::StatusOr<std::unique_ptr<ByteSource>> source = OpenStored(name);
   ASSERT_THAT(source, IsOk());
@@ -174,7 +174,7 @@ TEST_P(StoreContractTest, TakenAwayIsFailedPreconditionAndStillReadIfItIsLocal) 
   }
 }
 
-TEST_P(StoreContractTest, WhatIsPutIsThereAsAWholeWhenItIsClosedAndNotBefore) {
+TEST_P(StoreContractTest, AWriteReplacesTheWholeFileAtCloseAndNotBefore) {
   const std::string name = Put("a", "before");
   {
     const absl::StatusOr<std::unique_ptr<ByteSink>> given_up = CreateStored(name);
@@ -193,7 +193,7 @@ TEST_P(StoreContractTest, WhatIsPutIsThereAsAWholeWhenItIsClosedAndNotBefore) {
   EXPECT_THAT((*sink)->Close(), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("")));
 }
 
-TEST_P(StoreContractTest, WhatIsGotIsBoundedBeforeItIsRead) {
+TEST_P(StoreContractTest, GetStoredRefusesAFileAboveTheByteBound) {
   const std::string name = Put("a", "12345");
   EXPECT_THAT(GetStored(name, 5), IsOkAndHolds("12345"));
   EXPECT_THAT(GetStored(name, 4),
@@ -212,7 +212,7 @@ TEST_P(StoreContractTest, WhatIsMissingIsNotFoundAndNamed) {
   EXPECT_THAT(ListShards({at_ + "a", name + "-*"}), missing);
 }
 
-TEST_P(StoreContractTest, AnotherFileHasAnotherFullName) {
+TEST_P(StoreContractTest, DifferentFilesHaveDifferentFullNames) {
   EXPECT_EQ(store().FullName(at_ + "a"), at_ + "a");
   EXPECT_NE(store().FullName(at_ + "a"), store().FullName(at_ + "b"));
 }
@@ -247,7 +247,7 @@ class ReadOnlyStore final : public Store {
   }
 };
 
-TEST(StoreTest, OnlyInABucketMustItBeAllowedToKeepAFile) {
+TEST(StoreTest, KeepingAFileNeedsWriteIndexOnlyInABucket) {
   for (const char* name : {"a.idx", "/d/a.idx", "mem://d/a.idx", "https://host/a.idx"}) {
     EXPECT_THAT(CheckMayKeep(name, /*write_index=*/false), IsOk()) << name;
   }
@@ -260,7 +260,7 @@ TEST(StoreTest, OnlyInABucketMustItBeAllowedToKeepAFile) {
   }
 }
 
-TEST(StoreTest, AStoreThatSaysNothingOfWritingRefusesItWithTheRemedy) {
+TEST(StoreTest, AReadOnlyStoreRefusesWritesWithTheRemedy) {
   const auto refused = StatusIs(absl::StatusCode::kFailedPrecondition,
                                 AllOf(HasSubstr("ro://a.idx"), HasSubstr("--index-dir")));
   EXPECT_THAT(ReadOnlyStore().Create("ro://a.idx"), refused);

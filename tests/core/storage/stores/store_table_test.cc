@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(StoreTableTest, EachSchemeStandsOnceAndEachStoreIsFoundByItsOwn) {
+TEST(StoreTableTest, SchemesAreUniqueAndEachFindsItsStore) {
   std::set<std::string> schemes;
   for (const StoreRow& row : StoreTable()) {
     EXPECT_TRUE(schemes.insert(std::string(row.scheme)).second) << row.scheme;
@@ -25,7 +25,7 @@ TEST(StoreTableTest, EachSchemeStandsOnceAndEachStoreIsFoundByItsOwn) {
   }
 }
 
-TEST(StoreTableTest, ASchemeIsLettersDigitsAndThreeSigns) {
+TEST(StoreTableTest, ASchemeHasOnlyLettersDigitsPlusMinusAndDot) {
   EXPECT_EQ(SchemeOf("gs://a"), "gs");
   EXPECT_EQ(SchemeOf("a+b-c.2://x"), "a+b-c.2");
   EXPECT_EQ(SchemeOf("x://y://z"), "x");

@@ -49,7 +49,7 @@ TEST(WebAnswerTest, AnIdentityIsShortPrintableTextWhateverTheServerSays) {
   EXPECT_EQ(IdentityOf({{"last-modified", std::string(65, 'x')}}), "");
 }
 
-TEST(WebAnswerTest, AHeadThatDoesNotTellLeadsToAGet) {
+TEST(WebAnswerTest, AHeadAnswerWithoutAUsableSizeYieldsNoObject) {
   for (const int status : {403, 405, 501}) {
     EXPECT_THAT(ObjectOfHead(kName, Answer(status, {})), IsOkAndHolds(testing::Eq(std::nullopt)));
   }
@@ -60,7 +60,7 @@ TEST(WebAnswerTest, AHeadThatDoesNotTellLeadsToAGet) {
   }
 }
 
-TEST(WebAnswerTest, ASizeBeyondAllShardsIsRefused) {
+TEST(WebAnswerTest, ASizeAbove8TiBIsRefused) {
   EXPECT_THAT(ObjectOfHead(kName, Answer(200, {{"content-length", "9223372036854775807"}})),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("9223372036854775807")));
   // 8 TiB are accepted. One byte more is refused.
@@ -90,7 +90,7 @@ TEST(WebAnswerTest, ARefusalSaysWhatToDo) {
   }
 }
 
-TEST(WebAnswerTest, TheFirstByteTellsTheSize) {
+TEST(WebAnswerTest, TheSizeIsTakenFromTheAnswerForTheFirstByte) {
   const auto size = [](const HttpResponse& response,
                        const HttpResponse& head = Answer(403, {})) -> absl::StatusOr<uint64_t> {
     const absl::StatusOr<WebObject> object = ObjectOfFirstByte(kName, head, response);
@@ -129,7 +129,7 @@ TEST(WebAnswerTest, JustTheAskedRangeOfTheOpenedObjectIsAccepted) {
   EXPECT_THAT(Checked(Answer(206, {{"content-range", "bytes 10-19/*"}}, 10)), IsOk());
 }
 
-TEST(WebAnswerTest, AnotherRangeIsDataLossWithBoth) {
+TEST(WebAnswerTest, AWrongRangeIsDataLossThatNamesBothRanges) {
   for (const char* range : {"", "bytes 10-18/100", "bytes 0-9/100", "bytes 10-20/100",
                             "bytes */100", "10-19", "bytes 10-19"}) {
     EXPECT_THAT(Checked(Answer(206, {{"content-range", range}}, 10)),
@@ -147,7 +147,7 @@ TEST(WebAnswerTest, AnotherRangeIsDataLossWithBoth) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes 10-19/*")));
 }
 
-TEST(WebAnswerTest, AnotherObjectIsFailedPreconditionByBaseName) {
+TEST(WebAnswerTest, AReplacedOrRemovedObjectIsFailedPreconditionByBaseName) {
   const auto replaced =
       StatusIs(absl::StatusCode::kFailedPrecondition,
                AllOf(HasSubstr("shard \"a.tfrecord\" was replaced"), Not(HasSubstr("dir"))));
@@ -176,7 +176,7 @@ TEST(WebAnswerTest, OnlyTheSameStrongEtagProvesThatItIsTheSameObject) {
   EXPECT_FALSE(ProvesSameObject(object, Answer(206, {{"etag", "W/\"a\""}})));
 }
 
-TEST(WebAnswerTest, WithoutAnEtagTheSameTimeAndSizeProveAsMuchAsAHead) {
+TEST(WebAnswerTest, WithoutAnEtagTheSameTimeAndSizeProveTheSameObject) {
   const WebObject dated = {.size_bytes = 100, .last_modified = "then"};
   const std::pair<std::string, std::string> range = {"content-range", "bytes 10-19/100"};
   EXPECT_TRUE(ProvesSameObject(dated, Answer(206, {{"last-modified", "then"}, range}, 10)));
@@ -193,7 +193,7 @@ TEST(WebAnswerTest, WithoutAnEtagTheSameTimeAndSizeProveAsMuchAsAHead) {
   EXPECT_FALSE(ProvesSameObject({.size_bytes = 100}, Answer(206, {}, 10)));
 }
 
-TEST(WebAnswerTest, AGenerationNamesTheObjectAloneWhereThereAreSome) {
+TEST(WebAnswerTest, AGenerationIdentifiesTheObjectWhateverItsEtag) {
   const HttpHeaders same = {{"x-goog-generation", "17"}, {"etag", "\"b\""}};
   EXPECT_EQ(GenerationOf(Answer(206, same)), "17");
   for (const char* none : {"", "-1", "1a", "123456789012345678901"}) {

@@ -67,7 +67,7 @@ int CountRequests(StubObjects& objects, absl::string_view method) {
   return count;
 }
 
-TEST(WebStoreTest, WhatIsOpenedHasTheSizeTheIdentityAndTheBytesOfTheObject) {
+TEST(WebStoreTest, AnOpenedSourceHasTheSizeIdentityAndBytesOfTheObject) {
   StubObjects objects;
   const std::string name = objects.Put("/d/a%20b.tfrecord", "0123456789");
   const WebStore store(Eager());
@@ -93,7 +93,7 @@ TEST(WebStoreTest, WhatIsOpenedHasTheSizeTheIdentityAndTheBytesOfTheObject) {
   EXPECT_EQ(objects.server().connections(), 1);
 }
 
-TEST(WebStoreTest, AnEmptyObjectIsReadWithoutAQuestion) {
+TEST(WebStoreTest, AnEmptyObjectIsReadAsNoBytes) {
   StubObjects objects;
   EXPECT_THAT(ReadWhole(*MustOpen(WebStore(Eager()), objects.Put("/empty", "")), 10),
               IsOkAndHolds(""));
@@ -156,7 +156,7 @@ TEST(WebStoreTest, AServerWithoutHeadIsAskedForTheFirstByte) {
   }
 }
 
-TEST(WebStoreTest, AHeadThatSaysZeroForEveryObjectMakesNoShardEmpty) {
+TEST(WebStoreTest, AnObjectSizeOfZeroInAHeadAnswerIsNotTrusted) {
   StubObjects objects;
   objects.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
     if (request.method != "HEAD") return std::nullopt;
@@ -167,7 +167,7 @@ TEST(WebStoreTest, AHeadThatSaysZeroForEveryObjectMakesNoShardEmpty) {
   EXPECT_EQ(store.Stat(objects.Put("/empty", ""))->size_bytes, 0u);
 }
 
-TEST(WebStoreTest, ReplacedIsFailedPreconditionByBaseNameForChecksAndForReads) {
+TEST(WebStoreTest, AReplacedObjectFailsChecksAndReadsByBaseName) {
   StubObjects objects;
   const std::string name = objects.Put("/dir/a", "abc");
   const WebStore store(Eager());
@@ -184,7 +184,7 @@ TEST(WebStoreTest, ReplacedIsFailedPreconditionByBaseNameForChecksAndForReads) {
   EXPECT_THAT(source->Size(), IsOkAndHolds(3u));
 }
 
-TEST(WebStoreTest, ReplacedBetweenTwoPiecesOfOneReadIsNoticed) {
+TEST(WebStoreTest, AnObjectReplacedDuringAReadIsNoticed) {
   StubObjects objects;
   const std::string bytes = SomeBytes(size_t{9} << 20);
   const std::string name = objects.Put("/a", bytes);
@@ -200,7 +200,7 @@ TEST(WebStoreTest, ReplacedBetweenTwoPiecesOfOneReadIsNoticed) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was replaced")));
 }
 
-TEST(WebStoreTest, AServerThatIgnoresIfMatchIsFoundOutByItsEtag) {
+TEST(WebStoreTest, AReplacementIsNoticedByEtagIfTheServerIgnoresIfMatch) {
   StubObjects objects;
   const std::string name = objects.Put("/a", "abc");
   objects.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -215,7 +215,7 @@ TEST(WebStoreTest, AServerThatIgnoresIfMatchIsFoundOutByItsEtag) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was replaced")));
 }
 
-TEST(WebStoreTest, RemovedIsFailedPreconditionByBaseName) {
+TEST(WebStoreTest, ARemovedObjectFailsChecksAndReadsByBaseName) {
   StubObjects objects;
   const WebStore store(Eager());
   const auto source = MustOpen(store, objects.Put("/dir/a", "abc"));
@@ -226,7 +226,7 @@ TEST(WebStoreTest, RemovedIsFailedPreconditionByBaseName) {
   EXPECT_THAT(ReadWhole(*source, 3), removed);
 }
 
-TEST(WebStoreTest, AReadWithAnEtagAlsoChecksTheObjectForAWhile) {
+TEST(WebStoreTest, WhileTrustLastsAReadWithAnEtagCountsAsACheck) {
   StubObjects objects;
   WebStoreOptions options = Eager();
   options.trust = kLong;
@@ -239,7 +239,7 @@ TEST(WebStoreTest, AReadWithAnEtagAlsoChecksTheObjectForAWhile) {
   EXPECT_EQ(CountRequests(objects, "HEAD"), 1);  // Sent by Open().
 }
 
-TEST(WebStoreTest, PassingFaultsOfTheServerAreOutlasted) {
+TEST(WebStoreTest, TransientServerFaultsAreRetried) {
   StubObjects objects;
   const std::string bytes = SomeBytes(1000);
   const std::string name = objects.Put("/a", bytes);
@@ -325,7 +325,7 @@ TEST(WebStoreTest, ErrorsOfReadsNameNoServerThatARedirectLeadsTo) {
   }
 }
 
-TEST(WebStoreTest, AServerWithoutRangesServesOnlyObjectsThatAreReadAtOnce) {
+TEST(WebStoreTest, AServerWithoutRangeSupportServesOnlyWholeReads) {
   StubObjects objects;
   objects.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
     StubRequest whole = request;
@@ -340,7 +340,7 @@ TEST(WebStoreTest, AServerWithoutRangesServesOnlyObjectsThatAreReadAtOnce) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("supports ranges")));
 }
 
-TEST(WebStoreTest, AReadThatIsNoLongerWantedEnds) {
+TEST(WebStoreTest, AnInterruptionEndsAWaitingRead) {
   StubObjects objects;
   const WebStore store(Eager());
   const auto source = MustOpen(store, objects.Put("/a", "abc"));
@@ -360,7 +360,7 @@ TEST(WebStoreTest, AReadThatIsNoLongerWantedEnds) {
   reader.join();
 }
 
-TEST(WebStoreTest, APatternIsTheNameOfAnObject) {
+TEST(WebStoreTest, APatternListsTheObjectOfThatNameWithoutARequest) {
   StubObjects objects;
   const std::string name = objects.Put("/a", "abc");
   const WebStore store(Eager());
@@ -395,7 +395,7 @@ TEST(WebStoreTest, GlobsAndFoldersAreRefusedWithTheRemedyAndNothingIsSent) {
   EXPECT_EQ(objects.server().connections(), 0);
 }
 
-TEST(WebStoreTest, NamesWithSecretsInPlainSightAreRefused) {
+TEST(WebStoreTest, AUrlWithAPasswordIsRefusedAndThePasswordNotShown) {
   EXPECT_THAT(WebStore(Eager()).Open("https://user:secret@host/a"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("user name"), Not(HasSubstr("secret")))));
@@ -417,7 +417,7 @@ TEST(WebStoreTest, AQueryIsSentAndNeverShown) {
   }
 }
 
-TEST(WebStoreTest, ItIsReadOnly) {
+TEST(WebStoreTest, CreateAndRemoveAreRefused) {
   const WebStore store(Eager());
   const auto refused = StatusIs(absl::StatusCode::kFailedPrecondition,
                                 AllOf(HasSubstr("https://host/a.idx"), HasSubstr("--index-dir")));
@@ -435,7 +435,7 @@ TEST(WebStoreTest, NamesOfOneObjectHaveOneFullName) {
 
 const std::string* asked_at_exit = nullptr;
 
-TEST(WebStoreDeathTest, TheStoreOfTheProcessHasEndedBeforeOlderHandlersOfTheExitRun) {
+TEST(WebStoreDeathTest, TheProcessStoreStopsBeforeEarlierExitHandlersRun) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // The child must begin without a store.
   StubObjects objects;
   const std::string name = objects.Put("/a", "abc");
@@ -454,7 +454,7 @@ TEST(WebStoreDeathTest, TheStoreOfTheProcessHasEndedBeforeOlderHandlersOfTheExit
       testing::ExitedWithCode(7), "");
 }
 
-TEST(WebStoreTest, TheStoreOfTheProcessTakesAuthoritiesFromTheEnvironment) {
+TEST(WebStoreTest, TheProcessStoreTrustsTheAuthoritiesOfSslCertFile) {
   const TempFolder folder;
   const StubCertificate certificate = MakeCertificate("IP:127.0.0.1");
   ::unsetenv("CURL_CA_BUNDLE");  // This variable would take precedence.

@@ -68,7 +68,7 @@ void WithoutEtag(std::string& answer) {
   answer.erase(etag, answer.find("\r\n", etag) + 2 - etag);
 }
 
-TEST(WebTrustTest, ListingOpeningAndLookingAtAnObjectTakesOneQuestion) {
+TEST(WebTrustTest, ListStatAndOpenTakeOneRequestWhileTrustLasts) {
   Scene scene;
   const std::string name = scene.objects().Put("/a", "abc");
   EXPECT_THAT(scene.store().List(name, All), IsOkAndHolds(ElementsAre(name)));
@@ -82,7 +82,7 @@ TEST(WebTrustTest, ListingOpeningAndLookingAtAnObjectTakesOneQuestion) {
   EXPECT_EQ(scene.Heads(), 2);
 }
 
-TEST(WebTrustTest, ACheckAfterAnOpeningFromMemoryCountsFromTheQuestion) {
+TEST(WebTrustTest, TrustCountsFromTheRequestEvenIfOpenUsedACachedAnswer) {
   Scene scene;
   const std::string name = scene.objects().Put("/a", "abc");
   EXPECT_THAT(scene.store().Stat(name), IsOk());
@@ -96,7 +96,7 @@ TEST(WebTrustTest, ACheckAfterAnOpeningFromMemoryCountsFromTheQuestion) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was replaced")));
 }
 
-TEST(WebTrustTest, ACheckIsNotServedByWhatOthersHaveSeenButServesThem) {
+TEST(WebTrustTest, ACheckIgnoresCachedAnswersOfStatButItsAnswerServesOpen) {
   Scene scene;
   const std::string name = scene.objects().Put("/a", "abc");
   const auto source = scene.Open(name);
@@ -110,7 +110,7 @@ TEST(WebTrustTest, ACheckIsNotServedByWhatOthersHaveSeenButServesThem) {
   EXPECT_EQ(scene.Heads(), 3);
 }
 
-TEST(WebTrustTest, WhatAReadHasFoundReplacedIsOpenedAsItIsNow) {
+TEST(WebTrustTest, AfterAReadFindsAReplacementOpenReturnsTheNewObject) {
   Scene scene;
   const std::string name = scene.objects().Put("/a", "abc");
   const auto source = scene.Open(name);
@@ -151,7 +151,7 @@ TEST(WebTrustTest, AReadCountsAsACheckOnlyIfEachOfItsAnswersHasTheEtag) {
   }
 }
 
-TEST(WebTrustTest, WhatWasSaidBeforeAReadThatProvesNothingIsNoCheckOfIt) {
+TEST(WebTrustTest, AReadWithoutAnEtagIsNotCheckedByEarlierAnswers) {
   Scene scene(absl::Hours(1));
   const std::string name = scene.objects().Put("/a", "abc");
   // A cache that ignores If-Match, and whose answers to GET have no ETag.
@@ -176,7 +176,7 @@ TEST(WebTrustTest, WhatWasSaidBeforeAReadThatProvesNothingIsNoCheckOfIt) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was replaced")));
 }
 
-TEST(WebTrustTest, AnObjectWithoutAnyIdentityIsNotAskedForAfterEachRead) {
+TEST(WebTrustTest, AnObjectWithoutIdentityIsNotRecheckedAfterEachRead) {
   Scene scene(absl::Hours(1));
   scene.objects().SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
     StubRequest careless = request;
@@ -195,7 +195,7 @@ TEST(WebTrustTest, AnObjectWithoutAnyIdentityIsNotAskedForAfterEachRead) {
   EXPECT_EQ(scene.Heads(), 1);
 }
 
-TEST(WebTrustTest, OpeningManyObjectsTakesOneQuestionForEachHoweverLongItTakes) {
+TEST(WebTrustTest, OpeningManyObjectsSlowlyTakesOneRequestEach) {
   Scene scene;
   scene.objects().SetFault([&](const StubRequest&) -> std::optional<StubAnswer> {
     scene.Wait(50);
@@ -226,13 +226,13 @@ TEST(RecentObjectsTest, AnAnswerIsKnownUntilItIsOldOrForgotten) {
   EXPECT_FALSE(recent.Find("a", absl::Seconds(7)).has_value());
 }
 
-TEST(RecentObjectsTest, WithoutTrustNothingIsKnown) {
+TEST(RecentObjectsTest, WithZeroTrustNothingIsCached) {
   RecentObjects recent(absl::ZeroDuration());
   recent.Remember("a", Seen(1, absl::Seconds(7)));
   EXPECT_FALSE(recent.Find("a", absl::Seconds(7)).has_value());
 }
 
-TEST(RecentObjectsTest, TheAnswerToTheLaterQuestionStays) {
+TEST(RecentObjectsTest, TheAnswerToTheLaterRequestIsKept) {
   RecentObjects recent(absl::Seconds(1));
   recent.Remember("a", Seen(2, absl::Seconds(7)));
   recent.Remember("a", Seen(1, absl::Seconds(6)));
