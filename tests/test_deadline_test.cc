@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ExitedWithCode;
 
-TEST(TestDeadlineTest, AWaitForSomethingThatNeverComesIsAFailureWithTheTestsName) {
+TEST(TestDeadlineTest, ATestThatHangsFailsAtItsDeadlineWithItsName) {
   const auto wait_for_ever = [] {
     SetDeadline("QueueTest.Hangs", /*seconds=*/1);
     BoundedQueue<int> queue(1);
@@ -23,7 +23,7 @@ TEST(TestDeadlineTest, AWaitForSomethingThatNeverComesIsAFailureWithTheTestsName
               "FAILED: QueueTest.Hangs is still running after 1 s");
 }
 
-TEST(TestDeadlineTest, ALongNameIsCut) {
+TEST(TestDeadlineTest, ATestWithAVeryLongNameFailsAtItsDeadlineToo) {
   const auto wait_for_ever = [] {
     SetDeadline(std::string(10'000, 'x'), /*seconds=*/1);
     while (true) pause();
@@ -32,20 +32,20 @@ TEST(TestDeadlineTest, ALongNameIsCut) {
 }
 
 // TestDeadline has set an alarm for this test. alarm() returns the seconds that are left.
-TEST(TestDeadlineTest, EachTestHasOne) {
+TEST(TestDeadlineTest, EachTestHasADeadline) {
   const unsigned left = alarm(0);
   SetDeadline("the rest of this test", kTestSeconds);
   EXPECT_GT(left, 0u);
   EXPECT_LE(left, kTestSeconds);
 }
 
-TEST(WaitUntilTest, LooksAgainUntilItHolds) {
+TEST(WaitUntilTest, ChecksAgainUntilTheConditionHolds) {
   int looks = 0;
   EXPECT_TRUE(WaitUntil([&looks] { return ++looks == 3; }));
   EXPECT_EQ(looks, 3);
 }
 
-TEST(WaitUntilTest, IsAFailureIfItNeverHolds) {
+TEST(WaitUntilTest, FailsIfTheConditionNeverHolds) {
   const testing::AssertionResult result =
       WaitUntil([] { return false; }, std::chrono::milliseconds(2));
   EXPECT_FALSE(result);

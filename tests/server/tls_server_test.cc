@@ -91,7 +91,7 @@ TEST_F(TlsServerTest, AClientThatTrustsTheAuthorityIsServed) {
 }
 
 // The clock stands still, so no connection earns an allowance by waiting.
-TEST_F(TlsServerTest, WhatConnectionsSendIsCountedAsInPlainText) {
+TEST_F(TlsServerTest, ATlsConnectionOfRefusedCallsIsCountedAsSendingTooMuch) {
   const std::string tokens = folder_ / "tokens";
   ASSERT_THAT(AddToken(tokens, "a", std::nullopt), IsOk());
   const absl::StatusOr<std::shared_ptr<AccessControl>> access = TestAccess(
@@ -108,7 +108,7 @@ TEST_F(TlsServerTest, WhatConnectionsSendIsCountedAsInPlainText) {
   EXPECT_TRUE(WaitUntil([&] { return server_->connections().sent_too_much == 1; }));
 }
 
-TEST_F(TlsServerTest, AUnixSocketAndAnAddressThatOthersReachServeItToo) {
+TEST_F(TlsServerTest, TlsWorksOnAUnixSocketAndAllowsListeningOnAllInterfaces) {
   Serve("0.0.0.0:0", /*verify_clients=*/true);
   Serve("unix:" + (folder_ / "s"), /*verify_clients=*/false);
   grpc::ChannelArguments name;
@@ -119,7 +119,7 @@ TEST_F(TlsServerTest, AUnixSocketAndAnAddressThatOthersReachServeItToo) {
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
-TEST_F(TlsServerTest, AClientOfAnotherAuthorityAndAPlainOneAreNotServed) {
+TEST_F(TlsServerTest, ClientsOfAnotherAuthorityAndWithoutTlsAreNotServed) {
   Serve("127.0.0.1:0", /*verify_clients=*/false);
   const TempFolder others;
   MakeCertificates(others.path());
@@ -136,7 +136,7 @@ TEST_F(TlsServerTest, AClientMustShowItsCertificateIfTheServerVerifies) {
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
-TEST_F(TlsServerTest, ReplacedCertificatesAreForNewConnectionsAndOldOnesGoOn) {
+TEST_F(TlsServerTest, NewConnectionsUseReplacedCertificatesAndOldOnesContinue) {
   Serve("127.0.0.1:0", /*verify_clients=*/false);
   const auto before = Dial(Holding(certificates_, /*identity=*/false));
   ASSERT_TRUE(Ask(*before).ok());

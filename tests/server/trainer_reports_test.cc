@@ -153,7 +153,7 @@ class ServerTrainerReportsTest : public testing::Test {
   std::unique_ptr<v1::Systole::Stub> stub_;
 };
 
-TEST_F(ServerTrainerReportsTest, AStreamIsShownWithWhatItsClientSays) {
+TEST_F(ServerTrainerReportsTest, TheStatusShowsAStreamWithItsClientsReport) {
   Start("");
   v1::TrainerReport report = Report(7, 0.25, v1::TrainerReport::DECODE);
   report.set_steps_per_second(12.5);
@@ -181,7 +181,7 @@ TEST_F(ServerTrainerReportsTest, AStreamIsShownWithWhatItsClientSays) {
   EXPECT_EQ(MetricOf(status, "trainer_limits", "decode"), 1);
 }
 
-TEST_F(ServerTrainerReportsTest, AStreamsClientReportsAgainAndIsForgottenAfter30Seconds) {
+TEST_F(ServerTrainerReportsTest, AReportReplacesTheLastOneAndExpiresAfter30Seconds) {
   Start("");
   const std::unique_ptr<Stream> stream = Open("cats", "", Report(7, 0.25));
   seconds_ += 10;
@@ -212,7 +212,7 @@ TEST_F(ServerTrainerReportsTest, AReportWithoutAStreamIsIgnored) {
   EXPECT_FALSE(status.streams(0).trainer().has_wait_ratio());
 }
 
-TEST_F(ServerTrainerReportsTest, WhateverClientsSayTheMetricsAreRatios) {
+TEST_F(ServerTrainerReportsTest, InvalidReportsStillGiveWaitRatiosFrom0To1) {
   Start("");
   const std::unique_ptr<Stream> stream = Open("cats", "", Report(7, 1e300));
   for (const double waits : {-1.0, 1e300, std::numeric_limits<double>::quiet_NaN(),
@@ -232,7 +232,7 @@ TEST_F(ServerTrainerReportsTest, WhateverClientsSayTheMetricsAreRatios) {
   }
 }
 
-TEST_F(ServerTrainerReportsTest, WhoMayNotReadMayNotReport) {
+TEST_F(ServerTrainerReportsTest, ClientsWithoutReadPermissionMayNotReport) {
   Start(kAccess);
   const std::unique_ptr<Stream> stream = Open("cats", "a", Report(7, 0.25));
   seconds_ += 10;

@@ -145,7 +145,7 @@ class WhereFeedsTest : public testing::Test {
   std::unique_ptr<v1::Systole::Stub> stub_;
 };
 
-TEST_F(WhereFeedsTest, FeedsWaitForTheirRecordsAndNoThreadThatAnswersWaitsWithThem) {
+TEST_F(WhereFeedsTest, RequestsThatWaitForWhereLookUpsDoNotBlockOtherCalls) {
   std::vector<std::unique_ptr<Call>> calls;
   // These are more calls than the server has threads for answers (a few for each processor).
   for (int i = 0; i < 32; ++i) calls.push_back(Ask(i % 5));
@@ -173,7 +173,7 @@ TEST_F(WhereFeedsTest, AStreamBeginsOnceResolveFeedHasMadeItsFeed) {
   EXPECT_TRUE(Stream(1).ok());
 }
 
-TEST_F(WhereFeedsTest, AFeedOverADatasetThatWasReplacedIsNotWaitedFor) {
+TEST_F(WhereFeedsTest, ALookUpInAReplacedDatasetDoesNotDelayNewRequests) {
   const auto old = Ask(1);
   ASSERT_TRUE(WaitUntil([&] { return asked_ > 0; }));
   hangs_ = false;
@@ -186,7 +186,7 @@ TEST_F(WhereFeedsTest, AFeedOverADatasetThatWasReplacedIsNotWaitedFor) {
 }
 
 // A new config may remove another dataset while a look-up runs.
-TEST_F(WhereFeedsTest, AFeedIsKeptIfItsDatasetStayedWhileOthersCameAndWent) {
+TEST_F(WhereFeedsTest, AFeedIsKeptIfOnlyAnotherDatasetWasRemovedMeanwhile) {
   const auto before = Ask(1);
   ASSERT_TRUE(WaitUntil([&] { return asked_ > 0; }));
   server_->Change({"other"}, Catalogue());
@@ -211,7 +211,7 @@ TEST_F(WhereFeedsTest, AFeedIsNotKeptIfItsDatasetWasReplacedWhileItWasMade) {
   EXPECT_EQ(Stream(1).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(WhereFeedsTest, WaitingRequestsForADatasetThatIsRemovedLearnOfNoOther) {
+TEST_F(WhereFeedsTest, AWaitingRequestForARemovedDatasetEndsWithNotFound) {
   const auto in_making = Ask(1);
   ASSERT_TRUE(WaitUntil([&] { return asked_ > 0; }));
   const auto in_line = Ask(2);
@@ -242,7 +242,7 @@ TEST_F(WhereFeedsTest, LookUpsAreCountedByTheirResult) {
   EXPECT_EQ(Counted("where_look_ups", "failed"), 1);
 }
 
-TEST_F(WhereFeedsTest, ACallWhosePermissionIsTakenAwayWhileItWaitsGetsNoFeedAndNoErrorOfOne) {
+TEST_F(WhereFeedsTest, AWaitingCallWhoseTokenIsRevokedIsRefusedAsUnauthenticated) {
   const std::string tokens = folder_ / "tokens";
   // The error for a column that is missing names a shard. So a caller without the permission must
   // not get this error.
@@ -268,7 +268,7 @@ TEST_F(WhereFeedsTest, ACallWhosePermissionIsTakenAwayWhileItWaitsGetsNoFeedAndN
   }
 }
 
-TEST_F(WhereFeedsTest, ACallWhoseClientGoesAwayEndsAndADrainEndsTheOthers) {
+TEST_F(WhereFeedsTest, WaitingCallsEndWhenTheirClientCancelsOrTheServerDrains) {
   const auto gone = Ask(1);
   const auto in_making = Ask(1);
   const auto in_line = Ask(2);

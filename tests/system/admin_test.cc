@@ -48,7 +48,7 @@ class SystemAdminTest : public testing::Test {
   std::string shard_;
 };
 
-TEST_F(SystemAdminTest, AServerThatReadsItsIndexesLivesAndIsNotReady) {
+TEST_F(SystemAdminTest, AServerThatIsStartingIsLiveButNotReady) {
   Process server(Args(shard_));
   const int port = Port();
   EXPECT_EQ(HttpGet(port, "/livez").status, 200);
@@ -59,7 +59,7 @@ TEST_F(SystemAdminTest, AServerThatReadsItsIndexesLivesAndIsNotReady) {
   EXPECT_EQ(server.Wait().signal, SIGTERM);
 }
 
-TEST_F(SystemAdminTest, AServerThatServesIsReadyAndEndsByASignalAsEver) {
+TEST_F(SystemAdminTest, AServingServerIsReadyAndDrainsOnSigterm) {
   const std::string file = folder_.Write("a.tfrecord", RawShard(0, 64, 16));
   Process server(Args(file));
   const int port = Port();
@@ -74,7 +74,7 @@ TEST_F(SystemAdminTest, AServerThatServesIsReadyAndEndsByASignalAsEver) {
   EXPECT_THAT(finished.err, HasSubstr("probes and metrics on http://127.0.0.1:"));
 }
 
-TEST_F(SystemAdminTest, ThePageForPeopleFollowsAServerUntilItEnds) {
+TEST_F(SystemAdminTest, TheStatusPagesEventStreamEndsWhenTheServerEnds) {
   Process server(Args(folder_.Write("a.tfrecord", RawShard(0, 64, 16))));
   const int port = Port();
   EXPECT_TRUE(WaitUntil([&] { return HttpGet(port, "/readyz").status == 200; }));

@@ -121,7 +121,7 @@ TEST(BucketTest, AFeedFromABucketHasTheBytesOfTheSameFeedFromFiles) {
   }
 }
 
-TEST(BucketTest, FailuresThatPassChangeNoDigest) {
+TEST(BucketTest, TransientBucketFailuresDoNotChangeTheDigests) {
   const TempFolder folder;
   StubBucket bucket({.sign = kSign});
   PutShards(bucket, folder);
@@ -213,7 +213,7 @@ TEST(BucketTest, AServerWritesIndexesIntoABucketOnlyIfItIsTold) {
   }
 }
 
-TEST(BucketTest, InspectSaysWhatAFeedFetchesOfABucketAndProposesNumbersOfWindow) {
+TEST(BucketTest, InspectShowsWhatAFeedFetchesAndProposesWindowSettings) {
   const TempFolder folder;
   const TempFolder specs;
   StubBucket bucket({.sign = kSign});
@@ -248,7 +248,7 @@ TEST(BucketTest, InspectSaysWhatAFeedFetchesOfABucketAndProposesNumbersOfWindow)
             RunSystole({"inspect", files, "--json"}).out);
 }
 
-TEST(BucketTest, InspectSaysWhatAnEpochOfSeveralDatasetsFetchesOfTheOneInTheBucket) {
+TEST(BucketTest, InspectCountsOnlyTheBucketsBytesOfAFeedOfSeveralDatasets) {
   const TempFolder folder;
   StubBucket bucket({.sign = kSign});
   PutShards(bucket, folder);
@@ -278,7 +278,7 @@ TEST(BucketTest, InspectSaysWhatAnEpochOfSeveralDatasetsFetchesOfTheOneInTheBuck
   }
 }
 
-TEST(BucketTest, InspectRefusesASpecThatDoesNotSuitTheShards) {
+TEST(BucketTest, InspectRefusesUnsuitableSpecsAndOptionCombinations) {
   const TempFolder folder;
   folder.Write("a.tfrecord", Shard(0, 16));
   const std::string shards = folder / "a.tfrecord";
@@ -308,7 +308,7 @@ TEST(BucketTest, InspectRefusesASpecThatDoesNotSuitTheShards) {
               HasSubstr("none"));
 }
 
-TEST(BucketTest, AManifestBesideShardsFindsOneThatIsMissing) {
+TEST(BucketTest, VerifyFindsAShardOfTheManifestThatIsMissing) {
   const TempFolder folder;
   StubBucket bucket({.sign = kSign});
   PutShards(bucket, folder);
@@ -321,7 +321,7 @@ TEST(BucketTest, AManifestBesideShardsFindsOneThatIsMissing) {
   EXPECT_THAT(absl::StrCat(verified.out, verified.err), HasSubstr("train-4.tfrecord"));
 }
 
-TEST(BucketTest, ShardsOfAManifestThatThePatternDoesNotTakeAreNotAskedFor) {
+TEST(BucketTest, ManifestShardsThatThePatternDoesNotMatchAreNotRequested) {
   const TempFolder folder;
   StubBucket bucket({.sign = kSign});
   PutShards(bucket, folder);
@@ -337,7 +337,7 @@ TEST(BucketTest, ShardsOfAManifestThatThePatternDoesNotTakeAreNotAskedFor) {
   EXPECT_LE(bucket.reads(), 2 * without + 5);  // The 5 reads are for the manifest itself.
 }
 
-TEST(BucketTest, OfAManifestThatCannotBeReadClientsLearnNoPlace) {
+TEST(BucketTest, ClientsDoNotLearnThePathOfAnUnreadableManifest) {
   const TempFolder folder;
   StubBucket bucket({.sign = kSign});
   PutShards(bucket, folder);
@@ -361,7 +361,7 @@ TEST(BucketTest, OfAManifestThatCannotBeReadClientsLearnNoPlace) {
               AllOf(HasSubstr(bucket.Name("d/train.manifest")), HasSubstr("AccessDenied")));
 }
 
-TEST(BucketTest, OfAManifestClientsLearnNoPlaceThoughOtherShardsAreFiles) {
+TEST(BucketTest, AManifestsPathStaysHiddenIfADatasetAlsoHasLocalFiles) {
   const TempFolder folder;
   StubBucket bucket({.sign = kSign});
   bucket.Put("d/b.tfrecord", Shard(0, 16));
@@ -383,7 +383,7 @@ TEST(BucketTest, OfAManifestClientsLearnNoPlaceThoughOtherShardsAreFiles) {
   EXPECT_THAT(fed.err, AllOf(HasSubstr("manifest"), Not(HasSubstr("s3://")), Not(HasSubstr("d/"))));
 }
 
-TEST(BucketTest, WhyNoManifestsCanBeLookedForIsTold) {
+TEST(BucketTest, VerifyReportsWhyItCannotLookForManifests) {
   const TempFolder folder;
   StubBucket bucket({.sign = kSign});
   PutShards(bucket, folder);
@@ -400,7 +400,7 @@ TEST(BucketTest, WhyNoManifestsCanBeLookedForIsTold) {
               AllOf(HasSubstr("to look for manifests"), HasSubstr("OddRefusal")));
 }
 
-TEST(BucketTest, WhatCannotBeReadIsToldWithTheRemedyAndWithoutSecrets) {
+TEST(BucketTest, InspectNamesTheCauseOfReadErrorsAndShowsNoSecrets) {
   StubBucket bucket({.sign = kSign});
   bucket.Put("d/a", Shard(0, 8));
   const auto says = [&](const std::string& name, const std::string& secret = {}) {
@@ -426,7 +426,7 @@ TEST(BucketTest, WhatCannotBeReadIsToldWithTheRemedyAndWithoutSecrets) {
               AllOf(HasSubstr("s3:GetObject"), HasSubstr("s3:ListBucket")));
 }
 
-TEST(BucketTest, AServerSaysToItsLogWhyABucketIsNotReadAndNothingToClients) {
+TEST(BucketTest, TheServersLogSaysWhyABucketIsUnreadableAndClientsSeeNoAddress) {
   StubBucket bucket({.sign = kSign});
   const TempFolder folder;
   PutShards(bucket, folder);
@@ -446,7 +446,7 @@ TEST(BucketTest, AServerSaysToItsLogWhyABucketIsNotReadAndNothingToClients) {
               AllOf(HasSubstr("SignatureDoesNotMatch"), ShowsNoSecret()));
 }
 
-TEST(BucketTest, AFeedInTheProcessHasTheSameStepsAndReadsNothingOfAReplacedObject) {
+TEST(BucketTest, ALocalFeedHasTheStepsOfFilesAndRefusesAReplacedObject) {
   const TempFolder folder;
   StubBucket bucket({.sign = kSign});
   PutShards(bucket, folder);

@@ -77,7 +77,7 @@ class CheckpointSystemTest : public testing::Test {
   std::unique_ptr<ServerProcess> server_;
 };
 
-TEST_F(CheckpointSystemTest, AKilledRunGoesOnToTheSameWeights) {
+TEST_F(CheckpointSystemTest, ARunKilledAndResumedEndsWithTheWeightsOfAnUnbrokenRun) {
   const std::string file = folder_ / "killed.ckpt", whole = folder_ / "whole.ckpt";
   std::vector<std::string> endless = TrainArgs(spec_, 1000000, file, {"--checkpoint-every", "1"});
   endless.insert(endless.begin(), SystoleProgram());
@@ -104,7 +104,7 @@ TEST_F(CheckpointSystemTest, AKilledRunGoesOnToTheSameWeights) {
   }
 }
 
-TEST_F(CheckpointSystemTest, OtherCoresMayGoOnAndAnotherFeedMayNot) {
+TEST_F(CheckpointSystemTest, ARunResumesOnOtherCoresButNotWithAnotherFeed) {
   const std::string file = folder_ / "eight.ckpt", four = folder_ / "four.ckpt";
   ASSERT_EQ(RunSystole(TrainArgs(spec_, 1, file)).exit_code, 0);
   const Finished on_four =
@@ -124,7 +124,7 @@ TEST_F(CheckpointSystemTest, OtherCoresMayGoOnAndAnotherFeedMayNot) {
 }
 
 // The run is saved after 3 steps of 16 examples.
-TEST_F(CheckpointSystemTest, ARunGoesOnWithAnotherBatchAndSaysHowManyExamplesItSkips) {
+TEST_F(CheckpointSystemTest, ARunResumesWithAnotherBatchSizeAndReportsSkippedExamples) {
   const std::string file = folder_ / "three.ckpt", later = folder_ / "later.ckpt";
   // The dataset for validation does not exist, so the run ends when it begins to validate.
   const Finished ended =
@@ -171,7 +171,7 @@ TEST_F(CheckpointSystemTest, ARunGoesOnWithAnotherBatchAndSaysHowManyExamplesItS
 
 // An epoch of a mixture is as many full steps as its 90 records fill. With batches of 16 these are
 // 5 steps, with 80 examples.
-TEST_F(CheckpointSystemTest, ARunOfAMixtureGoesOnWithAnotherBatch) {
+TEST_F(CheckpointSystemTest, AMixtureRunResumesWithAnotherBatchSizeAndReportsTheSkip) {
   const auto mixture = [&](int batch) {
     return WriteSpec("mixture.textproto",
                      {{"dataset: \"flowers\"",
@@ -201,7 +201,7 @@ TEST_F(CheckpointSystemTest, ARunOfAMixtureGoesOnWithAnotherBatch) {
 // An epoch has 5 steps: 90 examples with batches of 18, or 80 with batches of 16. With batches of
 // 16, 4 epochs have 320 examples. After 3 epochs with batches of 18, which are 270 examples, 50 are
 // left: only 3 steps of 16.
-TEST_F(CheckpointSystemTest, AMixtureThatEndsBeforeTheLastEpochIsRefusedBeforeItsFirstStep) {
+TEST_F(CheckpointSystemTest, ResumingAMixtureThatEndsTooEarlyIsRefusedWithRemedies) {
   const auto mixture = [&](int batch, int epochs) {
     const std::string name = absl::StrCat("mixture-", batch, "-", epochs, ".textproto");
     const std::string text = absl::StrReplaceAll(

@@ -93,7 +93,7 @@ TEST_F(ConnectionsTest, AServerWithoutDescriptorsServesAgainWhenConnectionsClose
   EXPECT_THAT(server->process().err(), HasSubstr("ulimit -n"));
 }
 
-TEST_F(ConnectionsTest, ByDefaultAFloodLeavesAServerItsDescriptors) {
+TEST_F(ConnectionsTest, AConnectionFloodDoesNotUseUpDescriptorsByDefault) {
   const auto server = Serve({}, {.open_files = 128});
   ASSERT_NE(server, nullptr);
   std::vector<OwnedFd> clients;
@@ -105,7 +105,7 @@ TEST_F(ConnectionsTest, ByDefaultAFloodLeavesAServerItsDescriptors) {
   EXPECT_THAT(server->process().err(), testing::Not(HasSubstr("Too many open files")));
 }
 
-TEST_F(ConnectionsTest, AConnectionThatSaysNothingIsDropped) {
+TEST_F(ConnectionsTest, AConnectionWithoutAHandshakeTimesOut) {
   const auto server = Serve({"--handshake-timeout", "0.5", "--idle-timeout", "100"});
   ASSERT_NE(server, nullptr);
   EXPECT_TRUE(IsClosed(Connect(*server)));
@@ -120,7 +120,7 @@ TEST_F(ConnectionsTest, AConnectionWithoutACallIsDropped) {
   EXPECT_TRUE(IsClosed(client));
 }
 
-TEST_F(ConnectionsTest, TheCapOfOnePeerHoldsAndIsTold) {
+TEST_F(ConnectionsTest, TheConnectionLimitPerPeerIsEnforcedAndLogged) {
   const auto server = Serve({"--max-connections-per-peer", "2"});
   ASSERT_NE(server, nullptr);
   OwnedFd first = Connect(*server);

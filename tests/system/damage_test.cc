@@ -57,7 +57,7 @@ class DamageTest : public testing::TestWithParam<Flip> {
   std::string bad_;
 };
 
-TEST_P(DamageTest, VerifyNamesTheRecord) {
+TEST_P(DamageTest, VerifyNamesTheDamagedRecord) {
   EXPECT_EQ(RunSystole({"verify", "--framing-only", good_}).exit_code, 0);
   const Finished verify = RunSystole({"verify", "--framing-only", bad_});
   EXPECT_EQ(verify.exit_code, 1);
@@ -67,7 +67,7 @@ TEST_P(DamageTest, VerifyNamesTheRecord) {
   EXPECT_THAT(verify.out, HasSubstr(absl::StrCat(kRecords, " records")));
 }
 
-TEST_P(DamageTest, AFailFeedEndsAndNamesTheRecord) {
+TEST_P(DamageTest, AFeedWithOnCorruptFailEndsAndNamesTheDamagedRecord) {
   const auto server = Serve(bad_);
   ASSERT_THAT(server, IsOk());
   const Finished feed = Feed((*server)->address(), "on_corrupt: FAIL");
@@ -79,7 +79,7 @@ TEST_P(DamageTest, AFailFeedEndsAndNamesTheRecord) {
   EXPECT_EQ(feed.err.find(folder_.path()), std::string::npos);
 }
 
-TEST_P(DamageTest, AMaskFeedEmptiesThatPlaceAndCountsIt) {
+TEST_P(DamageTest, AFeedWithOnCorruptMaskChangesOneExampleAndReportsIt) {
   std::vector<std::string> intact;
   {
     const auto server = Serve(good_);

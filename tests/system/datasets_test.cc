@@ -40,7 +40,7 @@ class DatasetsTest : public testing::Test {
   const TempFolder folder_;
 };
 
-TEST_F(DatasetsTest, ARefusedDatasetIsToldAndTheOthersAreServed) {
+TEST_F(DatasetsTest, InvalidDatasetsAreReportedAndTheValidOneIsServed) {
   folder_.Write("raw.tfrecord", RawShard(0, 64, 784));
   folder_.Write("mixed-0.tfrecord", RawShard(0, 20, 784));
   folder_.Write("mixed-1.tfrecord", Gzip());
@@ -75,7 +75,7 @@ TEST_F(DatasetsTest, ARefusedDatasetIsToldAndTheOthersAreServed) {
   }
 }
 
-TEST_F(DatasetsTest, AServerWithoutADatasetLeftEnds) {
+TEST_F(DatasetsTest, AServerWithNoValidDatasetExits) {
   folder_.Write("raw.tfrecord", Gzip());
   const Finished server = Process({ServerProgram(), "--listen", "127.0.0.1:0", "--dataset",
                                    Flag("raw", "raw.tfrecord")})
@@ -129,7 +129,7 @@ TEST_F(DatasetsTest, CompressedShardsInAFolderGiveTheBytesOfPlainOnes) {
   }
 }
 
-TEST_F(DatasetsTest, ACompressionThatIsStatedIsBelieved) {
+TEST_F(DatasetsTest, TheCompressionFlagIsUsedEvenIfAShardIsNotCompressed) {
   folder_.Write("raw.tfrecord", RawShard(0, 64, 784));
   const Finished server = Process({ServerProgram(), "--listen", "127.0.0.1:0", "--compression",
                                    "GZIP", "--dataset", Flag("raw", "raw.tfrecord")})
@@ -140,7 +140,7 @@ TEST_F(DatasetsTest, ACompressionThatIsStatedIsBelieved) {
   EXPECT_EQ(server.err.find("incorrect header check"), server.err.rfind("incorrect header check"));
 }
 
-TEST_F(DatasetsTest, DamageIsToldAtEveryStart) {
+TEST_F(DatasetsTest, DamageIsReportedAtEveryServerStart) {
   folder_.Write("raw-0.tfrecord", RawShard(0, 64, 784));
   folder_.Write("raw-1.tfrecord", WithFlippedBit(RawShard(64, 64, 784), 8 * (5 * 800 + 3)));
   for (const bool cached : {false, true}) {
@@ -165,7 +165,7 @@ TEST_F(DatasetsTest, DamageIsToldAtEveryStart) {
   }
 }
 
-TEST_F(DatasetsTest, AGoodServerIsExitCode0) {
+TEST_F(DatasetsTest, TheDatasetsCommandExitsWith0AndWithoutAServerWith4) {
   folder_.Write("raw.tfrecord", RawShard(0, 64, 784));
   const auto server = ServerProcess::Start({"--dataset", Flag("raw", "raw.tfrecord")});
   ASSERT_THAT(server, IsOk());

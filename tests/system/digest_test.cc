@@ -110,7 +110,7 @@ TEST_F(DigestTest, ThreeServersServeWhatOneServes) {
   EXPECT_EQ(Digest(absl::StrJoin(addresses, ",")), Reference());
 }
 
-TEST_F(DigestTest, ARunResumedAtAnyStepGoesOnTheSame) {
+TEST_F(DigestTest, AFeedStartedAtAnyStepGivesTheSameDigests) {
   const auto server = Serve();
   ASSERT_THAT(server, IsOk());
   for (int step = 1; step < 2 * kStepsPerEpoch; ++step) {

@@ -88,7 +88,7 @@ TEST_F(FailoverTest, AnotherServerTakesOverFromAKilledOne) {
   EXPECT_EQ(line + finished.out, Reference());
 }
 
-TEST_F(FailoverTest, ALostServerIsToldOnStderrAsTextOrJson) {
+TEST_F(FailoverTest, ALostServerIsLoggedOnStderrAsTextOrJsonOrNotAtAll) {
   for (const std::string format : {"text", "json", "none"}) {
     const auto doomed = Serve();
     const auto other = Serve();

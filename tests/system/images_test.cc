@@ -121,7 +121,7 @@ TEST_F(ImagesTest, AServedFolderGivesTheBytesOfItsPackedShards) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "flowers/images.idx"));
 }
 
-TEST_F(ImagesTest, TheCommandsForShardsKnowImages) {
+TEST_F(ImagesTest, InspectVerifyIndexAndLookReadImageFiles) {
   const Finished inspected = RunSystole({"inspect", Glob()});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.err;
   EXPECT_THAT(

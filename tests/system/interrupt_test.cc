@@ -41,7 +41,7 @@ class InterruptTest : public testing::Test {
   std::string spec_;
 };
 
-TEST_F(InterruptTest, AFeedSaysHowToGoOn) {
+TEST_F(InterruptTest, AnInterruptedFeedPrintsTheTokenToResumeWith) {
   ASSERT_NO_FATAL_FAILURE(Serve());
   Process feed({SystoleProgram(), "feed", "--server", server_->address(), "--spec", spec_,
                 "--steps", "0", "--digest"},

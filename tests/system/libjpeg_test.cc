@@ -61,7 +61,7 @@ class LibjpegTest : public testing::Test {
 TempFolder* LibjpegTest::folder_ = nullptr;
 std::string LibjpegTest::spec_;
 
-TEST_F(LibjpegTest, OneThatOurDecoderDoesNotFitIntoIsLeftAloneAndToldOf) {
+TEST_F(LibjpegTest, AnIncompatibleLibjpegDecodesAloneAndIsReported) {
   const auto ordinary = Serve();
   ASSERT_THAT(ordinary, IsOk());
   const auto unfit = Serve(

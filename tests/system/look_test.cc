@@ -75,7 +75,7 @@ TEST_F(LookTest, WritesAPageOfTheFirstExamples) {
   EXPECT_EQ(ReadWholeFile(folder_ / "again.html"), page);
 }
 
-TEST_F(LookTest, ShowsPaddingAndMaskedRecordsAndSaysSo) {
+TEST_F(LookTest, ShowsAndCountsPaddingAndMaskedRecords) {
   const std::string shard = folder_ / "flowers-train-00000-of-00002.tfrecord";
   const std::string bytes = ReadWholeFile(shard);
   ShardBuilder().AddRaw(WithFlippedBit(bytes, bytes.size() / 2 * 8)).WriteTo(shard);
@@ -94,20 +94,20 @@ TEST_F(LookTest, ShowsPaddingAndMaskedRecordsAndSaysSo) {
               HasSubstr("note: 1 example is masked"));
 }
 
-TEST_F(LookTest, WithoutAServerItEndsWith4) {
+TEST_F(LookTest, WithoutAServerTheExitCodeIs4) {
   const Finished look = Look(DeadAddress(), {"--connect-timeout", "0.2"});
   EXPECT_EQ(look.exit_code, 4);
   EXPECT_THAT(look.err, HasSubstr("Is systole-server running there"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "page.html"));
 }
 
-TEST_F(LookTest, AFileThatCannotBeWrittenIsToldBeforeAServerIsAsked) {
+TEST_F(LookTest, AnUnwritablePageFailsBeforeTheServerIsContacted) {
   const Finished look = Look(DeadAddress(), {}, "missing/page.html");
   EXPECT_EQ(look.exit_code, 3);
   EXPECT_THAT(look.err, AllOf(HasSubstr("missing/page.html"), Not(HasSubstr("server"))));
 }
 
-TEST_F(LookTest, WrongNumbersAreCode2) {
+TEST_F(LookTest, InvalidNumbersExitWithCode2) {
   StartServer();
   const struct {
     std::vector<std::string> args;

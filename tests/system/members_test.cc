@@ -119,7 +119,7 @@ TEST_F(ChangingWeightsTest, TheFeedIsTheSameFromAnyServersAndFromAnyToken) {
   }
 }
 
-TEST_F(ChangingWeightsTest, ATokenOfAnotherPastIsRefusedWithTheChangeThatDiffers) {
+TEST_F(ChangingWeightsTest, ATokenWithOtherPastWeightsIsRefusedNamingTheDifference) {
   SetWeights(kTwoChanges);
   const std::string one = servers_[0]->address();
   const Finished head = Feed({"--server", one, "--steps", "5"});
@@ -158,7 +158,7 @@ TEST_F(ChangingWeightsTest, AServerRefusesWeightsThatCannotBeApplied) {
               HasSubstr("weights[0].from_step is -1"));
 }
 
-TEST_F(MembersTest, PaddingIsToldFromMaskedRecordsOfAMember) {
+TEST_F(MembersTest, PaddingAndMaskedRecordsOfAMemberAreReportedSeparately) {
   const Finished feed = Feed({"--server", servers_[0]->address(), "--steps", "3"});
   // An epoch of 156 examples leaves 36 places empty. Record 30 of b is damaged.
   EXPECT_THAT(feed.err, AllOf(HasSubstr("  padded examples    36\n"), HasSubstr("record_id 130)")));

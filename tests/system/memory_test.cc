@@ -141,7 +141,7 @@ TEST_F(MemoryTest, StepsFlowBesideSlicesOfMillionsOfExamples) {
   EXPECT_LE(PeakBytes(), kBudget + kBeside);
 }
 
-TEST_F(MemoryTest, StepsFlowAfterFiftySuchFeedsWereOpenedAndCancelled) {
+TEST_F(MemoryTest, StepsFlowAfterFiftyFeedsOfGiantSlicesAreCancelled) {
   for (int i = 0; i < 50; ++i) Open(*NewStub(), kGiantSlice)->context.TryCancel();
   ExpectStepsFlow();
   EXPECT_LE(PeakBytes(), kBudget + kBeside);
@@ -172,7 +172,7 @@ std::vector<std::string> FeedsOfSlices(int64_t slice_bytes, int count) {
 
 // malloc keeps freed blocks of less than 128 KiB, but cannot use them for a larger block. So freed
 // memory could add up when the size of slices changes.
-TEST_F(MemoryTest, FeedsOfOtherSlicesUseTheSameMemory) {
+TEST_F(MemoryTest, FeedsOfOtherSliceSizesReuseFreedMemory) {
   constexpr int64_t kSmallBudget = 128 * kMiB;
   Serve(kSmallBudget);
   std::vector<std::unique_ptr<Call>> calls;
@@ -185,7 +185,7 @@ TEST_F(MemoryTest, FeedsOfOtherSlicesUseTheSameMemory) {
 
 // Several tiny slices share a page of memory. When the slices are freed, malloc keeps their pages
 // until the server tells malloc to trim.
-TEST_F(MemoryTest, WhatFeedsOfTinySlicesLeaveComesBack) {
+TEST_F(MemoryTest, MemoryFreedByFeedsOfTinySlicesReturnsToTheSystem) {
   constexpr int64_t kSmallBudget = 256 * kMiB;
   Serve(kSmallBudget);
   std::vector<std::unique_ptr<Call>> calls;

@@ -110,7 +110,7 @@ TEST_F(MetricsTest, AServerThatServesNothingCountsNoTimes) {
   EXPECT_THAT(Masked(), IsEmpty());
 }
 
-TEST_F(MetricsTest, EachStepCountsOnceAndTheTimesAgree) {
+TEST_F(MetricsTest, EachStepCountsOnceAndStageTimesFitTheWallTime) {
   ServeSmall(800);
   const MonotonicClock clock = SteadyClock();
   const absl::Duration begin = clock();
@@ -132,7 +132,7 @@ TEST_F(MetricsTest, EachStepCountsOnceAndTheTimesAgree) {
   EXPECT_EQ(Ready("waiting"), 0);
 }
 
-TEST_F(MetricsTest, StorageThatAnswersLateCountsAsRead) {
+TEST_F(MetricsTest, TimeOfSlowStorageCountsInTheReadStage) {
   StubObjects objects;
   constexpr int kSteps = 12;
   static constexpr absl::Duration kLate = absl::Milliseconds(150);
@@ -156,7 +156,7 @@ TEST_F(MetricsTest, StorageThatAnswersLateCountsAsRead) {
   EXPECT_THAT(Masked(), IsEmpty());
 }
 
-TEST_F(MetricsTest, ACostlyOutputCountsAsMake) {
+TEST_F(MetricsTest, TimeOfACostlyOutputCountsInTheMakeStage) {
   PackFlowers(folder_, /*images=*/12, /*shards=*/1);
   Serve({"--dataset", absl::StrCat("flowers=", folder_.path(), "/flowers-train-*")});
   Feed(
@@ -168,7 +168,7 @@ TEST_F(MetricsTest, ACostlyOutputCountsAsMake) {
   EXPECT_GT(Stage("make"), Stage("send"));
 }
 
-TEST_F(MetricsTest, SlicesOfATrainerThatTakesNoneAreReadyUntilItIsGone) {
+TEST_F(MetricsTest, WaitingSlicesAreCountedUntilTheirClientCancels) {
   constexpr int kRecordBytes = 64 << 10;
   Serve({"--dataset", "raw=" + folder_.Write("raw.tfrecord", RawShard(0, 64, kRecordBytes))});
   v1::StreamStepsRequest request;

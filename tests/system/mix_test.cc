@@ -107,7 +107,7 @@ TEST_F(MixTest, AnExampleIsTheSameOnAnyNumberOfCores) {
   EXPECT_EQ(examples(8), one);
 }
 
-TEST_F(MixTest, AGroupThatDoesNotFitIsRefusedWithTheFieldAndTheNumber) {
+TEST_F(MixTest, AGroupLargerThanACoresShareIsRefusedNamingTheField) {
   const auto server = Serve(1);
   ASSERT_THAT(server, IsOk());
   const Finished feed = RunSystole(

@@ -117,7 +117,7 @@ TEST_F(OrderTest, DropFeedsNMinusNModBRecordsAtMostOnce) {
   EXPECT_EQ(std::count(ids.begin(), ids.end(), "-"), 0);
 }
 
-TEST_F(OrderTest, ATokenGoesOnWithAnotherBatchAndSaysWhatItSkips) {
+TEST_F(OrderTest, ATokenResumesWithAnotherBatchSizeAndReportsTheSkip) {
   const auto spec_of = [](int batch) {
     return folder_->Write(
         "batch.textproto",

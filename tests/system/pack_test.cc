@@ -77,7 +77,7 @@ class PackTest : public testing::Test {
   const TempFolder images_;
 };
 
-TEST_F(PackTest, ABucketGetsTheFilesOfAFolderWhereverTheImagesAre) {
+TEST_F(PackTest, PackWritesTheSameFilesToABucketAndAFolderFromAnySource) {
   for (const bool is_gcs : {false, true}) {
     StubBucket bucket(Options(is_gcs));
     const TempFolder local;
@@ -117,7 +117,7 @@ TEST_F(PackTest, ABucketGetsTheFilesOfAFolderWhereverTheImagesAre) {
   }
 }
 
-TEST_F(PackTest, ALargeShardIsSentInParts) {
+TEST_F(PackTest, ALargeShardIsUploadedWholeAndLeavesNoOpenUpload) {
   for (const bool is_gcs : {false, true}) {
     StubBucket bucket(Options(is_gcs));
     const TempFolder large;
@@ -148,7 +148,7 @@ TEST_F(PackTest, ShardsAndLabelsOfAnotherSetAreNotMixedWithNewOnes) {
   EXPECT_EQ(bucket.Get("out/labels.txt"), "daisy\nrose\n");
 }
 
-TEST_F(PackTest, AFailureLeavesNothingOrSaysWhatIsLeft) {
+TEST_F(PackTest, AFailedUploadRemovesItsObjectsOrNamesThoseLeft) {
   for (const bool may_remove : {true, false}) {
     StubBucket bucket(Options(/*is_gcs=*/false));
     bucket.SetFault([may_remove](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -173,7 +173,7 @@ TEST_F(PackTest, AFailureLeavesNothingOrSaysWhatIsLeft) {
   }
 }
 
-TEST_F(PackTest, WhoMayNotWriteIsToldBeforeTheImagesAreRead) {
+TEST_F(PackTest, AMissingWritePermissionIsReportedBeforeImagesAreRead) {
   StubBucket bucket(Options(/*is_gcs=*/false));
   bucket.Put("images/a/0.jpg", TestJpeg(40, 30, 3, 0));
   bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {

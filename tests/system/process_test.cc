@@ -11,7 +11,7 @@ namespace {
 
 Finished RunShell(const std::string& command) { return Process({"/bin/sh", "-c", command}).Wait(); }
 
-TEST(ProcessTest, TellsTheExitCodeAndWhatWasWritten) {
+TEST(ProcessTest, ReturnsTheExitCodeAndTheOutput) {
   const Finished finished = RunShell("echo out; echo err >&2; exit 3");
   EXPECT_EQ(finished.exit_code, 3);
   EXPECT_EQ(finished.signal, 0);
@@ -19,7 +19,7 @@ TEST(ProcessTest, TellsTheExitCodeAndWhatWasWritten) {
   EXPECT_EQ(finished.err, "err\n");
 }
 
-TEST(ProcessTest, DyingOfASignalIsAFailureAndNoExitCode) {
+TEST(ProcessTest, ACrashBySignalFailsTheTestAndHasNoExitCode) {
   Finished finished;
   EXPECT_NONFATAL_FAILURE(finished = RunShell("echo last words >&2; kill -SEGV $$"),
                           "died of signal 11 (Segmentation fault); it wrote:\nlast words");
@@ -27,7 +27,7 @@ TEST(ProcessTest, DyingOfASignalIsAFailureAndNoExitCode) {
   EXPECT_EQ(finished.signal, SIGSEGV);
 }
 
-TEST(ProcessTest, DyingUnseenIsAFailureToo) {
+TEST(ProcessTest, ACrashBySignalFailsTheTestWithoutACallOfWait) {
   EXPECT_NONFATAL_FAILURE(
       {
         Process process({"/bin/sh", "-c", "echo; kill -ABRT $$"}, {.stdout_pipe_bytes = 4096});
@@ -41,7 +41,7 @@ TEST(ProcessTest, ASanitizersReportIsAFailure) {
   EXPECT_NONFATAL_FAILURE(RunShell("exit 99"), "ended by a sanitizer");
 }
 
-TEST(ProcessTest, ASignalThatTheTestSentIsNone) {
+TEST(ProcessTest, ASignalThatTheTestSentDoesNotFailTheTest) {
   Process process({"/bin/sleep", "1000"});
   process.Signal(SIGTERM);
   const Finished finished = process.Wait();

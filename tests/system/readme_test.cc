@@ -85,7 +85,7 @@ systole() {
 )sh");
 }
 
-TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
+TEST(ReadmeTest, TheMainReadmesCommandsRunAndPrintTheShownOutput) {
   const TempFolder folder;
   std::string script = ShellWithPrograms();
   // What each block of commands must print, by the file that its stdout goes to.
@@ -123,7 +123,7 @@ TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
 // Runs blocks of server/README.md in their order: a config, a token, certificates, a server and a
 // feed. Unlike in the README, the server listens on a Unix socket, not on an address that other
 // machines reach. The name in its certificate is that of the README.
-TEST(ReadmeTest, TheServersFeedOverTlsWithATokenRunsAsItIsShown) {
+TEST(ReadmeTest, TheServerReadmesTlsAndTokenExampleRuns) {
   const TempFolder folder;
   fs::create_directory(folder / "data");
   for (const std::string name : {"data/flowers-0.tfrecord", "data/faces-0.tfrecord"}) {
@@ -151,7 +151,7 @@ TEST(ReadmeTest, TheServersFeedOverTlsWithATokenRunsAsItIsShown) {
   EXPECT_THAT(finished.out, testing::HasSubstr("step"));
 }
 
-TEST(ReadmeTest, TheConfigsThatItShowsAreConfigs) {
+TEST(ReadmeTest, TheServerReadmesConfigsParse) {
   int configs = 0;
   for (const Block& block : BlocksOf(kTree / "server/README.md")) {
     const std::string text = TextOf(block.lines);
@@ -163,7 +163,7 @@ TEST(ReadmeTest, TheConfigsThatItShowsAreConfigs) {
   EXPECT_GE(configs, 2);
 }
 
-TEST(ReadmeTest, ItsCodeIsThatOfTheExample) {
+TEST(ReadmeTest, TheFeedReadmesCodeMatchesTheExampleProgram) {
   const std::string example = ReadWholeFile(kTree / "tests/install/example/main.cc");
   const std::vector<std::string> after = absl::StrSplit(example, "// [README]\n");
   ASSERT_EQ(after.size(), 3u);
@@ -182,7 +182,7 @@ TEST(ReadmeTest, ItsCodeIsThatOfTheExample) {
 
 // Each block of CONTRIBUTING.md that is not for a shell begins with a comment that names a file.
 // The rest of the block is an excerpt of that file.
-TEST(ReadmeTest, WhatContributingQuotesStandsInTheFilesThatItNames) {
+TEST(ReadmeTest, ContributingQuotesTheFilesItNamesExactly) {
   int checked = 0;
   for (Block& block : BlocksOf(kTree / "CONTRIBUTING.md")) {
     if (block.language == "sh") continue;
@@ -198,7 +198,7 @@ TEST(ReadmeTest, WhatContributingQuotesStandsInTheFilesThatItNames) {
   EXPECT_GE(checked, 8);
 }
 
-TEST(ReadmeTest, TheFirstPageIsShort) {
+TEST(ReadmeTest, TheMainReadmeHasAtMost130Lines) {
   EXPECT_LE(Lines(ReadWholeFile(kTree / "README.md")).size(), 130u);
 }
 

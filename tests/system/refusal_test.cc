@@ -53,7 +53,7 @@ Finished StartServer(std::vector<std::string> args) {
   return Process(args).Wait();
 }
 
-TEST_F(RefusalTest, AGoodSpecOfRawRecordsIsServedAsItIs) {
+TEST_F(RefusalTest, AValidSpecOfRawRecordsIsServed) {
   const auto server = ServerProcess::Start(Dataset());
   ASSERT_THAT(server, IsOk());
   const Finished feed = Feed((*server)->address(), RawSpec(784, 2));
@@ -76,7 +76,7 @@ TEST_F(RefusalTest, ADatasetWithoutRecordsStopsTheServerAtStart) {
   EXPECT_THAT(server.err, AllOf(HasSubstr("raw"), HasSubstr("record")));
 }
 
-TEST_F(RefusalTest, AnEmptyShardBesideOthersHoldsNoRecords) {
+TEST_F(RefusalTest, AnEmptyShardAmongOthersDoesNotChangeTheFeed) {
   std::string reference;
   {
     const auto server = ServerProcess::Start(Dataset());
@@ -89,7 +89,7 @@ TEST_F(RefusalTest, AnEmptyShardBesideOthersHoldsNoRecords) {
   EXPECT_EQ(Feed((*server)->address(), RawSpec(784, 1)).out, reference);
 }
 
-TEST_F(RefusalTest, AnAddressThatOthersCanReachNeedsInsecure) {
+TEST_F(RefusalTest, ListeningOnAllInterfacesNeedsTheInsecureFlag) {
   std::vector<std::string> args = Dataset();
   args.insert(args.end(), {"--listen", "0.0.0.0:0"});
   const Finished server = StartServer(args);
@@ -137,7 +137,7 @@ TEST_F(RefusalTest, AnUnknownDatasetIsNotFound) {
   EXPECT_THAT(feed.err, HasSubstr("row"));
 }
 
-TEST_F(RefusalTest, APathIsNoDataset) {
+TEST_F(RefusalTest, APathIsNotAcceptedAsADatasetName) {
   const auto server = ServerProcess::Start(Dataset());
   ASSERT_THAT(server, IsOk());
   const std::string path = folder_ / "raw-0.tfrecord";
@@ -188,7 +188,7 @@ TEST_F(RefusalTest, AShardReplacedWhileServedEndsTheFeed) {
   EXPECT_THAT(feed.err, AllOf(HasSubstr("raw-1.tfrecord"), HasSubstr("replaced")));
 }
 
-TEST_F(RefusalTest, WrongUsageIsCode2AndHelpIsCode0) {
+TEST_F(RefusalTest, WrongUsageExitsWith2AndHelpExitsWith0) {
   EXPECT_EQ(RunSystole({}).exit_code, kUsage);
   EXPECT_EQ(RunSystole({"fed"}).exit_code, kUsage);
   EXPECT_EQ(RunSystole({"feed", "--no-such-option"}).exit_code, kUsage);

@@ -40,7 +40,7 @@ class ReloadTest : public testing::Test {
   std::unique_ptr<ServerProcess> server_;
 };
 
-TEST_F(ReloadTest, AHangUpBringsANewConfigIntoForceAndAnErrorChangesNothing) {
+TEST_F(ReloadTest, SighupLoadsANewConfigAndAnInvalidOneChangesNothing) {
   folder_.Write("raw.tfrecord", RawShard(0, 64, 784));
   folder_.Write("new.tfrecord", RawShard(64, 64, 784));
   WriteConfig(Dataset("raw", "raw.tfrecord"));

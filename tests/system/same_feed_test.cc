@@ -125,7 +125,7 @@ std::vector<std::unique_ptr<ServerProcess>>* SameFeedTest::servers_ = nullptr;
 INSTANTIATE_TEST_SUITE_P(Kinds, SameFeedTest, testing::ValuesIn(KindsOfFeed(kRows)),
                          [](const auto& info) { return info.param.name; });
 
-TEST_P(SameFeedTest, WhoeverMakesItItIsTheSame) {
+TEST_P(SameFeedTest, TheFeedIsTheSameFromArraysShardsAndServers) {
   const FeedCut cut = {.global_batch = 24, .num_cores = 4};
   const std::vector<std::string> wanted = ExampleLines(*MustOpen(cut, kArrays), 24);
   ASSERT_GT(wanted.size(), 20u * 16);
@@ -139,7 +139,7 @@ TEST_P(SameFeedTest, WhoeverMakesItItIsTheSame) {
   }
 }
 
-TEST_P(SameFeedTest, AfterEveryStepAnyOtherMakerGoesOn) {
+TEST_P(SameFeedTest, EachStepsTokenResumesWithArraysShardsOrServers) {
   const FeedCut cut = {.global_batch = 24, .num_cores = 4};
   std::vector<std::unique_ptr<Feed>> feeds;
   for (int maker = 0; maker < kMakers; ++maker) feeds.push_back(MustOpen(cut, maker));
@@ -155,7 +155,7 @@ TEST_P(SameFeedTest, AfterEveryStepAnyOtherMakerGoesOn) {
   }
 }
 
-TEST_P(SameFeedTest, ItGoesOnUnderOtherBatchesAndCoresAgainAndAgain) {
+TEST_P(SameFeedTest, ARunResumesRepeatedlyWithOtherBatchSizesAndCoreCounts) {
   const std::vector<FeedCut> cuts = {{.global_batch = 8, .num_cores = 2},
                                      {.global_batch = 12, .num_cores = 3},
                                      {.global_batch = 16, .num_cores = 1},
@@ -190,7 +190,7 @@ TEST_P(SameFeedTest, ItGoesOnUnderOtherBatchesAndCoresAgainAndAgain) {
   }
 }
 
-TEST_P(SameFeedTest, WhatIsFinishedIsFinishedUnderLargerBatchesToo) {
+TEST_P(SameFeedTest, AFinishedFeedHasNoMoreStepsWithALargerBatchSize) {
   const auto spec_of = [](const FeedCut& cut) {
     v1::FeedSpec spec = GetParam().Spec(*rows_, cut);
     spec.set_epochs(2);
@@ -209,7 +209,7 @@ TEST_P(SameFeedTest, WhatIsFinishedIsFinishedUnderLargerBatchesToo) {
   }
 }
 
-TEST_P(SameFeedTest, NoOtherKindTakesItsToken) {
+TEST_P(SameFeedTest, ATokenIsRefusedByEveryOtherKindOfFeed) {
   const FeedCut cut = {.global_batch = 24, .num_cores = 4};
   const ResumeToken token = MustOpen(cut, kOneServer)->TokenAt(9);
   for (const KindOfFeed& other : KindsOfFeed(kRows)) {
@@ -224,7 +224,7 @@ TEST_P(SameFeedTest, NoOtherKindTakesItsToken) {
 
 // With another batch, the steps at which weights change begin at other examples. The error says
 // which examples the spec must name instead of the steps.
-TEST_P(SameFeedTest, WeightsThatChangedElsewhereInThePastAreRefusedWithTheRemedy) {
+TEST_P(SameFeedTest, PastWeightChangesMovedByAnotherBatchAreRefusedWithARemedy) {
   const FeedCut cut = {.global_batch = 24, .num_cores = 4};
   const ResumeToken token = MustOpen(cut, kOneServer)->TokenAt(20);
   const std::vector<std::string> wanted =

@@ -107,7 +107,7 @@ class SecurityTest : public testing::Test {
   std::string tokens_;
 };
 
-TEST_F(SecurityTest, AFeedOverTlsIsTheFeed) {
+TEST_F(SecurityTest, AFeedOverTlsEqualsTheFeedInPlainText) {
   const auto server = ServeTls(/*verify_clients=*/false);
   ASSERT_THAT(server, IsOk());
   const Finished finished = Feed(**server, {"--tls", "--tls-ca", CertificatePath("ca.pem")});
@@ -122,7 +122,7 @@ TEST_F(SecurityTest, AFeedOverTlsIsTheFeed) {
   }
 }
 
-TEST_F(SecurityTest, AServerThatNobodyVouchesForIsNotBelieved) {
+TEST_F(SecurityTest, AClientRefusesAServersUntrustedOrMisnamedCertificate) {
   const auto server = ServeTls(/*verify_clients=*/false);
   ASSERT_THAT(server, IsOk());
   MakeCertificates(folder_ / "others");
@@ -138,7 +138,7 @@ TEST_F(SecurityTest, AServerThatNobodyVouchesForIsNotBelieved) {
   }
 }
 
-TEST_F(SecurityTest, WhoHasToShowACertificateAndHasNoneIsNotServed) {
+TEST_F(SecurityTest, AClientWithoutTheRequiredCertificateIsNotServed) {
   const auto server = ServeTls(/*verify_clients=*/true);
   ASSERT_THAT(server, IsOk());
   const std::vector<std::string> trusts = {"--tls", "--tls-ca", CertificatePath("ca.pem")};
@@ -148,7 +148,7 @@ TEST_F(SecurityTest, WhoHasToShowACertificateAndHasNoneIsNotServed) {
   EXPECT_EQ(finished.out, PlainDigest());
 }
 
-TEST_F(SecurityTest, TheConfigFileNamesTheFilesAsTheFlagsDo) {
+TEST_F(SecurityTest, TheConfigFileSetsTheTlsFilesAndFlagsOverrideThem) {
   MakeCertificates(folder_ / "tls");
   const std::string tls = absl::StrCat("certificate: '", CertificatePath("server.pem"), "' key: '",
                                        CertificatePath("server.key"), "'");
@@ -187,7 +187,7 @@ TEST_F(SecurityTest, OnlyTls12AndTls13AreSpoken) {
   EXPECT_FALSE(shakes_hands("tls1"));
 }
 
-TEST_F(SecurityTest, AFeedOutlivesTheAuthorityAndItsOwnCertificate) {
+TEST_F(SecurityTest, AFeedContinuesAfterTheCaAndAllCertificatesAreReplaced) {
   auto server = ServeTls(/*verify_clients=*/true);
   ASSERT_THAT(server, IsOk());
   const std::string address = (*server)->address();
@@ -224,7 +224,7 @@ TEST_F(SecurityTest, NeitherSideFallsBackToPlainText) {
   EXPECT_THAT(asked.err, HasSubstr("certificate"));
 }
 
-TEST_F(SecurityTest, AStreamGoesOnOverACertificateThatIsReplaced) {
+TEST_F(SecurityTest, AStreamContinuesWhenTheServersCertificateIsReplaced) {
   const auto server = ServeTls(/*verify_clients=*/false);
   ASSERT_THAT(server, IsOk());
   std::vector<std::string> args = {SystoleProgram(),
@@ -249,7 +249,7 @@ TEST_F(SecurityTest, AStreamGoesOnOverACertificateThatIsReplaced) {
   EXPECT_EQ(Lines(finished.out).size(), 400u * 8 - 1);
 }
 
-TEST_F(SecurityTest, ATokenOpensWhatItMay) {
+TEST_F(SecurityTest, AFeedNeedsATokenFromAFileOrTheEnvironment) {
   const auto server = ServeToTokens();
   ASSERT_THAT(server, IsOk());
   const Finished without = Feed(**server, {});
@@ -271,7 +271,7 @@ TEST_F(SecurityTest, ATokenOpensWhatItMay) {
   EXPECT_EQ(with.err.find(secret), std::string::npos);
 }
 
-TEST_F(SecurityTest, ATokenThatIsTakenAwayEndsTheFeed) {
+TEST_F(SecurityTest, RevokingATokenEndsItsRunningFeed) {
   const auto server = ServeToTokens();
   ASSERT_THAT(server, IsOk());
   Process feed({SystoleProgram(), "feed", "--server", (*server)->address(), "--spec", spec_,
@@ -292,7 +292,7 @@ TEST_F(SecurityTest, ATokenThatIsTakenAwayEndsTheFeed) {
   EXPECT_THAT(finished.err, HasSubstr("this server does not know the token, or it has expired"));
 }
 
-TEST_F(SecurityTest, WhatWouldShowASecretIsRefused) {
+TEST_F(SecurityTest, TokensThatCouldLeakAndInvalidTlsFlagsAreRefused) {
   tokens_ = folder_ / "tokens";
   const std::string token = NewToken("trainer");
   const auto run = [&](const std::vector<std::string>& more) {

@@ -54,7 +54,7 @@ TEST_F(ServerFlagsTest, AConfigFileNamesDatasetsAsTheFlagDoes) {
   EXPECT_EQ(Digest((*by_file)->address()), digest);
 }
 
-TEST_F(ServerFlagsTest, ABadConfigFileIsNamedWithItsPlace) {
+TEST_F(ServerFlagsTest, AnErrorInAConfigFileIsReportedWithFileAndLine) {
   const std::string config = folder_.Write("server.textproto", "datasets {\n  nmae: 'raw' }");
   const auto server = ServerProcess::Start({"--config", config});
   EXPECT_THAT(server, StatusIs(absl::StatusCode::kUnavailable,
@@ -62,7 +62,7 @@ TEST_F(ServerFlagsTest, ABadConfigFileIsNamedWithItsPlace) {
 }
 
 // This test sets several fields together. ConfigFlagsTest tests each field alone.
-TEST_F(ServerFlagsTest, AConfigFileSaysAllThatFlagsSayAndAFlagGoesBeforeIt) {
+TEST_F(ServerFlagsTest, AConfigFileSetsFlagsAndTheCommandLineOverridesIt) {
   const std::string config = folder_.Write(
       "server.textproto",
       absl::StrCat("datasets { name: 'raw' shards: '", shard_, "' } listen: 'unix:", folder_ / "a",
@@ -85,7 +85,7 @@ TEST_F(ServerFlagsTest, AConfigFileSaysAllThatFlagsSayAndAFlagGoesBeforeIt) {
               AllOf(Not(HasSubstr("{")), HasSubstr("/b with 2 threads"), HasSubstr("at most 4s")));
 }
 
-TEST_F(ServerFlagsTest, AValueInTheFileIsCheckedAsAFlagIs) {
+TEST_F(ServerFlagsTest, AConfigFileValueIsRangeCheckedLikeAFlag) {
   const std::string config = folder_.Write("server.textproto", "read_timeout: '25h'");
   EXPECT_THAT(ServerProcess::Start({"--config", config}),
               StatusIs(absl::StatusCode::kUnavailable,
@@ -103,7 +103,7 @@ TEST_F(ServerFlagsTest, HelpHasEveryFlagWithItsTextAndDefault) {
   }
 }
 
-TEST_F(ServerFlagsTest, TimesHaveUnitsOrAreSeconds) {
+TEST_F(ServerFlagsTest, TimeFlagsAcceptUnitsOrPlainNumbersAndAreChecked) {
   const auto server = ServerProcess::Start({"--dataset", absl::StrCat("raw=", shard_),
                                             "--read-timeout", "500ms", "--drain-timeout", "3"});
   EXPECT_THAT(server, IsOk());
@@ -117,7 +117,7 @@ TEST_F(ServerFlagsTest, TimesHaveUnitsOrAreSeconds) {
                HasSubstr("--read-timeout: '25h', want 100ms to 24h")));
 }
 
-TEST_F(ServerFlagsTest, IndexesGoWhereTheFlagSays) {
+TEST_F(ServerFlagsTest, IndexesAreWrittenIntoTheFolderOfTheIndexDirFlag) {
   const TempFolder indexes;
   const auto server = ServerProcess::Start(
       {"--dataset", absl::StrCat("raw=", shard_), "--index-dir", indexes.path()});
@@ -137,7 +137,7 @@ TEST_F(ServerFlagsTest, AUnixSocketServesTheSameBytes) {
   EXPECT_EQ(Digest(address), Digest((*tcp)->address()));
 }
 
-TEST_F(ServerFlagsTest, BadValuesAreUsage) {
+TEST_F(ServerFlagsTest, InvalidFlagValuesStopTheServerAtStart) {
   for (const std::string flag :
        {"--threads=0", "--memory-budget=-1", "--drain-timeout=-1", "--insecure=maybe"}) {
     const auto server = ServerProcess::Start({"--dataset", absl::StrCat("raw=", shard_), flag});

@@ -64,7 +64,7 @@ class ServerLogTest : public testing::Test {
   const TempFolder folder_;
 };
 
-TEST_F(ServerLogTest, StreamsAreToldWhenTheyOpenAndWhenTheyEnd) {
+TEST_F(ServerLogTest, StreamsAreLoggedWhenTheyOpenAndEnd) {
   const auto server = Serve();
   ASSERT_NE(server, nullptr);
   ASSERT_EQ(Feed(*server, RawSpec(784, 3)).exit_code, 0);
@@ -76,7 +76,7 @@ TEST_F(ServerLogTest, StreamsAreToldWhenTheyOpenAndWhenTheyEnd) {
                                             "[.0-9]+ s, [.0-9]+/s, [.0-9]+ MB/s: ")));
 }
 
-TEST_F(ServerLogTest, TheLevelDecidesWhatIsTold) {
+TEST_F(ServerLogTest, LogLevelWarnOmitsInfoLinesAndInvalidLevelsAreRefused) {
   const auto server = Serve({"--log-level", "warn"});
   ASSERT_NE(server, nullptr);
   ASSERT_EQ(Feed(*server, RawSpec(784, 1)).exit_code, 0);
@@ -86,7 +86,7 @@ TEST_F(ServerLogTest, TheLevelDecidesWhatIsTold) {
   EXPECT_THAT(wrong.err, HasSubstr("debug"));
 }
 
-TEST_F(ServerLogTest, RefusedSpecsAreToldWithoutTheirLineEnds) {
+TEST_F(ServerLogTest, LineEndsInRefusedSpecsAreEscapedInTheLog) {
   const auto server = Serve();
   ASSERT_NE(server, nullptr);
   const Finished feed =
@@ -99,7 +99,7 @@ TEST_F(ServerLogTest, RefusedSpecsAreToldWithoutTheirLineEnds) {
                              HasSubstr("refused: NOT_FOUND: no dataset 'x\\n[error] forged'"))));
 }
 
-TEST_F(ServerLogTest, EachMaskedRecordIsToldOnce) {
+TEST_F(ServerLogTest, EachMaskedRecordIsLoggedOnce) {
   folder_.Write("raw.tfrecord", WithFlippedBit(RawShard(0, 64, 784), 8 * (5 * 800 + 100)));
   const auto server = Serve();
   ASSERT_NE(server, nullptr);
@@ -114,7 +114,7 @@ TEST_F(ServerLogTest, EachMaskedRecordIsToldOnce) {
   EXPECT_EQ(told, 1);
 }
 
-TEST_F(ServerLogTest, HeadersOfAPeerMakeNoLinesOfTheirOwn) {
+TEST_F(ServerLogTest, RequestHeadersCannotForgeLogLines) {
   const auto server = Serve({"--log-level", "debug"});
   ASSERT_NE(server, nullptr);
   const std::string forged = "1S\n[2026-01-01 00:00:00.000] [systole-server] [error] forged";
@@ -168,7 +168,7 @@ std::vector<std::string> LinesWith(const std::vector<std::string>& lines,
   return found;
 }
 
-TEST_F(ServerLogTest, AsJsonEveryLineIsAnObjectWithWhatItIsAbout) {
+TEST_F(ServerLogTest, JsonLogLinesAreObjectsWithTheirCauseAndContext) {
   folder_.Write("raw.tfrecord", WithFlippedBit(RawShard(0, 64, 784), 8 * (5 * 800 + 100)));
   const auto server = Serve({"--log-format", "json", "--log-level", "debug"});
   ASSERT_NE(server, nullptr);
@@ -197,7 +197,7 @@ TEST_F(ServerLogTest, AsJsonEveryLineIsAnObjectWithWhatItIsAbout) {
   EXPECT_THAT(LinesWith(lines, {R"("cause":"program")", "drained"}), Not(IsEmpty()));
 }
 
-TEST_F(ServerLogTest, AsJsonAnEndByAnErrorIsAnObjectToo) {
+TEST_F(ServerLogTest, AFatalStartErrorIsLoggedAsAJsonObjectToo) {
   const Finished failed = Process({ServerProgram(), "--log-format", "json", "--dataset",
                                    absl::StrCat("raw=", folder_ / "none-*")})
                               .Wait();
@@ -218,7 +218,7 @@ TEST_F(ServerLogTest, AHangUpDrainsAServerWithoutAConfigFile) {
               AllOf(HasSubstr("Hangup: draining for at most 10s"), HasSubstr("drained")));
 }
 
-TEST_F(ServerLogTest, OurErrorStandsAlone) {
+TEST_F(ServerLogTest, AFatalErrorIsReportedInExactlyOneLine) {
   const auto server = Serve();
   ASSERT_NE(server, nullptr);
   const Finished second =

@@ -60,7 +60,7 @@ class ServersTest : public testing::Test {
 TempFolder* ServersTest::folder_ = nullptr;
 std::string ServersTest::spec_;
 
-TEST_F(ServersTest, AServerThatIsStoppedIsLeftBeforeItsSilenceCounts) {
+TEST_F(ServersTest, AStoppedServerIsAbandonedBeforeTheSilenceTimeout) {
   const auto goes_on = MustServe();
   const auto stops = MustServe();
   ASSERT_NE(goes_on, nullptr);
@@ -78,7 +78,7 @@ TEST_F(ServersTest, AServerThatIsStoppedIsLeftBeforeItsSilenceCounts) {
   EXPECT_EQ(line + finished.out, reference);
 }
 
-TEST_F(ServersTest, ATrainerThatIsStoppedLosesNeitherStepsNorPatience) {
+TEST_F(ServersTest, APausedTrainerContinuesWithoutLosingStepsOrTimingOut) {
   const auto server = MustServe();
   ASSERT_NE(server, nullptr);
   const std::string reference = RunSystole(FeedArgs(server->address())).out;
@@ -93,7 +93,7 @@ TEST_F(ServersTest, ATrainerThatIsStoppedLosesNeitherStepsNorPatience) {
   EXPECT_EQ(line + finished.out, reference);
 }
 
-TEST_F(ServersTest, AFeedMovesToTheServersThatItsFileNames) {
+TEST_F(ServersTest, AFeedFollowsChangesOfItsServerListFile) {
   auto leaves = MustServe();
   ASSERT_NE(leaves, nullptr);
   const std::string reference = RunSystole(FeedArgs(leaves->address())).out;
@@ -110,7 +110,7 @@ TEST_F(ServersTest, AFeedMovesToTheServersThatItsFileNames) {
   EXPECT_EQ(line + finished.out, reference);
 }
 
-TEST_F(ServersTest, ANameIsLookedUp) {
+TEST_F(ServersTest, AServerAddressMayHaveTheDnsScheme) {
   const auto server = MustServe();
   ASSERT_NE(server, nullptr);
   const Finished plain = RunSystole(FeedArgs(server->address()));
@@ -119,7 +119,7 @@ TEST_F(ServersTest, ANameIsLookedUp) {
   EXPECT_EQ(named.out, plain.out);
 }
 
-TEST_F(ServersTest, WhatBecameOfServersIsCounted) {
+TEST_F(ServersTest, FeedJsonHasFieldsForRetriesHedgesAndServerChanges) {
   const auto server = MustServe();
   ASSERT_NE(server, nullptr);
   const Finished finished = RunSystole(

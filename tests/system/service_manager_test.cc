@@ -49,7 +49,7 @@ class ServiceManagerTest : public testing::Test {
   NotifySocket manager_{folder_ / "notify"};
 };
 
-TEST_F(ServiceManagerTest, ItIsToldOfTheStartAReloadSignsOfLifeAndTheEnd) {
+TEST_F(ServiceManagerTest, TheManagerIsNotifiedOfStartReloadWatchdogAndStop) {
   const std::unique_ptr<ServerProcess> server =
       Serve({absl::StrCat("NOTIFY_SOCKET=", folder_ / "notify"), "WATCHDOG_USEC=400000"});
   ASSERT_NE(server, nullptr);
@@ -74,7 +74,7 @@ TEST_F(ServiceManagerTest, ItIsToldOfTheStartAReloadSignsOfLifeAndTheEnd) {
   EXPECT_EQ(manager_.Poll(), "");
 }
 
-TEST_F(ServiceManagerTest, AManagerThatCannotBeToldIsAWarning) {
+TEST_F(ServiceManagerTest, AnUnreachableManagerSocketIsOnlyAWarning) {
   const std::unique_ptr<ServerProcess> server =
       Serve({absl::StrCat("NOTIFY_SOCKET=", folder_ / "nowhere")});
   ASSERT_NE(server, nullptr);
@@ -84,7 +84,7 @@ TEST_F(ServiceManagerTest, AManagerThatCannotBeToldIsAWarning) {
   }));
 }
 
-TEST_F(ServiceManagerTest, ASocketThatDoesNotFitTheAddressEndsTheServer) {
+TEST_F(ServiceManagerTest, AnInheritedDescriptorThatIsNotASocketEndsTheServer) {
   // The shell becomes the server, so $$ is the server's process id. Descriptor 3 is /dev/null.
   const Finished ended =
       Process({"/bin/sh", "-c", "exec 3</dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\"", "sh",

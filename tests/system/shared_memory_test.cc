@@ -106,7 +106,7 @@ class SystemSharedMemoryTest : public testing::Test {
 TempFolder* SystemSharedMemoryTest::folder_ = nullptr;
 std::string SystemSharedMemoryTest::spec_;
 
-TEST_F(SystemSharedMemoryTest, WithAndWithoutItAndByTcpTheStepsAreTheSame) {
+TEST_F(SystemSharedMemoryTest, TheStepsAreTheSameWithSharedMemoryWithoutItAndOverTcp) {
   ASSERT_EQ(Lines(Reference()).size(), 8u * kSteps);
   for (const std::string threads : {"1", "8"}) {
     const auto server = Serve("digest", {"--threads", threads});
@@ -119,7 +119,7 @@ TEST_F(SystemSharedMemoryTest, WithAndWithoutItAndByTcpTheStepsAreTheSame) {
   EXPECT_EQ(Digest(Address("off")), Reference());
 }
 
-TEST_F(SystemSharedMemoryTest, FeedTellsWhatCameThroughItAndWhyTheRestDidNot) {
+TEST_F(SystemSharedMemoryTest, FeedReportsSharedBytesAndWhyBatchesWereNotShared) {
   const auto sharing = Serve("tells");
   const auto sending = Serve("sends", {"--no-shared-memory"});
   ASSERT_TRUE(sharing != nullptr && sending != nullptr);
@@ -144,7 +144,7 @@ TEST_F(SystemSharedMemoryTest, FeedTellsWhatCameThroughItAndWhyTheRestDidNot) {
               HasSubstr("batches are sent, not shared: sharing is switched off"));
 }
 
-TEST_F(SystemSharedMemoryTest, TheServersLogSaysWhyItSendsOnce) {
+TEST_F(SystemSharedMemoryTest, TheServerLogsOnceWhyBatchesAreNotShared) {
   const auto server = Serve("once");
   ASSERT_NE(server, nullptr);
   // Each core has one record.
@@ -164,7 +164,7 @@ TEST_F(SystemSharedMemoryTest, TheServersLogSaysWhyItSendsOnce) {
   EXPECT_EQ(log.find(line, first + 1), std::string::npos) << log;
 }
 
-TEST_F(SystemSharedMemoryTest, ARunResumedThroughItGoesOnTheSame) {
+TEST_F(SystemSharedMemoryTest, AResumedRunOverSharedMemoryHasTheSameDigests) {
   const auto server = Serve("resume");
   ASSERT_NE(server, nullptr);
   const std::string head = Digest(Address("resume"), {}, /*steps=*/7);
@@ -199,7 +199,7 @@ TEST_F(SystemSharedMemoryTest, AnotherServerTakesOverFromAKilledOne) {
   EXPECT_EQ(line + finished.out, Reference());
 }
 
-TEST_F(SystemSharedMemoryTest, AServerInThePlaceOfAKilledOneGoesOnFromItsStaleSockets) {
+TEST_F(SystemSharedMemoryTest, ARestartedServerTakesOverTheStaleSocketsOfAKilledServer) {
   auto first = Serve("again");
   ASSERT_NE(first, nullptr);
   std::string line;

@@ -27,7 +27,7 @@ constexpr int kConnections = 4;
 
 class StrangerTest : public testing::TestWithParam<RequestFloodCase> {};
 
-TEST_P(StrangerTest, AServerKeepsItsMemoryAndServesOthers) {
+TEST_P(StrangerTest, AFloodedServerKeepsItsMemoryBoundAndServesOthers) {
   const TempFolder folder;
   const std::string shard = folder.Write("raw.tfrecord", RawShard(0, 64, 784));
   const std::string spec = folder.Write("spec.textproto", RawSpec(784, 1));

@@ -47,7 +47,7 @@ TEST_F(TimingTest, PacesAFewStepsBeyondTheSpecsEpochs) {
                     HasSubstr(" 11 steps, the first left out\n"), HasSubstr("AU, wall clock  ")));
 }
 
-TEST_F(TimingTest, OneRecordingGivesTheSameNumbersTwice) {
+TEST_F(TimingTest, ReplayingARecordingTwiceGivesTheSameOutput) {
   const std::string arrivals = folder_ / "flowers.arrivals";
   const Finished record = RunSystole({"replay", "--server", server_->address(), "--spec", spec_,
                                       "--steps", "20", "--save-arrivals", arrivals});
@@ -68,7 +68,7 @@ TEST_F(TimingTest, OneRecordingGivesTheSameNumbersTwice) {
   EXPECT_NE(first.out, replay("v3-8").out);
 }
 
-TEST_F(TimingTest, LoadFindsWhatTheServersSpend) {
+TEST_F(TimingTest, LoadReportsCpuAndMemoryOfTheServers) {
   const Finished load =
       RunSystole({"load", "--server", server_->address(), "--spec", spec_, "--trainers", "2",
                   "--step-time-us", "5000", "--duration", "1s"});

@@ -114,7 +114,7 @@ TEST_F(SystemTraceTest, AFeedsTraceIsInTheLogOnThePageAndAtTheCollector) {
                                     HasSubstr("{\"key\":\"systole.make_seconds\""))));
 }
 
-TEST_F(SystemTraceTest, TheOptionGoesBeforeTheVariableAndMustBeATraceParent) {
+TEST_F(SystemTraceTest, TheTraceparentOptionOverridesTheVariableAndIsValidated) {
   ASSERT_NO_FATAL_FAILURE(Serve({"--log-format", "json"}, {}));
   const std::string other =
       absl::StrCat("TRACEPARENT=00-", std::string(32, '1'), "-", std::string(16, '2'), "-01");
@@ -143,7 +143,7 @@ TEST_F(SystemTraceTest, ACollectorThatHangsDelaysNeitherTheFeedNorTheEnd) {
   EXPECT_THAT(log, HasSubstr("spans go to "));
 }
 
-TEST_F(SystemTraceTest, VariablesThatAreNoUseDoNotStopTheServerButTheFlagDoes) {
+TEST_F(SystemTraceTest, AnInvalidOtlpFlagStopsTheServerAndInvalidVariablesDoNot) {
   ASSERT_NO_FATAL_FAILURE(Serve({}, {"OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4317",
                                      "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}));
   ASSERT_EQ(Feed({}, {}).exit_code, 0);

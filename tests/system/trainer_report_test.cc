@@ -62,7 +62,7 @@ class TrainerReportSystemTest : public testing::Test {
   int port_ = 0;
 };
 
-TEST_F(TrainerReportSystemTest, ItsWaitsAreInTheMetricsAndInTheStatus) {
+TEST_F(TrainerReportSystemTest, ATrainersWaitRatioIsInTheMetricsAndTheStatus) {
   EXPECT_THAT(Metrics(), AllOf(HasSubstr("\nsystole_trainers_reporting 0\n"),
                                HasSubstr("systole_trainer_wait_ratio{statistic=\"max\"} 0\n")));
   // Steps of 1 MiB, so that the stream stays open while the trainer takes no step.

@@ -74,7 +74,7 @@ TEST_F(UnixSocketTest, ASecondServerIsRefusedAndTheFirstServesOn) {
   ExpectFed();
 }
 
-TEST_F(UnixSocketTest, AServerThatEndsTakesItsFilesAlong) {
+TEST_F(UnixSocketTest, AServerThatEndsRemovesItsSocketFiles) {
   const auto server = Serve();
   ASSERT_NE(server, nullptr);
   ExpectFed();
@@ -83,7 +83,7 @@ TEST_F(UnixSocketTest, AServerThatEndsTakesItsFilesAlong) {
   EXPECT_THAT(Left(), IsEmpty());
 }
 
-TEST_F(UnixSocketTest, WhatAKilledServerLeavesIsTakenOver) {
+TEST_F(UnixSocketTest, ANewServerTakesOverTheFilesOfAKilledServer) {
   {
     const auto killed = Serve();
     ASSERT_NE(killed, nullptr);
@@ -96,7 +96,7 @@ TEST_F(UnixSocketTest, WhatAKilledServerLeavesIsTakenOver) {
   ExpectFed();
 }
 
-TEST_F(UnixSocketTest, OfServersThatStartAtOnceOneServes) {
+TEST_F(UnixSocketTest, OnlyOneOfSeveralServersStartedAtOnceServes) {
   std::vector<std::unique_ptr<Process>> servers;
   std::vector<std::string> args = Flags();
   args.insert(args.begin(), ServerProgram());

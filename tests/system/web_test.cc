@@ -75,7 +75,7 @@ TEST(WebTest, InspectAndVerifyReadAnObjectByItsAddress) {
   EXPECT_EQ(RunSystole({"verify", name}).exit_code, 0);
 }
 
-TEST(WebTest, WhatCannotBeReadIsToldWithTheRemedy) {
+TEST(WebTest, InspectNamesTheCauseIfAnAddressCannotBeRead) {
   StubObjects objects;
   const Finished missing = RunSystole({"inspect", objects.server().Url("/none.tfrecord?secret")});
   EXPECT_NE(missing.exit_code, 0);

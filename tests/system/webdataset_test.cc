@@ -62,7 +62,7 @@ TEST(WebDatasetTest, AServedArchiveGivesTheBytesOfTheSameDataInTfRecord) {
   EXPECT_EQ(SortedByStepAndCore(digests[0]), SortedByStepAndCore(digests[1]));
 }
 
-TEST(WebDatasetTest, InspectIndexAndVerifyKnowSamples) {
+TEST(WebDatasetTest, InspectIndexAndVerifyAcceptTarArchives) {
   const TempFolder folder;
   WriteShards(folder);
   const std::string path = folder / "a.tar";

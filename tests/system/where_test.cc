@@ -116,7 +116,7 @@ TEST_F(WhereTest, AFeedHasTheRecordsThatMeetTheConditionFromAnyServersAndSteps) 
             std::vector<std::string>(wanted.begin() + 20 * 2, wanted.end()));
 }
 
-TEST_F(WhereTest, AFeedWithoutAServerNotesTheColumnsItselfAndIsTheSame) {
+TEST_F(WhereTest, ALocalFeedWritesTheColumnsAndEqualsTheServedFeed) {
   v1::FeedSpec spec;
   ASSERT_THAT(ParseTextproto(ReadWholeFile(folder_ / "spec.textproto"), "spec", spec), IsOk());
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open("d", {glob()});
@@ -139,7 +139,7 @@ TEST_F(WhereTest, AFeedWithoutAServerNotesTheColumnsItselfAndIsTheSame) {
   EXPECT_EQ(Lines(SortedByStepAndCore(served.out)), local);
 }
 
-TEST_F(WhereTest, WithoutColumnsTheErrorHasTheCommandAndAServerNeedsNoRestartAfterIt) {
+TEST_F(WhereTest, MissingColumnsNameTheIndexCommandAndNeedNoServerRestart) {
   const std::unique_ptr<ServerProcess> server = Serve();
   const Finished refused = Feed(server->address(), {"--digest"});
   EXPECT_NE(refused.exit_code, 0);
@@ -149,7 +149,7 @@ TEST_F(WhereTest, WithoutColumnsTheErrorHasTheCommandAndAServerNeedsNoRestartAft
   EXPECT_EQ(Feed(server->address(), {"--digest"}).exit_code, 0);
 }
 
-TEST_F(WhereTest, AServerNotesTheColumnsOfItsConfiguration) {
+TEST_F(WhereTest, AServerWritesTheColumnsThatItsConfigNames) {
   const TempFolder indexes;
   const std::string config = folder_.Write(
       "server.textproto", absl::StrCat("datasets { name: 'd' shards: '", glob(),
@@ -166,7 +166,7 @@ TEST_F(WhereTest, AServerNotesTheColumnsOfItsConfiguration) {
   EXPECT_EQ(kept, kShards);
 }
 
-TEST_F(WhereTest, ARecordDamagedLaterKeepsItsPlaceAndADamagedOneIsInNoList) {
+TEST_F(WhereTest, ARecordDamagedAfterIndexingIsMaskedUntilAReindexDropsIt) {
   ASSERT_EQ(RunSystole({"index", glob(), "--columns", "label"}).exit_code, 0);
   const Finished whole = Feed(Serve()->address(), {"--digest"});
   std::string bytes = Shard(1);
@@ -210,7 +210,7 @@ TEST_F(WhereTest, ColumnsThatAreDamagedAreRefusedAndMadeAnew) {
   EXPECT_EQ(Feed(server->address(), {"--digest"}).exit_code, 0);
 }
 
-TEST_F(WhereTest, AMisspeltFeatureIsRefusedEverywhereAndNothingIsKept) {
+TEST_F(WhereTest, AMisspeltFeatureIsRefusedAndNoColumnFileIsWritten) {
   const auto wanted =
       AllOf(HasSubstr("no record has the feature 'lable'"), HasSubstr("did you mean 'label'?"));
   const Finished indexed = RunSystole({"index", glob(), "--columns", "lable"});
@@ -229,7 +229,7 @@ TEST_F(WhereTest, AMisspeltFeatureIsRefusedEverywhereAndNothingIsKept) {
   EXPECT_THAT(folder_.List(), Each(Not(EndsWith(".column"))));
 }
 
-TEST_F(WhereTest, AFeedOfTheSameListsReadsNoColumns) {
+TEST_F(WhereTest, ResumingWithKeptRecordListsReadsNoColumns) {
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open("d", {glob()});
   ASSERT_THAT(dataset, IsOk());
   v1::FeedSpec spec;
@@ -270,7 +270,7 @@ TEST_F(WhereTest, InspectShowsTheColumns) {
                     Not(HasSubstr("in 300 records"))));
 }
 
-TEST_F(WhereTest, TrainersThatStartAtOnceWithOtherConditionsAllGetTheirFeeds) {
+TEST_F(WhereTest, TrainersWithDifferentConditionsCanStartAtOnce) {
   ASSERT_EQ(RunSystole({"index", glob(), "--columns", "label,width"}).exit_code, 0);
   const std::unique_ptr<ServerProcess> server = Serve();
   constexpr int kTrainers = 4;

@@ -151,7 +151,7 @@ class ZipTest : public testing::Test {
   std::string spec_;
 };
 
-TEST_F(ZipTest, AFeedIsTheSameFromAnyServersFromAnyTokenAndInTheTrainer) {
+TEST_F(ZipTest, AFeedIsTheSameFromAnyServersFromAnyTokenAndLocally) {
   const auto files = Start(Files("depths"));
   const auto bucket = Start(bucket_.Name("d/depths-*.tfrecord"));
   const std::string one = files->address();
@@ -192,7 +192,7 @@ TEST_F(ZipTest, DamageOfAMemberIsInTheServersLogUnderItsOwnName) {
                                              Not(HasSubstr("dataset 'photos': record"))));
 }
 
-TEST_F(ZipTest, WhatDoesNotFitIsSaidByTheServer) {
+TEST_F(ZipTest, TheServerSaysWhyAZipSpecIsInvalid) {
   const auto server = Start(Files("depths"));
   const auto refusal = [&](const std::string& from, const std::string& to) {
     SetSpec(absl::StrReplaceAll(kSpec, {{from, to}}));
@@ -209,7 +209,7 @@ TEST_F(ZipTest, WhatDoesNotFitIsSaidByTheServer) {
               HasSubstr("want policy: DATA"));
 }
 
-TEST_F(ZipTest, InspectSaysWhatAnEpochFetchesOfTheMembersThatAreFar) {
+TEST_F(ZipTest, InspectShowsTheBytesFetchedFromRemoteMembers) {
   const auto inspect = [this](std::vector<std::string> more) {
     std::vector<std::string> args = {"inspect", "--spec", spec_};
     args.insert(args.end(), more.begin(), more.end());

@@ -26,7 +26,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> SmallPlan() {
       OpenTestDataset(TestShards({12})));
 }
 
-TEST(StreamLogTest, TellsTheBeginningAndTheEndAndNothingBetween) {
+TEST(StreamLogTest, LogsTheOpeningAndTheEndOfAStreamAndNoStepsBetween) {
   const absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = SmallPlan();
   ASSERT_THAT(plan, IsOk());
   std::vector<std::string> lines;
@@ -62,7 +62,7 @@ TEST(StreamLogTest, TheFirstLineNamesTheClientsTrace) {
   EXPECT_THAT(lines[0], HasSubstr("for unix:/run/s, trace 4bf92f35"));
 }
 
-TEST(StreamLogTest, ItsLinesSayWhoseTheyAreAndHowFarTheStreamCame) {
+TEST(StreamLogTest, JsonLinesHaveFeedClientIdentityDatasetAndStep) {
   const absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = SmallPlan();
   ASSERT_THAT(plan, IsOk());
   std::vector<std::string> lines;
@@ -84,7 +84,7 @@ TEST(StreamLogTest, ItsLinesSayWhoseTheyAreAndHowFarTheStreamCame) {
                               HasSubstr(fields + R"("step":9})")));
 }
 
-TEST(StreamLogTest, AStepBeyondWhatANumberHoldsIsTheLargest) {
+TEST(StreamLogTest, AStepBeyondInt64IsLoggedAsTheLargestInt64) {
   const absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = SmallPlan();
   ASSERT_THAT(plan, IsOk());
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();

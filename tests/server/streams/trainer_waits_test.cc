@@ -41,7 +41,7 @@ TEST_F(TrainerWaitsTest, TheLastReportOfEachClientCounts) {
   EXPECT_EQ(totals.limited_by(FeedLimit::kNothing), 1);
 }
 
-TEST_F(TrainerWaitsTest, NobodySpeaksForAnotherPeersTrainer) {
+TEST_F(TrainerWaitsTest, ReportsOfPeersWithTheSameClientNumberAreSeparate) {
   Say("a", 1, 0.5);
   Say("b", 1, 1.0);
   EXPECT_THAT(waits_.Of("a", 1).waits, Optional(0.5));
@@ -71,7 +71,7 @@ TEST_F(TrainerWaitsTest, AReportThatComesTooSoonIsIgnored) {
   EXPECT_THAT(waits_.Of("a", 1).waits, Optional(0.9));
 }
 
-TEST_F(TrainerWaitsTest, AReportThatKnowsNothingIsNotKept) {
+TEST_F(TrainerWaitsTest, AReportWithoutWaitsOrClientNumberIsNotKept) {
   waits_.Add("a", 1, {});
   Say("a", 0, 0.5);  // 0: the client has no number.
   EXPECT_EQ(waits_.size(), 0u);
@@ -82,7 +82,7 @@ TEST_F(TrainerWaitsTest, AReportThatKnowsNothingIsNotKept) {
   EXPECT_THAT(waits_.Of("a", 1).waits, Optional(0.5));
 }
 
-TEST_F(TrainerWaitsTest, APeerThatSaysMuchLosesItsOwnOldestReports) {
+TEST_F(TrainerWaitsTest, APeerWithTooManyTrainersLosesItsOwnOldestReports) {
   Say("quiet", 1, 0.25);
   for (uint64_t client = 1; client <= 3 * kMaxTrainersOfPeer; ++client) {
     now_ += absl::Milliseconds(1);
@@ -95,7 +95,7 @@ TEST_F(TrainerWaitsTest, APeerThatSaysMuchLosesItsOwnOldestReports) {
   EXPECT_EQ(waits_.Of("loud", 2 * kMaxTrainersOfPeer), TrainerReport());
 }
 
-TEST_F(TrainerWaitsTest, AnyNumberOfPeersTakesABoundedNumberOfReports) {
+TEST_F(TrainerWaitsTest, ReportsOfAllPeersAreBoundedAndTheBusiestPeerLosesFirst) {
   const auto say = [this](const std::string& peer, uint64_t client) {
     now_ += absl::Milliseconds(1);
     Say(peer, client, 0.5);

@@ -42,7 +42,7 @@ TEST(SlowStepsPageTest, EachStepIsARowWithTheTimesOfItsStages) {
   EXPECT_THAT(page, AllOf(Not(HasSubstr("<script")), Not(HasSubstr("no step yet"))));
 }
 
-TEST(SlowStepsPageTest, ANameIsTextWhateverIsInIt) {
+TEST(SlowStepsPageTest, DatasetNamesAreEscapedInHtml) {
   const std::string page =
       SlowStepsHtml({.made = {Step("<script>alert('1')</script>&\"")}, .sent = {}});
   EXPECT_THAT(page, Not(HasSubstr("<script")));
@@ -50,7 +50,7 @@ TEST(SlowStepsPageTest, ANameIsTextWhateverIsInIt) {
   EXPECT_THAT(page, HasSubstr("no step yet"));
 }
 
-TEST(SlowStepsPageTest, JsonHasTheSameInSeconds) {
+TEST(SlowStepsPageTest, JsonListsTheSlowStepsWithTimesInSeconds) {
   SlowStep traced = Step("a\"b");
   traced.trace = {.high = 0, .low = 1};
   EXPECT_EQ(SlowStepsJson({.made = {Step("flowers")}, .sent = {traced}}),

@@ -33,7 +33,7 @@ std::vector<int64_t> NumbersOf(const std::vector<SlowStep>& steps) {
   return numbers;
 }
 
-TEST(SlowStepsTest, OfEachMinuteAndDatasetTheSlowestAreKeptSlowestFirst) {
+TEST(SlowStepsTest, TheSlowestStepsOfEachDatasetAreKeptSlowestFirst) {
   SlowSteps steps;
   EXPECT_THAT(steps.Read(All).made, IsEmpty());
   for (int i = 0; i < 100; ++i) steps.Add("a", {"a"}, Step(i, (i * 37) % 100, (i * 53) % 100));
@@ -46,7 +46,7 @@ TEST(SlowStepsTest, OfEachMinuteAndDatasetTheSlowestAreKeptSlowestFirst) {
   EXPECT_THAT(steps.Read(All).made, SizeIs(SlowSteps::kSlowestMade + 1));
 }
 
-TEST(SlowStepsTest, ItSaysWhetherAStepIsAmongTheSlowest) {
+TEST(SlowStepsTest, AddReturnsWhetherAStepIsAmongTheSlowest) {
   SlowSteps steps;
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(steps.Add("a", {"a"}, Step(i, 10, 10)));
   EXPECT_FALSE(steps.Add("a", {"a"}, Step(5, 10, 10)));
@@ -57,7 +57,7 @@ TEST(SlowStepsTest, ItSaysWhetherAStepIsAmongTheSlowest) {
   EXPECT_TRUE(steps.Add("a", {"a"}, Step(10, 1, 1, /*minute=*/1)));
 }
 
-TEST(SlowStepsTest, ThatAClientTookNothingMakesAStepNotSlow) {
+TEST(SlowStepsTest, TimeSpentWaitingForTheClientDoesNotMakeAStepSlow) {
   SlowSteps steps;
   for (int i = 0; i < 5; ++i) steps.Add("a", {"a"}, Step(i, 10, 10));
   TracedStep waited = Step(5, 9, 9);
@@ -65,7 +65,7 @@ TEST(SlowStepsTest, ThatAClientTookNothingMakesAStepNotSlow) {
   EXPECT_FALSE(steps.Add("a", {"a"}, waited));
 }
 
-TEST(SlowStepsTest, MinutesComeNewestFirstAndOldOnesGo) {
+TEST(SlowStepsTest, MinutesAreListedNewestFirstAndOldMinutesAreDropped) {
   SlowSteps steps;
   for (int minute = 0; minute < 25; minute += 2) {
     steps.Add("b", {"b"}, Step(minute, 1, 0, minute));
@@ -78,7 +78,7 @@ TEST(SlowStepsTest, MinutesComeNewestFirstAndOldOnesGo) {
   EXPECT_EQ(numbers.back(), 24 - 2 * (int64_t{SlowSteps::kMinutes} - 1));
 }
 
-TEST(SlowStepsTest, AClockThatIsSetBackLosesNothingOfTheNewest) {
+TEST(SlowStepsTest, AClockThatIsSetBackLosesNoSteps) {
   SlowSteps steps;
   steps.Add("a", {"a"}, Step(1, 1, 0, 100));
   steps.Add("a", {"a"}, Step(2, 1, 0, 50));
@@ -86,7 +86,7 @@ TEST(SlowStepsTest, AClockThatIsSetBackLosesNothingOfTheNewest) {
   EXPECT_THAT(NumbersOf(steps.Read(All).made), ElementsAre(3, 2, 1));
 }
 
-TEST(SlowStepsTest, AStepThatComesAfterOneOfTheNextMinuteIsInItsOwn) {
+TEST(SlowStepsTest, ALateStepIsKeptInItsOwnMinute) {
   SlowSteps steps;
   for (int minute = 0; minute < 10; ++minute) steps.Add("a", {"a"}, Step(minute, 1, 0, minute));
   for (int i = 0; i < 5; ++i) {
@@ -111,7 +111,7 @@ TEST(SlowStepsTest, StepsOfDatasetsThatMayNotBeListedAreLeftOut) {
   EXPECT_THAT(NumbersOf(lists.sent), ElementsAre(1));
 }
 
-TEST(SlowStepsTest, WhatIsKeptIsBoundedWhateverClientsNameTheirDatasets) {
+TEST(SlowStepsTest, KeptStepsAreBoundedHoweverManyDatasetNamesClientsUse) {
   SlowSteps steps;
   for (int minute = 0; minute < 30; ++minute) {
     for (int i = 0; i < 200; ++i) {

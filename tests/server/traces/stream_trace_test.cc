@@ -73,7 +73,7 @@ class StreamTraceTest : public testing::Test {
   std::shared_ptr<SpanExporter> spans_;
 };
 
-TEST_F(StreamTraceTest, AStepHasTheStagesOfItsSlowestSliceAndTheSendingOfAll) {
+TEST_F(StreamTraceTest, AStepHasItsSlowestSlicesTimesAndTheSendTimeOfAllSlices) {
   const auto tracer = MakeTracer(false);
   StreamTrace stream(*tracer, tracer->Begin(Parent(false)),
                      {.dataset = "flowers", .core_begin = 2, .core_end = 4});
@@ -148,7 +148,7 @@ TEST_F(StreamTraceTest, TheSpansOfACallAreChildrenOfItsCallersSpan) {
                     HasSubstr(R"("status":{"message":"no\\nroom","code":2})")));
 }
 
-TEST_F(StreamTraceTest, ACallThatItsClientDoesNotRecordHasNoSpansButATrace) {
+TEST_F(StreamTraceTest, AnUnsampledCallHasATraceIdButNoSpans) {
   const auto tracer = MakeTracer(true);
   StreamTrace stream(*tracer, tracer->Begin(Parent(false)), {.dataset = "a", .core_end = 1});
   SendStep(stream, 0);
@@ -177,7 +177,7 @@ TEST_F(StreamTraceTest, ACallWithoutATraceBeginsOneIfThereIsACollector) {
                     Not(HasSubstr("parentSpanId")), Not(HasSubstr("\"status\":{"))));
 }
 
-TEST_F(StreamTraceTest, OfStepsThatAreNotSlowOnlySomeHaveSpans) {
+TEST_F(StreamTraceTest, SpansOfStepsThatAreNotSlowAreRateLimited) {
   const auto tracer = MakeTracer(true);
   StreamTrace stream(*tracer, tracer->Begin(Parent(true)), {.dataset = "a", .core_end = 1});
   // The first steps count as slow, because the list of the slowest steps is not full yet. Later
@@ -213,7 +213,7 @@ TEST_F(StreamTraceTest, CallsThatComeTooFastAreCountedInsteadOfTraced) {
   EXPECT_EQ(traced, static_cast<int>(Tracer::kCallsAtOnce + Tracer::kCallsPerSecond));
 }
 
-TEST_F(StreamTraceTest, CallsThatAreRefusedDoNotPushOutStreams) {
+TEST_F(StreamTraceTest, RefusedCallsDoNotKeepALaterStreamFromBeingTraced) {
   const auto tracer = MakeTracer(true);
   for (int i = 0; i < 1000; ++i) {
     tracer->End(tracer->Begin(Parent(true)), "StreamSteps", absl::UnauthenticatedError(""), {});
