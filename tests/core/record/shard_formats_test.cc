@@ -31,7 +31,7 @@ std::unique_ptr<RecordSource> MustOpenOne(const std::string& path) {
   return *std::move(shard);
 }
 
-TEST(ShardFormatsTest, AnAddedRowIsFoundByTheBytesOfItsShards) {
+TEST(ShardFormatsTest, AnAddedFormatIsDetectedByContentBeforeFileName) {
   const TempFolder folder;
   const auto lines = MustOpenOne(folder.Write("a", "lines\nabc\n\nde\n"));
   EXPECT_EQ(lines->examples().name(), "line");
@@ -46,7 +46,7 @@ TEST(ShardFormatsTest, AnAddedRowIsFoundByTheBytesOfItsShards) {
   EXPECT_EQ(MustOpenOne(folder / "b.lines")->examples().name(), "tf.train.Example");
 }
 
-TEST(ShardFormatsTest, AShardThatBeginsAsNoneIsOfTheFormatOfItsNameElseOfTheFirst) {
+TEST(ShardFormatsTest, UnrecognizedContentFallsBackToTheFileNameThenToTheFirstFormat) {
   const TempFolder folder;
   for (const char* name : {"a.lines", "a.lines.gz", "a.lines.zst"}) {
     EXPECT_EQ(MustOpenOne(folder.Write(name, "Xines\nabc\n"))->examples().name(), "line") << name;
@@ -58,7 +58,7 @@ TEST(ShardFormatsTest, AShardThatBeginsAsNoneIsOfTheFormatOfItsNameElseOfTheFirs
   }
 }
 
-TEST(ShardFormatsTest, OfAnAddressTheQueryIsNoPartOfTheName) {
+TEST(ShardFormatsTest, TheQueryOfAnAddressDoesNotDecideTheFormat) {
   StubObjects objects;
   objects.Put("/a.lines", "Xines\nabc\n");
   objects.Put("/a", "Xines\nabc\n");
@@ -68,7 +68,7 @@ TEST(ShardFormatsTest, OfAnAddressTheQueryIsNoPartOfTheName) {
 }
 
 // If a caller may not list a bucket, the bucket answers 403 for a missing object.
-TEST(ShardFormatsTest, AnIndexBesideAShardOfTheWebThatMayNotBeReadIsNone) {
+TEST(ShardFormatsTest, AForbiddenIndexOfAWebShardCountsAsMissing) {
   StubObjects objects;
   const std::string name = objects.Put("/a.tfrecord", ShardBuilder().Add("abc").Build());
   objects.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
@@ -80,7 +80,7 @@ TEST(ShardFormatsTest, AnIndexBesideAShardOfTheWebThatMayNotBeReadIsNone) {
   EXPECT_THAT(shard->note(), AllOf(HasSubstr("not kept"), Not(HasSubstr("not used"))));
 }
 
-TEST(ShardFormatsTest, RowsHaveNamesAndTheFirstTakesWhatNoOtherDoes) {
+TEST(ShardFormatsTest, EveryFormatHasANameAndOneWayToOpenAndTFRecordIsFirst) {
   ASSERT_FALSE(ShardFormats().empty());
   EXPECT_EQ(ShardFormats().front()->name, "TFRecord");
   EXPECT_THAT(ShardFormats().front()->ending, IsEmpty());
@@ -92,7 +92,7 @@ TEST(ShardFormatsTest, RowsHaveNamesAndTheFirstTakesWhatNoOtherDoes) {
   }
 }
 
-TEST(ShardFormatsTest, FilesAreShardsAndFilesThatAreRecordsAreOne) {
+TEST(ShardFormatsTest, EachFileIsAShardButImageFilesTogetherFormOneShard) {
   const auto shards = GroupShards({"/d/b", "/d/a.tar"});
   ASSERT_THAT(shards, IsOk());
   ASSERT_EQ(shards->size(), 2u);
@@ -122,7 +122,7 @@ TEST(ShardFormatsTest, AnIgnoredIndexIsNeitherBelievedNorWritten) {
   EXPECT_THAT(folder.List(), ElementsAre("a", "a.idx"));
 }
 
-TEST(ShardFormatsTest, ARebuildMakesAGoodIndexAnewAndFailsIfItCannotBeKept) {
+TEST(ShardFormatsTest, ARebuildReplacesTheIndexAndFailsIfItCannotBeWritten) {
   const TempFolder folder;
   ShardBuilder().Add("abc").WriteTo(folder / "a");
   folder.Write("a.idx", "no index");

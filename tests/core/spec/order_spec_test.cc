@@ -72,7 +72,7 @@ TEST(OrderSpecOfTest, AnUnsetShuffleKeepsTheRecordsInOrder) {
   EXPECT_EQ((*OrderSpecOf(global, {{.num_records = 1}})).mode, ShuffleMode::kGlobal);
 }
 
-TEST(OrderSpecOfTest, SelectionsAreThoseOfTheMessage) {
+TEST(OrderSpecOfTest, SelectStepsOfTheSpecSelectTheirRecords) {
   const auto spec = [](const std::string& select) { return Parsed("dataset: 'a' " + select); };
   const std::vector<int64_t> shards = {3, 4, 2};
   const auto records = [&](const std::string& select) {
@@ -103,7 +103,7 @@ TEST(OrderSpecOfTest, SelectionsAreThoseOfTheMessage) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("select[0] names no step")));
 }
 
-TEST(OrderSpecOfTest, EachWhereIsAskedForInOrderWithWhatIsLeftBeforeIt) {
+TEST(OrderSpecOfTest, EachWhereStepIsEvaluatedOnTheRecordsLeftBeforeIt) {
   const std::vector<int64_t> shards = {6, 4};
   const std::vector<DatasetRecords> datasets = {{10, shards}, {4, {}}};
   std::vector<std::string> asked;
@@ -325,7 +325,7 @@ TEST(OrderSpecOfTest, AZipIsOneDataset) {
   EXPECT_EQ(DatasetNames(Parsed(kZip)), "a & b");
 }
 
-TEST(OrderSpecOfTest, WhatDoesNotGoWithAZipIsRefused) {
+TEST(OrderSpecOfTest, InvalidZipSpecsAreRefusedWithAReason) {
   const auto refusal = [&](const std::string& text) {
     const absl::StatusOr<OrderSpec> order = OrderSpecOf(Parsed(text), {{4, {}}});
     EXPECT_EQ(order.status().code(), absl::StatusCode::kInvalidArgument);

@@ -48,7 +48,8 @@ TEST(EntropyCheckTest, AForeignEntropyDecoderFailsTheCheckAsNotReplaceable) {
                        HasSubstr("cannot replace libjpeg's decoder for a 4:4:4 test image")));
 }
 
-// Without the check the pixels would be wrong, as the test OtherPixelsAreFound shows.
+// Without the check the pixels would be wrong, as the test ALibjpegWhosePixelsDifferFailsTheCheck
+// shows.
 TEST(EntropyCheckTest, AfterAFailedCheckEntropyDecodingIsLeftToLibjpeg) {
   // The first decoder of the process is created with kOtherTables, so the process's check fails.
   ASSERT_EQ(other_libjpeg, OtherLibjpeg::kOtherTables);

@@ -61,7 +61,7 @@ TEST(ImageGroupTest, TheOrderDependsNeitherOnTheFolderNorOnTheStore) {
 }
 
 // '%' sorts before letters, so encoded names would have another order.
-TEST(ImageGroupTest, NamesInAddressesAreDecoded) {
+TEST(ImageGroupTest, PercentEncodedNamesInAddressesAreDecoded) {
   const auto here = GroupImages(
       {"/d/\xc3\xa9/1.jpg", "/d/z/\xc3\xa9.jpg", "/d/z/a b.jpg", "/d/z/a+b.jpg", "/d/a b/5%.jpg"});
   ASSERT_THAT(here, IsOk());
@@ -82,7 +82,7 @@ TEST(ImageGroupTest, NamesInAddressesAreDecoded) {
   }
 }
 
-TEST(ImageGroupTest, FoldersThatARelativePathLeavesOutAreFound) {
+TEST(ImageGroupTest, RelativePathsAreResolvedBeforeImagesAreGrouped) {
   const std::filesystem::path here = std::filesystem::current_path();
   const auto group = GroupImages({"1.jpg"});
   ASSERT_THAT(group, IsOk());
@@ -102,7 +102,7 @@ TEST(ImageGroupTest, SecretsOfAddressesStayOutOfNames) {
   EXPECT_THAT(Order(*group), ElementsAre("a/1.jpg"));
 }
 
-TEST(ImageGroupTest, AFileOfSeveralNamesIsOneImage) {
+TEST(ImageGroupTest, SeveralPathsOfAFileGiveOneImageButSeveralUrlsAreRefused) {
   const auto group = GroupImages({"a/1.jpg", "./a/1.jpg", "a//1.jpg", "a/2.jpg", "b/../a/2.jpg"});
   ASSERT_THAT(group, IsOk());
   EXPECT_THAT(Order(*group), ElementsAre("a/1.jpg", "a/2.jpg"));
@@ -116,7 +116,7 @@ TEST(ImageGroupTest, AFileOfSeveralNamesIsOneImage) {
   }
 }
 
-TEST(ImageGroupTest, ClassFoldersInTwoFoldersAreRefused) {
+TEST(ImageGroupTest, ClassFoldersWithDifferentParentFoldersAreRefused) {
   EXPECT_THAT(GroupImages({"/d/train/a/1.jpg", "/d/validation/a/1.jpg"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("\"train/a/1.jpg\" and \"validation/a/1.jpg\""),
@@ -130,7 +130,7 @@ TEST(ImageGroupTest, AnImageWithoutAClassFolderIsRefused) {
   }
 }
 
-TEST(ImageGroupTest, NamesAreBounded) {
+TEST(ImageGroupTest, TooLongClassAndImageNamesAreRefused) {
   EXPECT_THAT(GroupImages({absl::StrCat("mem://x/", std::string(1024, 'a'), "/1.jpg")}), IsOk());
   EXPECT_THAT(GroupImages({absl::StrCat("mem://x/", std::string(1025, 'a'), "/1.jpg")}),
               Refuses("name of 1025 bytes"));

@@ -50,12 +50,12 @@ std::string IndexOf(const std::vector<ImageIndexLine>& lines) {
   return text;
 }
 
-TEST(ImageIndexTest, IsWrittenAsTheHeaderSays) {
+TEST(ImageIndexTest, TheIndexIsWrittenInTheDocumentedFormat) {
   EXPECT_EQ(IndexOf({}), WithHead(0, ""));
   EXPECT_EQ(IndexOf(Two()), WithHead(2, kBody));
 }
 
-TEST(ImageIndexTest, ComesBackAsItWas) {
+TEST(ImageIndexTest, AWrittenIndexIsReadBackUnchanged) {
   const std::string text = IndexOf(Two());
   auto lines = CheckImageIndex(text);
   ASSERT_THAT(lines, IsOkAndHolds(absl::string_view(kBody)));
@@ -72,7 +72,7 @@ TEST(ImageIndexTest, ComesBackAsItWas) {
   EXPECT_EQ(IndexOf({first, second}), text);
 }
 
-TEST(ImageIndexTest, OtherTextsAreRefused) {
+TEST(ImageIndexTest, InvalidIndexesAreRefusedWithAReason) {
   const auto refused = [](const std::string& what) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what));
   };

@@ -9,7 +9,7 @@ namespace systole {
 namespace {
 
 // From 128 bytes on, and from 16,384 bytes on, a length in the record takes one more byte.
-TEST(ImageRecordTest, IsTheExampleOfItsFeatures) {
+TEST(ImageRecordTest, AnImageRecordEqualsTheSerializedExample) {
   for (const size_t bytes : {0, 1, 100, 127, 128, 16'000, 16'383, 16'384, 3'000'000}) {
     const std::string image(bytes, 'x');
     for (const int64_t label : {0, 200}) {

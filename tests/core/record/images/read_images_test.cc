@@ -37,7 +37,7 @@ using ReadImagesTest = ImageFilesTest;
 
 // Opening a shard does not read a file whose size and time are those in the index. So if only the
 // bytes of a file change, this is noticed when a record is read, not at the opening.
-TEST_F(ReadImagesTest, OnlyFilesOfANewStateAreReadAgain) {
+TEST_F(ReadImagesTest, OnlyNewFilesAndFilesWithAChangedTimeAreReadAgain) {
   const uint64_t hash = MustOpenAll()->content_hash();
   const std::string index = ReadWholeFile(folder_ / "images.idx");
   ChangeUnnoticed("a/1.jpg");
@@ -70,7 +70,7 @@ TEST_F(ReadImagesTest, GlobsOverOneFolderShareItsIndex) {
   EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), Not(HasSubstr("b/1.png")));
 }
 
-TEST_F(ReadImagesTest, LinesOfFilesThatAreGoneAreDropped) {
+TEST_F(ReadImagesTest, IndexLinesOfDeletedFilesAreDropped) {
   std::filesystem::create_directory(folder_ / "c");
   folder_.Write("c/1.jpg", Jpeg(4));
   MustOpenAll();
@@ -89,7 +89,7 @@ TEST_F(ReadImagesTest, LinesOfFilesThatAreGoneAreDropped) {
 // An index may have lines of files that the glob does not match. In a local folder, the lines of
 // files that no longer exist are dropped. In other stores nothing looks for the files, and such
 // lines stay. So the number of lines that the glob does not match is bounded.
-TEST_F(ReadImagesTest, LinesOfOtherFilesInAStoreAreBoundedInNumber) {
+TEST_F(ReadImagesTest, AStoreIndexDropsLinesOfUnlistedFilesIfTheyAreTooMany) {
   MemoryStore& store = MemoryStore::OfProcess();
   for (const bool too_many : {false, true}) {
     SCOPED_TRACE(too_many);
@@ -118,7 +118,7 @@ TEST_F(ReadImagesTest, LinesOfOtherFilesInAStoreAreBoundedInNumber) {
 }
 
 // The index may be from a release whose decoder refused the file.
-TEST_F(ReadImagesTest, WhatTheIndexCallsDamagedIsReadAgain) {
+TEST_F(ReadImagesTest, FilesThatTheIndexMarksAsDamagedAreReadAgain) {
   MustOpenAll();
   const std::string good = ReadWholeFile(folder_ / "images.idx");
   const absl::string_view lines = *CheckImageIndex(good);
@@ -162,7 +162,7 @@ TEST_F(ReadImagesTest, ADamagedIndexIsMadeAnewWithANote) {
 
 // The index of the shard "images" and the index of the images have the same file name. So opening
 // the shard replaces the images' index, and opening the images replaces the shard's index.
-TEST_F(ReadImagesTest, AShardThatIsCalledAsTheIndexOfImagesIsReadAsWell) {
+TEST_F(ReadImagesTest, AShardAndAnImageGroupWithTheSameIndexPathAreBothRead) {
   const std::string shard = folder_.Write("images", ShardBuilder().Add("payload").Build());
   const std::vector<std::string> images = Read(*MustOpenAll());
   for (const std::string& index_dir : {std::string(), folder_ / "b"}) {
@@ -198,7 +198,7 @@ TEST_F(ReadImagesTest, AServersIndexThatIsFarTooLargeIsNotRead) {
   EXPECT_GT(fetched, 0);
 }
 
-TEST_F(ReadImagesTest, AnIndexThatCannotBeKeptIsANoteOrAnError) {
+TEST_F(ReadImagesTest, AnIndexThatCannotBeWrittenGivesANoteAndFailsARebuild) {
   const ShardOptions away = {.index_dir = folder_ / "none"};
   EXPECT_THAT(MustOpenAll(away)->note(), HasSubstr("index not kept"));
   EXPECT_THAT(
@@ -209,7 +209,7 @@ TEST_F(ReadImagesTest, AnIndexThatCannotBeKeptIsANoteOrAnError) {
 }
 
 // No call of file_done returns before file_done was called for all four files.
-TEST_F(ReadImagesTest, FilesAreLookedAtOnSeveralThreads) {
+TEST_F(ReadImagesTest, ImageFilesAreReadOnSeveralThreads) {
   WorkerPool pool(3);  // The calling thread works, too.
   Mutex mu;
   CondVar changed;
@@ -231,7 +231,7 @@ TEST_F(ReadImagesTest, FilesAreLookedAtOnSeveralThreads) {
 }
 
 // The test looks at the files from the last one to the first one.
-TEST_F(ReadImagesTest, TheErrorIsThatOfTheFirstFileThatHasOne) {
+TEST_F(ReadImagesTest, TheFirstFailingFileInRecordOrderIsReported) {
   const auto shards = GroupShards(
       {folder_ / "a/1.jpg", folder_ / "a/none.jpg", folder_ / "b/1.png", folder_ / "b/none.png"});
   ASSERT_THAT(shards, IsOk());
@@ -243,7 +243,7 @@ TEST_F(ReadImagesTest, TheErrorIsThatOfTheFirstFileThatHasOne) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("a/none.jpg")));
 }
 
-TEST_F(ReadImagesTest, OnlyOneRecordIsLookedAtIfNoOtherIsWanted) {
+TEST_F(ReadImagesTest, OpeningForOneRecordReadsOnlyTheFileOfThisRecord) {
   folder_.Write("images.idx", "text");
   const std::vector<std::string> all = Read(*MustOpenAll({.index_use = IndexUse::kIgnore}));
   const auto shards = GroupShards(*ListShards({folder_ / "*/*"}));
@@ -267,7 +267,7 @@ TEST_F(ReadImagesTest, OnlyOneRecordIsLookedAtIfNoOtherIsWanted) {
   }
 }
 
-TEST_F(ReadImagesTest, AnInterruptionEndsTheLook) {
+TEST_F(ReadImagesTest, AnInterruptionStopsReadingBeforeTheNextFile) {
   InterruptFlag flag;
   const InterruptScope scope(flag);
   int done = 0;
@@ -280,7 +280,7 @@ TEST_F(ReadImagesTest, AnInterruptionEndsTheLook) {
   EXPECT_EQ(done, 1);  // The next file is not looked at.
 }
 
-TEST_F(ReadImagesTest, WhatWasReadBeforeAnErrorIsKept) {
+TEST_F(ReadImagesTest, FilesReadBeforeAnErrorAreKeptInTheIndexExceptInARebuild) {
   const auto shards = GroupShards(
       {folder_ / "a/1.jpg", folder_ / "a/2.jpg", folder_ / "b/none.png", folder_ / "b/2.PNG"});
   ASSERT_THAT(shards, IsOk());
@@ -301,7 +301,7 @@ TEST_F(ReadImagesTest, WhatWasReadBeforeAnErrorIsKept) {
   EXPECT_EQ(std::filesystem::last_write_time(folder_ / "images.idx"), time);
 }
 
-TEST_F(ReadImagesTest, AfterAnErrorLinesOfFilesThatWereNotLookedAtStay) {
+TEST_F(ReadImagesTest, AfterAnErrorTheIndexKeepsTheLinesOfFilesNotYetRead) {
   MustOpenAll();
   const auto shards = GroupShards(*ListShards({folder_ / "*/*"}));
   folder_.Write("a/1.jpg", Jpeg(1) + "x");
@@ -313,7 +313,7 @@ TEST_F(ReadImagesTest, AfterAnErrorLinesOfFilesThatWereNotLookedAtStay) {
                            HasSubstr("b/1.png"), HasSubstr("b/2.PNG")));
 }
 
-TEST_F(ReadImagesTest, AnInterruptedLookGoesOnWhereItEnded) {
+TEST_F(ReadImagesTest, FilesReadBeforeAnInterruptionAreNotReadAgain) {
   const auto open = [this](int until, int& looked) {
     InterruptFlag flag;
     const InterruptScope scope(flag);
@@ -335,7 +335,7 @@ TEST_F(ReadImagesTest, AnInterruptedLookGoesOnWhereItEnded) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("CRC-32C")));
 }
 
-TEST_F(ReadImagesTest, WithoutOneGoodFileItHoldsNoRecords) {
+TEST_F(ReadImagesTest, AGroupOfOnlyDamagedFilesIsDataLossAndGetsNoIndex) {
   const auto shard = [&] {
     for (const char* name : {"a/1.jpg", "a/2.jpg", "b/1.png", "b/2.PNG"}) {
       folder_.Write(name, "text");

@@ -19,13 +19,13 @@ TEST(ForeignKindTest, CompressionIsNamedWithTheRemedy) {
   }
 }
 
-TEST(ForeignKindTest, ImagesAreSentToTheirEndingAndToPack) {
+TEST(ForeignKindTest, ForImagesTheHintNamesTheFileEndingAndSystolePack) {
   EXPECT_THAT(ForeignKind("\xff\xd8\xff\xe0"),
               AllOf(HasSubstr("JPEG"), HasSubstr(".jpg"), HasSubstr("systole pack")));
   EXPECT_THAT(ForeignKind("\x89PNG\r\n\x1a\n"), AllOf(HasSubstr("PNG"), HasSubstr(".png")));
 }
 
-TEST(ForeignKindTest, OtherBytesAreNothingKnown) {
+TEST(ForeignKindTest, ForUnknownBytesTheHintIsEmpty) {
   for (const std::string begin :
        {"", "\x1f", "x", "\x78", "\x78\x02", "\xff\xd8", "\x28\xb5\x2f"}) {
     EXPECT_EQ(ForeignKind(begin), "");

@@ -31,7 +31,7 @@ ReadWindow MustCreate(const ErrorSource& source, uint64_t source_bytes, int64_t 
   return *std::move(window);
 }
 
-TEST(ReadWindowTest, AtGivesTheBytesWhereverItIsAsked) {
+TEST(ReadWindowTest, AtReturnsTheRightBytesAtAnyOffset) {
   const std::string bytes = Numbered(10'000);
   const ErrorSource source(bytes);
   ReadWindow window = MustCreate(source, bytes.size(), 4096);
@@ -58,7 +58,7 @@ TEST(ReadWindowTest, PiecesCoverTheSourceInOrderWithOneReadEach) {
   EXPECT_THAT(window.Piece(9000, 10), IsOkAndHolds(bytes.substr(9000, 10)));
 }
 
-TEST(ReadWindowTest, HeldIsWhatTheLastReadLeftAndReadsNothing) {
+TEST(ReadWindowTest, HeldReturnsBytesOfTheLastReadWithoutReading) {
   const std::string bytes = Numbered(10'000);
   const ErrorSource source(bytes);
   ReadWindow window = MustCreate(source, bytes.size(), 4096);
@@ -105,7 +105,7 @@ void Walk(ReadWindow& window, const std::string& bytes, uint64_t begin, uint64_t
   }
 }
 
-TEST(ReadWindowTest, OfASourceThatIsNotLocalTheWindowGrows) {
+TEST(ReadWindowTest, TheWindowGrowsForASourceThatIsNotLocal) {
   const std::string bytes = Numbered(20 * kMiB);
   ErrorSource source(bytes);
   source.MoveAway();
@@ -133,7 +133,7 @@ TEST(ReadWindowTest, PiecesOfASourceThatIsNotLocalGrowToo) {
   EXPECT_EQ(source.bytes_read(), bytes.size());
 }
 
-TEST(ReadWindowTest, WhatLiesFarApartOfASourceThatIsNotLocalIsNotRead) {
+TEST(ReadWindowTest, FarPeeksReadOnlyTheirBytesOfASourceThatIsNotLocal) {
   const std::string bytes = Numbered(30 * kMiB);
   ErrorSource source(bytes);
   source.MoveAway();
@@ -150,7 +150,7 @@ TEST(ReadWindowTest, WhatLiesFarApartOfASourceThatIsNotLocalIsNotRead) {
   EXPECT_EQ(source.bytes_read(), 256 * kKiB);
 }
 
-TEST(ReadWindowTest, ASizeThatAServerClaimsTakesNoMoreThanAWindow) {
+TEST(ReadWindowTest, AHugeClaimedSizeNeverMakesAReadLargerThanTheWindow) {
   ErrorSource source(Numbered(1000));
   source.MoveAway();
   ReadWindow window = MustCreate(source, uint64_t{1} << 48, 64 * kKiB);
@@ -158,7 +158,7 @@ TEST(ReadWindowTest, ASizeThatAServerClaimsTakesNoMoreThanAWindow) {
   EXPECT_EQ(source.longest_read(), 256 * kKiB);
 }
 
-TEST(ReadWindowTest, NothingIsReadForWorkThatIsNotWanted) {
+TEST(ReadWindowTest, AnInterruptedWindowServesHeldBytesButReadsNoMore) {
   const ErrorSource source(Numbered(10'000));
   ReadWindow window = MustCreate(source, 10'000, 4096);
   ASSERT_THAT(window.At(0, 16), IsOk());

@@ -5,7 +5,7 @@
 namespace systole {
 namespace {
 
-TEST(RecordIndexDeathTest, EndsThatDoNotRiseAreABug) {
+TEST(RecordIndexDeathTest, EndOffsetsThatDoNotIncreaseFailACheck) {
   EXPECT_DEATH(RecordIndex({16, 16}), "check failed");
   EXPECT_DEATH(RecordIndex({0}), "check failed");
 }

@@ -70,7 +70,7 @@ TEST(ShardFileTest, CompressedShardsHoldWhatPlainOnesHold) {
                           "zstd", "zstd.idx", "zstd.idx.hash", "zstd.idx.restart"));
 }
 
-TEST(ShardFileTest, AScanWritesNothing) {
+TEST(ShardFileTest, OpeningWithAnIgnoredIndexWritesNothing) {
   const TempFolder folder;
   const std::string path = WriteShard(folder, "a", Compression::kGzip);
   const absl::StatusOr<std::unique_ptr<RecordSource>> shard =
@@ -103,7 +103,7 @@ TEST(ShardFileTest, APlainShardThatBeginsAsACompressedOneIsPlain) {
   }
 }
 
-TEST(ShardFileTest, WhatIsStatedIsBelieved) {
+TEST(ShardFileTest, TheStatedCompressionOverridesDetection) {
   const TempFolder folder;
   const std::string gzip = WriteShard(folder, "gzip", Compression::kGzip);
   EXPECT_THAT(OpenShard(gzip, {.compression = Compression::kGzip}), IsOk());
@@ -118,7 +118,7 @@ TEST(ShardFileTest, WhatIsStatedIsBelieved) {
                        testing::AllOf(HasSubstr("compressed with gzip"), HasSubstr("'detect'"))));
 }
 
-TEST(ShardFileTest, DamageInACompressedShardIsThatOfItsRecords) {
+TEST(ShardFileTest, DamageInACompressedShardCostsOnlySomeOfItsRecords) {
   for (const Compression compression :
        {Compression::kGzip, Compression::kZlib, Compression::kZstd}) {
     SCOPED_TRACE(std::string(CompressionName(compression)));
@@ -149,7 +149,7 @@ TEST(ShardFileTest, DamageInACompressedShardIsThatOfItsRecords) {
   }
 }
 
-TEST(ShardFileTest, WhatTensorFlowWroteIsRead) {
+TEST(ShardFileTest, ShardsWrittenByTensorFlowAreRead) {
   // tests/golden/tensorflow/make_framing.py makes the same payloads.
   const auto payload = [](int64_t record) {
     std::string bytes(record * 37 % 4'000, '\0');

@@ -42,7 +42,7 @@ TEST(DaliIndexTest, EmptyTextIsTheIndexOfAnEmptyShardOnly) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("index line 1")));
 }
 
-TEST(DaliIndexTest, DamagedStretchOfAnySizeIsALineLikeAnyOther) {
+TEST(DaliIndexTest, LinesOfDamagedStretchesMayHaveAnySize) {
   const std::string text = "0 19\n19 3\n22 20\n42 5\n";
   absl::StatusOr<RecordIndex> index = ParseDaliIndex(text, 47);
   ASSERT_THAT(index, IsOk());
@@ -58,7 +58,7 @@ TEST(DaliIndexTest, LargestOffsetsFit) {
   EXPECT_EQ(DaliIndexText(*index), text);
 }
 
-TEST(DaliIndexTest, TextThatIsNoIndexIsInvalidAndTheLineNamed) {
+TEST(DaliIndexTest, TheErrorForAMalformedIndexNamesTheLine) {
   for (const char* line : {"x",
                            "16",
                            "16 ",
@@ -118,7 +118,7 @@ TEST(DaliIndexTest, TextTooLongForTheShardIsRefusedUnread) {
 }
 
 // A server may claim any size for a shard. So the bound for the size of an index has a maximum.
-TEST(DaliIndexTest, TheBoundOfATextFollowsFromTheNumbersThatItCanHold) {
+TEST(DaliIndexTest, MaxDaliIndexBytesCoversTheLongestIndexAndIsCapped) {
   for (const uint64_t shard_bytes : {0, 15, 16, 100, 999, 1000}) {
     // The longest text: records of 16 bytes, the least size, and damaged stretches of 1 byte take
     // turns.

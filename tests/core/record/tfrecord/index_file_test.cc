@@ -48,7 +48,7 @@ TEST(IndexPathTest, LiesBesideTheShard) {
 
 // The ending ".idx" must stand before the query. A server that ignores queries would send the shard
 // if it were asked for "a.tfrecord?v=1.idx".
-TEST(IndexPathTest, OfAnAddressItLiesBesideTheShardWithTheQueryOfTheShard) {
+TEST(IndexPathTest, TheIndexBesideAWebShardHasTheQueryOfTheShard) {
   const std::string index = IndexPath("https://host/a.tfrecord?v=1", "");
   EXPECT_EQ(index, "https://host/a.tfrecord.idx?v=1");
   EXPECT_EQ(RestartPath(index), "https://host/a.tfrecord.idx.restart?v=1");
@@ -136,7 +136,7 @@ TEST(LoadIndexTest, KeptHashIsTrusted) {
   EXPECT_EQ(MustLoad(folder / "a.tfrecord").content_hash, 0x0123456789abcdefu);
 }
 
-TEST(LoadIndexTest, RebuildScansThoughTheFilesFit) {
+TEST(LoadIndexTest, ARebuildScansAndReplacesAWrongIndex) {
   const TempFolder folder;
   TwoRecords().WriteTo(folder / "a.tfrecord");
   folder.Write("a.tfrecord.idx", "0 39\n");
@@ -169,7 +169,7 @@ TEST(LoadIndexTest, HugeForeignFileUnderTheIndexNameIsNotRead) {
   EXPECT_THAT(loaded.note, HasSubstr("has 1099511627776 bytes, want at most"));
 }
 
-TEST(LoadIndexTest, AnIndexAloneIsTrustedForItsFramingAndNotForItsAge) {
+TEST(LoadIndexTest, AnIndexWithoutAHashFileIsJudgedByFramingNotByAge) {
   for (const int seconds : {-3600, 3600}) {
     const TempFolder folder;
     TwoRecords().WriteTo(folder / "a.tfrecord");
@@ -188,7 +188,7 @@ TEST(LoadIndexTest, AnIndexAloneIsTrustedForItsFramingAndNotForItsAge) {
   }
 }
 
-TEST(LoadIndexTest, FilesCopiedWithTheirTimesServeTheCopy) {
+TEST(LoadIndexTest, IndexFilesCopiedWithTheirTimesAreUsedForTheCopiedShard) {
   const TempFolder folder;
   for (const char* name : {"from", "to"}) std::filesystem::create_directory(folder / name);
   TwoRecords().WriteTo(folder / "from/a.tfrecord");
@@ -287,7 +287,7 @@ TEST(LoadIndexTest, DamageIsKeptWithTheIndex) {
   }
 }
 
-TEST(LoadIndexTest, AnIndexOfDalisIsLookedAtOnceMoreAndIsScannedIfThereIsDamage) {
+TEST(LoadIndexTest, WithoutAHashFileAnIndexedShardIsScannedOnlyIfItHasDamage) {
   for (const bool damaged : {false, true}) {
     const TempFolder folder;
     ShardBuilder shard = TwoRecords();
@@ -304,7 +304,7 @@ TEST(LoadIndexTest, AnIndexOfDalisIsLookedAtOnceMoreAndIsScannedIfThereIsDamage)
   }
 }
 
-TEST(LoadIndexTest, RecordsThatAnIndexTakesForOneDamagedOneAreFound) {
+TEST(LoadIndexTest, RecordsThatAnIndexMergesIntoADamagedRecordAreFound) {
   const TempFolder folder;
   std::string bytes = ShardBuilder().Add("abc").Add("defg").Add("hi").Add("j").Build();
   bytes = WithFlippedBit(WithFlippedBit(bytes, 0), 8 * 39);
@@ -316,7 +316,7 @@ TEST(LoadIndexTest, RecordsThatAnIndexTakesForOneDamagedOneAreFound) {
   EXPECT_EQ(loaded.index.num_damaged(), 2);
 }
 
-TEST(LoadIndexTest, DamageThatIsNoneIsScannedAgain) {
+TEST(LoadIndexTest, AnInvalidDamageListInTheHashFileIsMadeAgain) {
   const TempFolder folder;
   TwoRecords().AddRaw("bad").WriteTo(folder / "a.tfrecord");
   MustLoad(folder / "a.tfrecord");
@@ -352,7 +352,7 @@ TEST(LoadIndexTest, IndexFolderKeepsShardsOfOneNameApart) {
   EXPECT_EQ(ReadWholeFile(IndexPath(folder / "x/a.tfrecord", folder / "idx")), kTwoRecordsIndex);
 }
 
-TEST(LoadIndexTest, FolderThatCannotBeWrittenIsANoteAndTheIndexServes) {
+TEST(LoadIndexTest, AnUnwritableIndexFolderGivesANoteAndAUsableIndex) {
   const TempFolder folder;
   TwoRecords().WriteTo(folder / "a.tfrecord");
   const LoadedIndex loaded = MustLoad(folder / "a.tfrecord", {.index_dir = folder / "none"});
@@ -361,7 +361,7 @@ TEST(LoadIndexTest, FolderThatCannotBeWrittenIsANoteAndTheIndexServes) {
   EXPECT_THAT(loaded.note, AllOf(HasSubstr("index not kept"), HasSubstr(folder / "none")));
 }
 
-TEST(LoadIndexTest, FolderUnderTheIndexNameIsANoteAndTheIndexServes) {
+TEST(LoadIndexTest, AFolderAtTheIndexPathGivesANoteAndAUsableIndex) {
   const TempFolder folder;
   TwoRecords().WriteTo(folder / "a.tfrecord");
   std::filesystem::create_directory(folder / "a.tfrecord.idx");

@@ -31,7 +31,7 @@ TEST(RecordFormatTest, EncodesWhatTensorFlowWrites) {
             std::string(reinterpret_cast<const char*>(kTensorFlowHeader24), 12));
 }
 
-TEST(RecordFormatTest, EveryLengthComesBack) {
+TEST(RecordFormatTest, EncodedLengthsAreDecodedUnchanged) {
   for (const uint64_t length : {uint64_t{0}, uint64_t{1}, uint64_t{784}, uint64_t{1} << 32,
                                 uint64_t{1} << 63, std::numeric_limits<uint64_t>::max()}) {
     char header[kRecordHeaderBytes];
@@ -40,7 +40,7 @@ TEST(RecordFormatTest, EveryLengthComesBack) {
   }
 }
 
-TEST(RecordFormatTest, HeaderWithAnyBitFlippedHoldsNoLength) {
+TEST(RecordFormatTest, AHeaderWithAnyFlippedBitDoesNotDecode) {
   const std::string header = ShardBuilder().AddHeader(123'456).Build();
   for (uint64_t bit = 0; bit < 8 * header.size(); ++bit) {
     EXPECT_EQ(DecodeRecordHeader(WithFlippedBit(header, bit).data()), std::nullopt) << bit;
@@ -56,12 +56,12 @@ TEST(RecordFormatTest, NumbersAreLittleEndianAtAnyAlignment) {
   EXPECT_EQ(LoadU32Le(bytes + 9), 0xfedcba98u);
 }
 
-TEST(RecordFormatTest, FooterOfKnownPayloads) {
+TEST(RecordFormatTest, PayloadFootersMatchKnownChecksums) {
   EXPECT_EQ(PayloadFooter(""), 0xa282ead8u);
   EXPECT_EQ(PayloadFooter("abc"), 0x21f1576eu);
 }
 
-TEST(RecordFormatTest, CausesSayWhatWasSeenAndWanted) {
+TEST(RecordFormatTest, DamageMessagesNameFoundAndExpectedValues) {
   EXPECT_EQ(PayloadCrcCause(0x12, 0xabcdef01),
             "CRC of the payload is 0x00000012, stored is 0xabcdef01");
   EXPECT_EQ(NoHeaderCause(5),

@@ -69,7 +69,7 @@ TEST(ScanShardTest, FindsEveryRecordOfAGoodShard) {
   }
 }
 
-TEST(ScanShardTest, AShardThatClaimsToBeHugeGetsNoRoomForIt) {
+TEST(ScanShardTest, AHugeClaimedShardSizeFailsWithoutAHugeAllocation) {
   ShardBuilder builder;
   for (int i = 0; i < 40'000; ++i) builder.Add("");  // More than one read: 640 KB.
   ErrorSource source(builder.Build());
@@ -79,7 +79,7 @@ TEST(ScanShardTest, AShardThatClaimsToBeHugeGetsNoRoomForIt) {
   }
 }
 
-TEST(ScanShardTest, ShardNeedNotBeLikeItsBeginning) {
+TEST(ScanShardTest, RecordSizesMayChangeWithinAShard) {
   constexpr int kSmall = 1000;  // More than one read: 16 KB of empty records.
   const std::string large(3'000'000, 'x');
   for (const bool verify : {false, true}) {
@@ -105,7 +105,7 @@ TEST(ScanShardTest, EmptyShardHasNoRecords) {
   EXPECT_THAT(found.damaged, IsEmpty());
 }
 
-TEST(ScanShardTest, DamagedPayloadIsFoundOnlyIfAskedFor) {
+TEST(ScanShardTest, DamagedPayloadsAreFoundOnlyIfPayloadsAreVerified) {
   const std::string shard = ShardBuilder().Add("abc").Add("defg").Add("hi").Build();
   const std::string damaged = WithFlippedBit(shard, 8 * (19 + 12));  // The 'd'.
   EXPECT_THAT(Scan(damaged).damaged, IsEmpty());
@@ -126,7 +126,7 @@ TEST(ScanShardTest, DamagedHeaderCostsOneRecordWhereverItStands) {
   }
 }
 
-TEST(ScanShardTest, NeighbouringDamagedHeadersAreOneGap) {
+TEST(ScanShardTest, NeighbouringDamagedHeadersGiveOneDamagedRecord) {
   std::string shard = ShardBuilder().Add("abc").Add("defg").Add("hi").Add("j").Build();
   shard = WithFlippedBit(WithFlippedBit(shard, 8 * 19), 8 * 39);
   const Found found = Scan(shard);
@@ -162,7 +162,7 @@ TEST(ScanShardTest, AHeaderBetweenTwoDamagedOnesIsNotBelievedIfItsPayloadIsDamag
   EXPECT_THAT(found.damaged, ElementsAre(0));
 }
 
-TEST(ScanShardTest, HeadersThatLeadNowhereCostNoMoreThanTheShardTwice) {
+TEST(ScanShardTest, AScanOfManyFalseHeadersReadsLessThanThreeTimesTheShard) {
   // Each header claims a payload of nearly all bytes that are left. The bytes after the payload are
   // never the payload's CRC.
   constexpr uint64_t kHeaders = 500;
@@ -215,7 +215,7 @@ TEST(ScanShardTest, HostileLengthWithAGoodCrcCostsOneRecord) {
   }
 }
 
-TEST(ScanShardTest, HeaderInsideAPayloadIsNoRecordUnlessItChainsOn) {
+TEST(ScanShardTest, AHeaderInsideADamagedRecordIsIgnoredIfNoRecordFollows) {
   // The payload of the damaged record holds a header with a good CRC. But no other record begins
   // where the record of this header would end.
   const std::string decoy = ShardBuilder().AddHeader(5).Build();
@@ -225,7 +225,7 @@ TEST(ScanShardTest, HeaderInsideAPayloadIsNoRecordUnlessItChainsOn) {
   EXPECT_THAT(found.damaged, ElementsAre(0));
 }
 
-TEST(ScanShardTest, RecordBeforeATruncatedTailIsStillFoundBehindDamage) {
+TEST(ScanShardTest, ARecordBetweenDamageAndATruncatedTailIsFound) {
   // Record 1 counts as good because the good header of record 2 follows it. This suffices, although
   // the payload of record 2 is cut.
   const std::string shard = ShardBuilder().Add("abc").Add("defg").Add("hi").Build();
@@ -269,7 +269,7 @@ TEST(ScanShardTest, ResultDoesNotDependOnTheReadSize) {
   }
 }
 
-TEST(ScanShardTest, IndexOfLargeRecordsReadsOneSmallPieceEach) {
+TEST(ScanShardTest, ScanningLargeRecordsTakesOneSmallReadPerRecord) {
   ShardBuilder builder;
   for (int i = 0; i < 20; ++i) builder.Add(std::string(100'000, 'x'));
   const ErrorSource source(builder.Build());
@@ -307,7 +307,7 @@ TEST(ScanShardTest, FullScanReadsEveryByteAboutOnce) {
   EXPECT_LE(source.bytes_read(), builder.size() + 16 * 16);
 }
 
-TEST(ScanShardTest, AShardOfMoreRecordsThanAllowedIsRefusedByBaseName) {
+TEST(ScanShardTest, TheErrorForTooManyRecordsNamesTheShardByBaseName) {
   ShardBuilder builder;
   for (int i = 0; i < 5; ++i) builder.Add("abc");
   const std::string damaged = builder.Build().substr(0, 40) + std::string(60, 'x');
@@ -385,7 +385,7 @@ TEST(ScanIndexedTest, LargeRecordsCostOneSmallReadEach) {
   EXPECT_LE(source.bytes_read(), (64u << 10) + 4096 + 20 * 16u);
 }
 
-TEST(ScanIndexedTest, FindsTheFramingThatDoesNotHold) {
+TEST(ScanIndexedTest, FindsARecordWithDamagedFraming) {
   const std::string good = ShardBuilder().Add("abc").Add("defg").Add("hi").Build();
   const absl::StatusOr<RecordIndex> index = ParseDaliIndex("0 19\n19 20\n39 18\n", 57);
   ASSERT_THAT(index, IsOk());
@@ -399,7 +399,7 @@ TEST(ScanIndexedTest, FindsTheFramingThatDoesNotHold) {
   EXPECT_THAT(scanned->index.damaged()[0].cause, HasSubstr("CRC of the length field"));
 }
 
-TEST(ScanIndexedTest, AnIndexThatIsWrongIsDamage) {
+TEST(ScanIndexedTest, ARecordOfAWrongIndexIsReportedAsDamaged) {
   const std::string good = ShardBuilder().Add("abc").Add("defg").Build();
   const absl::StatusOr<RecordIndex> index = ParseDaliIndex("0 39\n", 39);
   ASSERT_THAT(index, IsOk());

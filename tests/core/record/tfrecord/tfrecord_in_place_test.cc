@@ -63,7 +63,7 @@ std::vector<std::string> Calls(const RecordSource& shard, const std::vector<int6
   return calls;
 }
 
-TEST(ReadInPlaceTest, RecordsOfAFileLieInItsMappingAndOthersAreCopied) {
+TEST(ReadInPlaceTest, InPlaceReadsCopyNothingAndCopiedReadsFillTheBuffer) {
   const TempFolder folder;
   FourRecords().WriteTo(folder / "a.tfrecord");
   const std::unique_ptr<RecordSource> shard = MustOpen(folder / "a.tfrecord");
@@ -78,7 +78,7 @@ TEST(ReadInPlaceTest, RecordsOfAFileLieInItsMappingAndOthersAreCopied) {
   EXPECT_GT(scratch.size(), 10'000);
 }
 
-TEST(ReadInPlaceTest, PrefetchChangesNothing) {
+TEST(ReadInPlaceTest, PrefetchDoesNotChangeTheRecordsRead) {
   const TempFolder folder;
   FourRecords().WriteTo(folder / "a.tfrecord");
   const std::unique_ptr<RecordSource> file = MustOpen(folder / "a.tfrecord");
@@ -94,7 +94,7 @@ TEST(ReadInPlaceTest, PrefetchChangesNothing) {
   }
 }
 
-TEST(ReadInPlaceTest, DamageLimitAndNumbersAreSaidAsOfCopies) {
+TEST(ReadInPlaceTest, InPlaceReadsReportDamageAndLimitsLikeCopiedReads) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";
   FourRecords().Add(std::string(20'000, 'e')).WriteTo(path);
@@ -119,7 +119,7 @@ TEST(ReadInPlaceTest, DamageLimitAndNumbersAreSaidAsOfCopies) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no record 5")));
 }
 
-TEST(ReadInPlaceTest, CallbackEndsIt) {
+TEST(ReadInPlaceTest, AnErrorOfTheCallbackEndsTheRead) {
   const TempFolder folder;
   FourRecords().WriteTo(folder / "a.tfrecord");
   const std::unique_ptr<RecordSource> shard = MustOpen(folder / "a.tfrecord");
@@ -135,7 +135,7 @@ TEST(ReadInPlaceTest, CallbackEndsIt) {
   EXPECT_EQ(calls, 2);
 }
 
-TEST(ReadInPlaceTest, ShardCutBeforeARecordIsReadIsSaidAsOfCopies) {
+TEST(ReadInPlaceTest, ShardCutBeforeARecordIsReadIsFailedPrecondition) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";
   FourRecords().WriteTo(path);
@@ -173,7 +173,7 @@ absl::Status ReadWhileCut(const RecordSource& shard, const std::string& path,
                            });
 }
 
-TEST(ReadInPlaceTest, ShardCutUnderTheCallbackIsFailedPrecondition) {
+TEST(ReadInPlaceTest, ShardCutDuringTheCallbackIsFailedPrecondition) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";
   FourRecords().WriteTo(path);
@@ -188,7 +188,7 @@ TEST(ReadInPlaceTest, ShardCutUnderTheCallbackIsFailedPrecondition) {
 
 // The callback cuts the file and puts it back. So the read sees what a device that fails for a
 // moment would cause: some bytes cannot be read, but the file is unchanged.
-TEST(ReadInPlaceTest, StorageThatFailsUnderTheCallbackIsUnavailableAndReadAgainByCopy) {
+TEST(ReadInPlaceTest, AStorageFailureDuringTheCallbackIsUnavailableAndCanBeRetried) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";
   FourRecords().WriteTo(path);
@@ -210,7 +210,7 @@ TEST(ReadInPlaceTest, StorageThatFailsUnderTheCallbackIsUnavailableAndReadAgainB
 
 // A callback that ends the read may have got zeros in place of the bytes that could not be read. So
 // the error of the storage must be reported in place of the callback's own error.
-TEST(ReadInPlaceTest, StorageThatFailsUnderACallbackThatEndsItIsSaidAllTheSame) {
+TEST(ReadInPlaceTest, AStorageFailureIsReportedEvenIfTheCallbackEndsTheRead) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";
   FourRecords().WriteTo(path);
@@ -227,7 +227,7 @@ TEST(ReadInPlaceTest, StorageThatFailsUnderACallbackThatEndsItIsSaidAllTheSame) 
   EXPECT_THAT(called, ElementsAre(0, 1));
 }
 
-TEST(ReadInPlaceTest, ShardRewrittenAndCutAllTheTimeIsAnErrorOrWhatItHolds) {
+TEST(ReadInPlaceTest, AShardRewrittenDuringReadsGivesRecordsOrExpectedErrors) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";
   FourRecords().WriteTo(path);

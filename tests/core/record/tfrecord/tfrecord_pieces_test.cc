@@ -88,7 +88,7 @@ class TfRecordPiecesTest : public testing::TestWithParam<Compression> {
   const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
 };
 
-TEST_P(TfRecordPiecesTest, RecordsAreThoseOfReadsAndEachPieceIsDecompressedOnce) {
+TEST_P(TfRecordPiecesTest, FetchedRecordsEqualReadRecordsAndUseEachPieceOnce) {
   const TfRecordShard shard = Open();
   const Fetching fetched = Fetch(shard, AllRecords());
   EXPECT_THAT(fetched.status, IsOk());
@@ -105,7 +105,7 @@ TEST_P(TfRecordPiecesTest, RecordsAreThoseOfReadsAndEachPieceIsDecompressedOnce)
   EXPECT_TRUE(Fetch(shard, {7, 3, kRecords - 1, 0}).asked.empty());
 }
 
-TEST_P(TfRecordPiecesTest, APieceThatCannotBeReadCostsItsRecordsAndAnOutageEndsAll) {
+TEST_P(TfRecordPiecesTest, ABadPieceCostsOnlyItsRecordsButAnOutageEndsTheRead) {
   const TfRecordShard shard = Open();
   const StoredPieces* const pieces = shard.far_pieces();
   ASSERT_NE(pieces, nullptr);

@@ -75,7 +75,7 @@ TEST(TfRecordShardTest, EmptyFileIsAShardWithoutRecords) {
                        HasSubstr("has 0 records, so there is no record 0")));
 }
 
-TEST(TfRecordShardTest, RecordThatIsNotThereIsInvalid) {
+TEST(TfRecordShardTest, ARecordNumberOutOfRangeIsInvalid) {
   const TfRecordShard shard = MakeFaulty(ShardBuilder().Add("abc").Build()).shard;
   AlignedBuffer scratch;
   for (const int64_t record : {int64_t{-1}, int64_t{1}, std::numeric_limits<int64_t>::max(),
@@ -136,7 +136,7 @@ TEST(TfRecordShardTest, DamageLargerThanTheLimitIsDataLossNotALargeRecord) {
   EXPECT_EQ(scratch.size(), 0);
 }
 
-TEST(TfRecordShardTest, IndexThatCutsElsewhereIsDataLossAtAccess) {
+TEST(TfRecordShardTest, WrongBoundariesInATrustedIndexAreDataLossAtARead) {
   // The index has the shard's two records as one record. The hash file confirms the index, so the
   // shard is opened with it.
   const TempFolder folder;
@@ -153,7 +153,7 @@ TEST(TfRecordShardTest, IndexThatCutsElsewhereIsDataLossAtAccess) {
                              HasSubstr("delete the index"))));
 }
 
-TEST(TfRecordShardTest, AForeignIndexThatCutsElsewhereIsMadeAnew) {
+TEST(TfRecordShardTest, AForeignIndexWithWrongBoundariesIsMadeAnew) {
   const TempFolder folder;
   ShardBuilder().Add("abc").Add("defg").WriteTo(folder / "a.tfrecord");
   folder.Write("a.tfrecord.idx", "0 39\n");
@@ -162,7 +162,7 @@ TEST(TfRecordShardTest, AForeignIndexThatCutsElsewhereIsMadeAnew) {
   EXPECT_THAT(shard->note(), HasSubstr("1 of its records have damaged framing"));
 }
 
-TEST(TfRecordShardTest, ContentHashIsEqualScannedReadFromFilesAndInMemory) {
+TEST(TfRecordShardTest, ContentHashIsTheSameFromAScanFromFilesAndInMemory) {
   const TempFolder folder;
   const ShardBuilder builder = ShardBuilder().Add("abc").AddRaw("damage").Add("defg").Add("hi");
   builder.WriteTo(folder / "a.tfrecord");
@@ -238,7 +238,7 @@ TEST(TfRecordShardTest, ErrorOfTheSourceIsPassedOnAndConcernsItsRecordOnly) {
   EXPECT_THAT(faulty.shard.ReadRecord(0, scratch), IsOkAndHolds(Eq("abc")));
 }
 
-TEST(TfRecordShardTest, AFailureOfTheSourceNeverHasACodeThatSpeaksOfTheRecord) {
+TEST(TfRecordShardTest, SourceErrorsWithACodeOfRecordErrorsBecomeUnavailable) {
   for (const auto& error :
        {absl::ResourceExhaustedError("no buffer space"), absl::DataLossError("no buffer space")}) {
     const Faulty faulty = MakeFaulty(ShardBuilder().Add("abc").Add("defg").Build());
@@ -293,21 +293,21 @@ TEST(ReadRecordsTest, NeighboursShareAReadWithinTheBound) {
   EXPECT_EQ(faulty.source->num_reads(), 4);
 }
 
-TEST(ReadRecordsTest, WhatLiesBetweenRecordsApartIsNotRead) {
+TEST(ReadRecordsTest, BytesBetweenRequestedRecordsAreNotRead) {
   const Faulty faulty =
       MakeFaulty(ShardBuilder().Add("a").Add(std::string(500, 'b')).Add("c").Build());
   EXPECT_THAT(ReadAll(faulty.shard, {0, 2}, 1000), ElementsAre("0:a", "1:c"));
   EXPECT_EQ(faulty.source->bytes_read(), 2 * 17u);
 }
 
-TEST(ReadRecordsTest, OrderAndRepetitionAreTheCallers) {
+TEST(ReadRecordsTest, RecordsComeInTheRequestedOrderWithRepetitions) {
   const TfRecordShard shard = MakeFaulty(ShardBuilder().Add("a").Add("b").Add("c").Build()).shard;
   EXPECT_THAT(ReadAll(shard, {2, 0, 1, 1, 0}, 1000),
               ElementsAre("0:c", "1:a", "2:b", "3:b", "4:a"));
   EXPECT_THAT(ReadAll(shard, {}, 1000), IsEmpty());
 }
 
-TEST(ReadRecordsTest, DamageAndLimitConcernOneRecordOfARun) {
+TEST(ReadRecordsTest, DamagedAndTooLargeRecordsDoNotAffectTheirNeighbours) {
   const std::string bytes =
       ShardBuilder().Add("a").Add("b").Add("c").Add("too long").Add("e").Build();
   const TfRecordShard shard =
@@ -316,7 +316,7 @@ TEST(ReadRecordsTest, DamageAndLimitConcernOneRecordOfARun) {
               ElementsAre("0:a", "1:!DATA_LOSS", "2:c", "3:!RESOURCE_EXHAUSTED", "4:e"));
 }
 
-TEST(ReadRecordsTest, AReadThatFailsForOneRecordIsSplitUp) {
+TEST(ReadRecordsTest, AFailedSharedReadCostsOnlyTheRecordThatCannotBeRead) {
   const std::pair<absl::Status, const char*> kErrors[] = {
       {absl::ErrnoToStatus(EIO, "bad sector"), "1:!UNKNOWN"},
       {absl::ErrnoToStatus(ENODATA, "bad sector"), "1:!UNAVAILABLE"},
@@ -331,7 +331,7 @@ TEST(ReadRecordsTest, AReadThatFailsForOneRecordIsSplitUp) {
 }
 
 // If the storage cannot be reached, each read may take minutes of retries.
-TEST(ReadRecordsTest, AnOutageEndsItAfterOneRead) {
+TEST(ReadRecordsTest, AnOutageEndsReadRecordsAfterOneRead) {
   for (const absl::Status& outage :
        {absl::UnavailableError("away"), absl::DeadlineExceededError("away"),
         absl::FailedPreconditionError("replaced"), absl::PermissionDeniedError("run out"),
@@ -359,7 +359,7 @@ TEST(ReadRecordsTest, AnOutageEndsItAfterOneRead) {
   }
 }
 
-TEST(ReadRecordsTest, AnOutageThatACheckOfDamageMeetsEndsIt) {
+TEST(ReadRecordsTest, AnOutageWhileDamageIsCheckedEndsReadRecords) {
   const std::string bytes = ShardBuilder().Add("a").Add("b").Add("c").Add("d").Build();
   for (const int64_t max_read_bytes : {0, 1000}) {
     const Faulty faulty = MakeFaulty(WithFlippedBit(bytes, 8 * 29));  // In record 1.
@@ -378,7 +378,7 @@ TEST(ReadRecordsTest, AnOutageThatACheckOfDamageMeetsEndsIt) {
   }
 }
 
-TEST(ReadRecordsTest, CallbackEndsIt) {
+TEST(ReadRecordsTest, AnErrorOfTheCallbackEndsTheRead) {
   const TfRecordShard shard = MakeFaulty(ShardBuilder().Add("a").Add("b").Add("c").Build()).shard;
   for (const int64_t max_read_bytes : {0, 1000}) {
     int calls = 0;
@@ -394,7 +394,7 @@ TEST(ReadRecordsTest, CallbackEndsIt) {
   }
 }
 
-TEST(TfRecordShardTest, AShardOfWhichNothingCanBeReadSaysWhatItIs) {
+TEST(TfRecordShardTest, TheErrorForAShardWithoutReadableRecordsNamesTheCause) {
   const auto check = [](const std::string& bytes) {
     const absl::StatusOr<TfRecordShard> shard =
         TfRecordShard::Create(std::make_unique<MemorySource>(bytes, "dir/a"));

@@ -38,7 +38,7 @@ JsonScalar Only(absl::string_view value) {
   return scalars.ok() && scalars->size() == 1 ? scalars->front().second : JsonScalar("none");
 }
 
-TEST(JsonScalarsTest, MembersOfTheOutermostObjectThatAreScalars) {
+TEST(JsonScalarsTest, VisitsOnlyScalarMembersOfTheOutermostObject) {
   EXPECT_THAT(
       Read("\n{ \"s\" : \"text\", \"i\":-5,\"f\":0.5, \"t\": true, \"f\":false,\r\n\t\"n\": null, "
            "\"o\": {\"deep\": 1}, \"l\": [1, [], {}, [\"x\", {\"y\": 2}]], \"\": 7 } "),
@@ -48,7 +48,7 @@ TEST(JsonScalarsTest, MembersOfTheOutermostObjectThatAreScalars) {
                                Pair("", JsonScalar(int64_t{7})))));
 }
 
-TEST(JsonScalarsTest, WhatIsNoObjectHasNoMembers) {
+TEST(JsonScalarsTest, OnlyATopLevelObjectHasMembers) {
   for (const char* text : {"[]", "[{\"a\": 1}]", "\"a\"", "1", "null", "{}", " { } "}) {
     EXPECT_THAT(Read(text), IsOkAndHolds(IsEmpty())) << text;
   }
@@ -80,7 +80,7 @@ TEST(JsonScalarsTest, EscapesBecomeTheirCharacters) {
               IsOkAndHolds(ElementsAre(Pair("A", JsonScalar(int64_t{1})))));
 }
 
-TEST(JsonScalarsTest, WhatIsNoJsonIsDataLossNamingTheByte) {
+TEST(JsonScalarsTest, InvalidJsonIsDataLossWithAReasonAndAPosition) {
   const struct {
     const char* text;
     const char* message;

@@ -31,7 +31,7 @@ std::string WithHead(int64_t samples, int64_t damaged, const std::string& body) 
                          body);
 }
 
-TEST(SampleIndexTest, ComesBackAsItWas) {
+TEST(SampleIndexTest, AWrittenIndexIsParsedUnchanged) {
   const ScannedArchive archive = Scanned();
   const std::string text = SampleIndexText(archive, 2048, kFile);
   EXPECT_LE(text.size(), MaxSampleIndexBytes(2048));
@@ -49,7 +49,7 @@ TEST(SampleIndexTest, ComesBackAsItWas) {
   EXPECT_EQ(SampleIndexText(*parsed, 2048, kFile), text);
 }
 
-TEST(SampleIndexTest, OfAnotherStateIsFailedPrecondition) {
+TEST(SampleIndexTest, AnIndexOfAnotherArchiveStateIsFailedPrecondition) {
   const std::string text = SampleIndexText(Scanned(), 2048, kFile);
   const auto other = StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another state"));
   EXPECT_THAT(ParseSampleIndex(text, 2049, kFile), other);
@@ -72,7 +72,7 @@ TEST(SampleIndexTest, EveryFlippedBitAndEveryCutIsRefused) {
   EXPECT_FALSE(ParseSampleIndex(good + "x", 2048, kFile).ok());
 }
 
-TEST(SampleIndexTest, WhatIsNoIndexIsInvalidAndSaysWhy) {
+TEST(SampleIndexTest, TheErrorForAnInvalidIndexNamesTheCause) {
   const std::string state = "4096 77\n";
   const struct {
     std::string text;
@@ -107,7 +107,7 @@ TEST(SampleIndexTest, WhatIsNoIndexIsInvalidAndSaysWhy) {
 }
 
 // The first line claims 2^39 samples, which would take 4 TiB of memory. But only one follows.
-TEST(SampleIndexTest, ANumberOfSamplesThatIsClaimedTakesNoMemory) {
+TEST(SampleIndexTest, AHugeClaimedNumberOfSamplesTakesNoMemory) {
   const uint64_t archive_bytes = uint64_t{1} << 48;
   const std::string body = "4096 77\n512 00000000 good\n";
   const std::string text = absl::StrFormat("systole-samples-1 %d %d 0 %016x\n%s", archive_bytes,

@@ -62,7 +62,7 @@ TEST(ScanArchiveTest, ASampleIsTheConsecutiveFilesOfOneKey) {
               ElementsAre("0-1", "1-2", "2-3"));
 }
 
-TEST(ScanArchiveTest, WhatIsInNoSampleIsPassedBy) {
+TEST(ScanArchiveTest, EntriesThatBelongToNoSampleAreSkipped) {
   EXPECT_THAT(Samples(ArchiveBuilder()
                           .Add("", PaxRecord("comment", "x"), 'g')  // Blocks 0 and 1.
                           .Add("a", "", '5')                        // 2
@@ -76,7 +76,7 @@ TEST(ScanArchiveTest, WhatIsInNoSampleIsPassedBy) {
               ElementsAre("0-7", "7-9"));
 }
 
-TEST(ScanArchiveTest, AnArchiveWithoutSamplesHasNoneAndIsWhole) {
+TEST(ScanArchiveTest, AnArchiveWithoutSamplesIsEmptyAndNotDamaged) {
   EXPECT_THAT(Samples(""), IsEmpty());
   EXPECT_THAT(Samples(std::string(10240, '\0')), IsEmpty());
   EXPECT_THAT(Samples(ArchiveBuilder().Add("README", "text").Build()), IsEmpty());
@@ -118,7 +118,7 @@ TEST(ScanArchiveTest, AFileLostWithinASampleCostsThatSampleAlone) {
 
 // Under a sanitizer only each 7th bit is flipped, to save time. As 7 and 8 have no common divisor,
 // the flipped bits still include each of the 8 places in a byte.
-TEST(ScanArchiveTest, EveryFlippedBitLeavesTheNumberOfSamplesAndThoseFarAway) {
+TEST(ScanArchiveTest, AFlippedBitChangesNeitherTheSampleCountNorDistantSamples) {
   const std::string good = Three().Build();
   for (size_t bit = 0; bit < 8 * Three().bytes().size(); bit += kSanitized ? 7 : 1) {
     std::string bytes = good;
@@ -135,7 +135,7 @@ TEST(ScanArchiveTest, EveryFlippedBitLeavesTheNumberOfSamplesAndThoseFarAway) {
   }
 }
 
-TEST(ScanArchiveTest, AnArchiveCutAnywhereHasADamagedLastSampleAndAllBeforeIt) {
+TEST(ScanArchiveTest, InATruncatedArchiveOnlyTheLastSampleIsDamaged) {
   const std::string good = Three().bytes();
   for (size_t size = 1; size <= good.size(); size += 37) {
     const std::vector<std::string> samples = Samples(good.substr(0, size));
@@ -150,7 +150,7 @@ TEST(ScanArchiveTest, AnArchiveCutAnywhereHasADamagedLastSampleAndAllBeforeIt) {
   EXPECT_THAT(FirstCause(good.substr(0, 2000)), HasSubstr("cut short"));
 }
 
-TEST(ScanArchiveTest, ZerosWithSomethingBehindThemAreDamageNotTheEnd) {
+TEST(ScanArchiveTest, ABlockOfZerosBeforeMoreDataIsDamageNotTheEnd) {
   std::string bytes = Three().Build();
   bytes.replace(4 * 512, 512, 512, '\0');
   EXPECT_THAT(Samples(bytes), ElementsAre("0-4!", "4-8!", "8-12"));
@@ -161,7 +161,7 @@ TEST(ScanArchiveTest, ZerosWithSomethingBehindThemAreDamageNotTheEnd) {
               ElementsAre("0-1!", "1-4!", "4-5"));
 }
 
-TEST(ScanArchiveTest, AHeaderWithAHostileSizeCostsItsFileAlone) {
+TEST(ScanArchiveTest, AHeaderWithAHugeSizeDamagesOnlyTheAdjacentSamples) {
   std::string bytes = Three().Build();
   std::string header = TarHeader("b.txt", (uint64_t{1} << 33) - 1);
   bytes.replace(4 * 512, 512, header);
@@ -169,7 +169,7 @@ TEST(ScanArchiveTest, AHeaderWithAHostileSizeCostsItsFileAlone) {
   EXPECT_THAT(FirstCause(bytes), HasSubstr("announces 8589934591 bytes"));
 }
 
-TEST(ScanArchiveTest, AnEntryThatSaysNothingOfItsNameIsPassedAndDoubted) {
+TEST(ScanArchiveTest, AnEntryWithADamagedPaxHeaderIsSkippedAndDamagesItsNeighbours) {
   // The content of the entry "hidden" looks like a header. The scan must not look for headers in
   // this content.
   EXPECT_THAT(Samples(ArchiveBuilder()
@@ -182,7 +182,7 @@ TEST(ScanArchiveTest, AnEntryThatSaysNothingOfItsNameIsPassedAndDoubted) {
               ElementsAre("0-1!", "1-6!", "6-7"));
 }
 
-TEST(ScanArchiveTest, WhatIsNoArchiveIsOneDamagedSample) {
+TEST(ScanArchiveTest, AFileThatIsNotAnArchiveGivesOneDamagedSample) {
   EXPECT_THAT(Samples(std::string(2048, 'x')), ElementsAre("0-4!"));
   EXPECT_EQ(Samples("x").size(), 1u);
 }
@@ -193,7 +193,7 @@ TEST(ScanArchiveTest, ASampleOfTooManyFilesIsDamagedAlone) {
   EXPECT_THAT(Samples(builder.Add("c.x", "").Build()), ElementsAre("0-1", "1-1002!", "1002-1003"));
 }
 
-TEST(ScanArchiveTest, DamageAllOverIsCountedAndTheFirstOfItListed) {
+TEST(ScanArchiveTest, DamageIsCountedAndListedUpToALimit) {
   ArchiveBuilder builder;
   for (int i = 0; i < 300; ++i) {
     builder.Add(absl::StrCat(i, ".json"), "").Add("", "no record", 'x');
@@ -205,7 +205,7 @@ TEST(ScanArchiveTest, DamageAllOverIsCountedAndTheFirstOfItListed) {
   EXPECT_EQ(scanned->index.damaged().size(), kMaxDamagedListed);
 }
 
-TEST(ScanArchiveTest, AnArchiveOfMoreSamplesThanAllowedIsRefusedByBaseName) {
+TEST(ScanArchiveTest, TheErrorForTooManySamplesNamesTheArchiveByBaseName) {
   const MemorySource archive(Three().Build(), "/dir/a.tar");
   EXPECT_THAT(ScanArchive(archive, 3), IsOk());
   for (const uint64_t most : {0, 1, 2}) {

@@ -27,7 +27,7 @@ TarEntry Read(const std::string& archive, uint64_t offset = 0) {
   return *entry;
 }
 
-TEST(TarEntryTest, AFileIsReadWithItsPlace) {
+TEST(TarEntryTest, AFileEntryHasItsNameAndTheBoundsOfItsContent) {
   const std::string archive = ArchiveBuilder().Add("a/b.txt", "hello").Add("c", "").Build();
   const TarEntry entry = Read(archive);
   EXPECT_EQ(entry.kind, Kind::kFile);
@@ -90,7 +90,7 @@ TEST(TarEntryTest, SizesAreOctalOrOfBase256OrOfThePaxHeader) {
   EXPECT_EQ(Read(archive).size, 5u);
 }
 
-TEST(TarEntryTest, SignedSumsOfOldWritersHold) {
+TEST(TarEntryTest, SignedHeaderChecksumsOfOldWritersAreAccepted) {
   std::string header = TarHeader("\xe4", 0);
   int sum = 8 * ' ';
   for (int i = 0; i < 512; ++i) sum += i >= 148 && i < 156 ? 0 : static_cast<int8_t>(header[i]);
@@ -114,7 +114,7 @@ TEST(TarEntryTest, EveryFlippedBitOfAHeaderIsDamage) {
   }
 }
 
-TEST(TarEntryTest, WhatCannotBeReadSaysWhyAndWhereToGoOn) {
+TEST(TarEntryTest, AnUnreadableEntryHasACauseAndAnOffsetToResumeAt) {
   const std::string pax = PaxRecord("path", "p");
   std::string no_size = TarHeader("a", 0);
   no_size.replace(124, 3, "abc");
@@ -161,7 +161,7 @@ TEST(TarEntryTest, WhatCannotBeReadSaysWhyAndWhereToGoOn) {
   }
 }
 
-TEST(TarEntryTest, HeadersBeforeAFileAreBounded) {
+TEST(TarEntryTest, TooManyMetadataHeadersBeforeAFileAreDamage) {
   ArchiveBuilder builder;
   for (int i = 0; i < kMaxTarMetaHeaders; ++i) builder.Add("", "n", 'L');
   EXPECT_EQ(Read(ArchiveBuilder(builder).Add("a", "x").Build()).kind, Kind::kFile);
@@ -171,7 +171,7 @@ TEST(TarEntryTest, HeadersBeforeAFileAreBounded) {
   EXPECT_EQ(entry.end, 17 * 1024u);
 }
 
-TEST(TarEntryTest, OnlyAHeaderWithMagicAndSumBeginsAnArchive) {
+TEST(TarEntryTest, OnlyAWholeHeaderWithMagicIsDetectedAsTar) {
   const std::string good = TarHeader("a", 5);
   EXPECT_TRUE(BeginsAsTar(good));
   EXPECT_FALSE(BeginsAsTar(good.substr(0, 511)));

@@ -55,7 +55,7 @@ TEST(WebDatasetSampleTest, FilesAreFeaturesNamedByTheirExtension) {
                   "meta.json/h float", "meta.json/s bytes", "meta.json/w int64", "seg.png bytes"));
 }
 
-TEST(WebDatasetSampleTest, BytesLieInTheRecord) {
+TEST(WebDatasetSampleTest, FileBytesPointIntoTheRecordWithoutACopy) {
   const std::string record = ArchiveBuilder().Add("a.jpg", "jpeg").bytes();
   const absl::StatusOr<ExampleView> view = ExampleView::Parse(record, WebDatasetSample());
   ASSERT_THAT(view, IsOk());
@@ -63,7 +63,7 @@ TEST(WebDatasetSampleTest, BytesLieInTheRecord) {
   EXPECT_THAT(*view->Find("__key__").BytesAt(0), "a");
 }
 
-TEST(WebDatasetSampleTest, ChosenFeaturesOutliveTheCall) {
+TEST(WebDatasetSampleTest, ChosenFeaturesStayValidAfterTheParseCall) {
   const absl::StatusOr<ExampleParser> parser =
       ExampleParser::Create({"json/s", "cls", "absent", "json/f"});
   ASSERT_THAT(parser, IsOk());
@@ -104,7 +104,7 @@ TEST(WebDatasetSampleTest, ClsIsAWholeNumberAsPythonReadsIt) {
   }
 }
 
-TEST(WebDatasetSampleTest, WhatIsNoSampleIsDataLossNamingTheFile) {
+TEST(WebDatasetSampleTest, AnInvalidSampleIsDataLossWithTheCause) {
   ArchiveBuilder many;
   for (int i = 0; i <= kMaxSampleFiles; ++i) many.Add(absl::StrCat("a.", i), "");
   std::string flipped = ArchiveBuilder().Add("a.txt", "x").Add("a.cls", "1").bytes();

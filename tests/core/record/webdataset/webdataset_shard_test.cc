@@ -66,7 +66,7 @@ TEST(WebDatasetShardTest, SamplesAreReadInAnyOrderInPlaceAndCopied) {
   }
 }
 
-TEST(WebDatasetShardTest, AnArchiveIsFoundByItsBytesOrItsName) {
+TEST(WebDatasetShardTest, AnArchiveIsDetectedByContentOrFileName) {
   const TempFolder folder;
   EXPECT_EQ(MustOpen(folder.Write("no-name", Three().Build()))->num_records(), 3);
   std::string damaged = Three().Build();
@@ -99,7 +99,7 @@ TEST(WebDatasetShardTest, CompressedArchivesHoldWhatPlainOnesHold) {
   }
 }
 
-TEST(WebDatasetShardTest, TheContentHashIsOfWhatSamplesHold) {
+TEST(WebDatasetShardTest, TheContentHashDependsOnSamplesNotOnPadding) {
   const TempFolder folder;
   const uint64_t hash = MustOpen(folder.Write("a.tar", Three().Build()))->content_hash();
   EXPECT_EQ(MustOpen(folder / "a.tar")->content_hash(), hash);  // From the index this time.
@@ -111,7 +111,7 @@ TEST(WebDatasetShardTest, TheContentHashIsOfWhatSamplesHold) {
   EXPECT_NE(MustOpen(folder.Write("c.tar", other))->content_hash(), hash);
 }
 
-TEST(WebDatasetShardTest, ASampleThatChangedBehindItsIndexIsDamageByItsCrc) {
+TEST(WebDatasetShardTest, ASampleChangedAfterIndexingFailsItsChecksum) {
   const TempFolder folder;
   std::string bytes = Three().Build();
   MustOpen(folder.Write("a.tar", bytes));
@@ -154,7 +154,7 @@ TEST(WebDatasetShardTest, DamageFoundByTheScanStaysDamageThroughTheIndex) {
   }
 }
 
-TEST(WebDatasetShardTest, UnlistedDamageIsDamageToo) {
+TEST(WebDatasetShardTest, SamplesWhoseDamageIsNotListedAreDataLossToo) {
   const TempFolder folder;
   ArchiveBuilder builder;
   for (int i = 0; i < 150; ++i) builder.Add(absl::StrCat(i, ".x"), "").Add("", "no record", 'x');
@@ -192,7 +192,7 @@ TEST(WebDatasetShardTest, AnIndexOfAnotherStateIsMadeAnewWithANote) {
   EXPECT_THAT(MustOpen(folder / "a.tar")->note(), HasSubstr("is not an index of samples"));
 }
 
-TEST(WebDatasetShardTest, AnIndexThatCannotBeKeptIsANoteOrForARebuildAnError) {
+TEST(WebDatasetShardTest, AnIndexThatCannotBeWrittenGivesANoteAndFailsARebuild) {
   const TempFolder folder;
   folder.Write("a.tar", Three().Build());
   const auto shard = OpenShard(folder / "a.tar", {.index_dir = folder / "none"});

@@ -67,7 +67,7 @@ TEST(ZipFormatTest, FeaturesOfAllMembersHaveTheirPrefixes) {
               IsOkAndHolds(ElementsAre("x=1", "b/x=2", "b/y=3", "c/x=4")));
 }
 
-TEST(ZipFormatTest, SizesThatAreNotThoseOfTheRecordAreDataLoss) {
+TEST(ZipFormatTest, PartSizesThatDoNotMatchTheRecordAreDataLoss) {
   const std::string record = Joined({"abc", "", "de"});
   std::vector<absl::string_view> parts(3);
   ASSERT_THAT(SplitZip(record, absl::MakeSpan(parts)), IsOk());
@@ -88,7 +88,7 @@ TEST(ZipFormatTest, SizesThatAreNotThoseOfTheRecordAreDataLoss) {
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("part 0")));
 }
 
-TEST(ZipFormatTest, ADamagedPartIsNamedAndMarked) {
+TEST(ZipFormatTest, TheErrorForADamagedPartHasItsDatasetAndItsIndex) {
   const ZipFormat format =
       FormatOf({{.dataset = "photos", .prefix = ""}, {.dataset = "depths", .prefix = "d/"}});
   const auto error = Decoded(format, Joined({Numbers("x", 1), "no example"})).status();
@@ -97,7 +97,7 @@ TEST(ZipFormatTest, ADamagedPartIsNamedAndMarked) {
   EXPECT_EQ(PartAtFault(absl::DataLossError("x")), std::nullopt);
 }
 
-TEST(ZipFormatTest, NamesThatAreMadeForARecordAreBounded) {
+TEST(ZipFormatTest, PrefixedNamesMadePerRecordHaveASizeLimit) {
   const ZipFormat format =
       FormatOf({{.dataset = "a", .prefix = ""}, {.dataset = "b", .prefix = std::string(64, 'p')}});
   const auto many = [](int count) {

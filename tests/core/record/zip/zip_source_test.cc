@@ -90,7 +90,7 @@ TEST(ZipSourceTest, RecordsAreJoinedInAnyOrderAndMayComeTwice) {
   }
 }
 
-TEST(ZipSourceTest, ARecordIsDamagedIfOneOfItsPartsIsAndTheMessageIsThePartsOwn) {
+TEST(ZipSourceTest, ADamagedPartDamagesTheRecordWithThePartsErrorMessage) {
   const std::string good = NumberedBytes(100, 5);
   const auto b = ShardOfBytes(WithFlippedByte(good, good.size() - 6), "b.tfrecord");
   const auto zip = Zipped({NumberedShards({5}, 0, "a"), {b}}, {"", "b/"})[0];
@@ -106,7 +106,7 @@ TEST(ZipSourceTest, ARecordIsDamagedIfOneOfItsPartsIsAndTheMessageIsThePartsOwn)
   EXPECT_EQ(IsChecksumMismatch(zip->ReadRecord(4, scratch).status()), IsChecksumMismatch(own));
 }
 
-TEST(ZipSourceTest, TheLimitOfARecordIsThatOfEachMember) {
+TEST(ZipSourceTest, RecordLimitsApplyToEachPartNotToTheJoinedRecord) {
   // Each record has up to 100 bytes, which is within the limit of 110. A joined record of two such
   // records has more than 110 bytes.
   const ShardOptions options = {.max_record_bytes = 110};
@@ -123,7 +123,7 @@ TEST(ZipSourceTest, TheLimitOfARecordIsThatOfEachMember) {
   EXPECT_EQ(seen.records[1], "b/number=0 number=0");
 }
 
-TEST(ZipSourceTest, TheLimitOfAJoinedRecordIsThatOfOneRecord) {
+TEST(ZipSourceTest, AJoinedRecordOverTheZipLimitIsResourceExhausted) {
   ShardBuilder builder;
   builder.Add(std::string(kMaxZipRecordBytes / 8, 'x')).Add("small");
   const auto a = ShardOfBytes(builder.Build(), "a");
@@ -141,7 +141,7 @@ TEST(ZipSourceTest, TheLimitOfAJoinedRecordIsThatOfOneRecord) {
   EXPECT_THAT(eight->ReadRecord(1, scratch), IsOk());
 }
 
-TEST(ZipSourceTest, RowsOfArraysAreMembersLikeAnyOther) {
+TEST(ZipSourceTest, ArrayRowsCanBeZippedWithShards) {
   const TestArrays arrays(5);
   const auto rows = std::make_shared<const ArraySource>(TableOf(arrays));
   const auto zip = Zipped({NumberedShards({2, 3}, 0, "a"), {rows}}, {"", "rows/"});
@@ -179,7 +179,7 @@ TEST(ZipSourceTest, TheMemoryOfTheJoinedRecordAndOfItsLargestPartIsCounted) {
   EXPECT_LT(counted.most(ScratchUse::kReads), 3 * kLarge + kLarge / 2 + 10'000);
 }
 
-TEST(ZipSourceTest, OfAFarAndALocalMemberOnlyTheFarOneIsTakenFromFetchedBytes) {
+TEST(ZipSourceTest, FetchedBytesServeOnlyTheFarMemberOfAZip) {
   const std::string bytes = NumberedBytes(100, 6);
   const auto gate = std::make_shared<Gate>();
   const auto far = std::make_shared<const TfRecordShard>(
