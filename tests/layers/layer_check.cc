@@ -253,22 +253,28 @@ absl::StatusOr<Tree> ReadTree(const std::string& root) {
       } else {
         tree.folders.push_back(path);
       }
-    } else if (!absl::StartsWith(path, "tests/")) {
-      const bool source = absl::EndsWith(path, ".h") || absl::EndsWith(path, ".cc");
-      const bool program = source || absl::EndsWith(path, ".py") || absl::EndsWith(path, ".sh");
-      const bool build = absl::EndsWith(path, "/CMakeLists.txt");
+    } else {
+      const bool in_tests = absl::StartsWith(path, "tests/");
       const bool in_room = BeginsWithOneOf(path, {"core/", "proto/", "server/", "client/"});
-      if (!program && !(build && in_room)) continue;
+      const bool source = absl::EndsWith(path, ".h") || absl::EndsWith(path, ".cc");
+      const bool program =
+          !in_tests && (source || absl::EndsWith(path, ".py") || absl::EndsWith(path, ".sh"));
+      const bool build = in_room && absl::EndsWith(path, "/CMakeLists.txt");
+      const bool test = in_tests && absl::EndsWith(path, ".cc");
+      const bool document = absl::EndsWith(path, ".md");
+      if (!program && !build && !test && !document) continue;
       std::ifstream in(it->path(), std::ios::binary);
       const SourceFile file = {
           path, std::string(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>())};
       if (build) tree.builds.push_back(file);
       if (program) tree.programs.push_back(file);
       if (source && in_room) tree.sources.push_back(file);
+      if (test) tree.tests.push_back(file);
+      if (document) tree.documents.push_back(file);
     }
   }
   std::sort(tree.folders.begin(), tree.folders.end());
-  for (std::vector<SourceFile>* const files : {&tree.sources, &tree.programs}) {
+  for (std::vector<SourceFile>* const files : {&tree.sources, &tree.programs, &tree.documents}) {
     std::sort(files->begin(), files->end(),
               [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
   }

@@ -29,6 +29,10 @@ struct Tree {
   std::vector<SourceFile> builds;
   // Every .h, .cc, .py and .sh of the whole tree except `tests`.
   std::vector<SourceFile> programs;
+  // Every .cc below `tests`.
+  std::vector<SourceFile> tests;
+  // Every .md of the whole tree.
+  std::vector<SourceFile> documents;
 };
 
 struct Include {

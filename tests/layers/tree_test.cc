@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/folders.h"
+#include "tests/layers/cited_tests.h"
 #include "tests/layers/layer_check.h"
 #include "tests/layers/layer_rules.h"
 #include "tests/layers/room_picture.h"
@@ -63,6 +64,11 @@ TEST_F(TreeTest, PrecompiledHeadersInCMakeMatchTheLayerRules) {
   std::vector<std::string> rows = {"google/protobuf/message.h"};
   for (const PrecompiledHeader& row : rules_.precompiled) rows.push_back(row.path);
   EXPECT_THAT(headers, testing::UnorderedElementsAreArray(rows));
+}
+TEST_F(TreeTest, TestsThatDocumentsCiteExist) {
+  ASSERT_GT(tree_.tests.size(), 50u);
+  ASSERT_GT(tree_.documents.size(), 50u);
+  ExpectNone(CheckCitedTests(tree_));
 }
 TEST_F(TreeTest, FilesKeepTheLineLimits) { ExpectNone(CheckSizes(rules_, tree_.programs)); }
 TEST_F(TreeTest, TheTopLevelIsFixedAndNoFolderHasACatchAllName) {
