@@ -170,7 +170,7 @@ TEST_F(ConfigReloadTest, StreamsOfADatasetThatStaysGoOn) {
   EXPECT_THAT(Served(), ElementsAre("cats 12", "dogs 7"));
 }
 
-TEST_F(ConfigReloadTest, ADatasetOfOtherShardsIsServedAsBeforeAndToldEachTime) {
+TEST_F(ConfigReloadTest, ChangedShardsOfADatasetAreIgnoredAndLoggedAtEachReload) {
   Start(kCats);
   for (int time = 1; time <= 2; ++time) {
     Begin("threads: 3 datasets { name: 'cats' shards: 'DIR/b.tfrecord' }");
@@ -191,7 +191,7 @@ TEST_F(ConfigReloadTest, ADatasetOfOtherShardsIsServedAsBeforeAndToldEachTime) {
               HasSubstr("also differs in threads, which a running server cannot change: restart"));
 }
 
-TEST_F(ConfigReloadTest, ADatasetMayComeBackWithOtherShardsOnceItWasRemoved) {
+TEST_F(ConfigReloadTest, ARemovedDatasetCanBeAddedAgainWithDifferentShards) {
   Start(absl::StrCat(kCats, kDogs));
   EXPECT_TRUE(Resolve("cats").ok());  // The server keeps this feed.
   Begin(kDogs);
@@ -207,7 +207,7 @@ TEST_F(ConfigReloadTest, ADatasetMayComeBackWithOtherShardsOnceItWasRemoved) {
   EXPECT_EQ(response.num_records(), 7);
 }
 
-TEST_F(ConfigReloadTest, AConfigThatCannotComeIntoForceChangesNothing) {
+TEST_F(ConfigReloadTest, AConfigWithNothingToServeOrDuplicateNamesChangesNothing) {
   Start(kCats);
   Begin("");
   EXPECT_THAT(Log(), HasSubstr("the new config is refused: no dataset to serve"));
@@ -219,7 +219,7 @@ TEST_F(ConfigReloadTest, AConfigThatCannotComeIntoForceChangesNothing) {
   EXPECT_THAT(Served(), ElementsAre("cats 12"));
 }
 
-TEST_F(ConfigReloadTest, WhatWasRefusedIsOpenedAgain) {
+TEST_F(ConfigReloadTest, AReloadRetriesADatasetThatWasRefusedAtStart) {
   const std::string late = "datasets { name: 'late' shards: 'DIR/late.tfrecord' } ";
   Start(absl::StrCat(kCats, late));
   EXPECT_THAT(Served(), ElementsAre("cats 12"));
@@ -229,7 +229,7 @@ TEST_F(ConfigReloadTest, WhatWasRefusedIsOpenedAgain) {
   EXPECT_THAT(Served(), ElementsAre("cats 12", "late 3"));
 }
 
-TEST_F(ConfigReloadTest, OfConfigsThatComeWhileOneIsOpenedTheLastOneCounts) {
+TEST_F(ConfigReloadTest, OfConfigsQueuedDuringAReloadOnlyTheLastIsApplied) {
   Start(kCats);
   Begin(absl::StrCat(kCats, kDogs));
   Begin("datasets { name: 'never' shards: 'DIR/a.tfrecord' }");
@@ -240,7 +240,7 @@ TEST_F(ConfigReloadTest, OfConfigsThatComeWhileOneIsOpenedTheLastOneCounts) {
   EXPECT_THAT(Log(), Not(HasSubstr("'never'")));
 }
 
-TEST_F(ConfigReloadTest, PermissionsChangeWithTheDatasets) {
+TEST_F(ConfigReloadTest, AReloadChangesPermissionsUnlessTheyNameUnknownDatasets) {
   Start(absl::StrCat(kCats, "access { anonymous { read: 'cats' } }"));
   EXPECT_TRUE(Resolve("cats").ok());
   Begin(absl::StrCat(kCats, kDogs, "access { anonymous { read: 'mice' } }"));
@@ -253,7 +253,7 @@ TEST_F(ConfigReloadTest, PermissionsChangeWithTheDatasets) {
   EXPECT_EQ(Resolve("cats").error_code(), grpc::StatusCode::UNAUTHENTICATED);
 }
 
-TEST_F(ConfigReloadTest, AServerThatEndsDoesNotWaitForADatasetWhoseStorageIsSilent) {
+TEST_F(ConfigReloadTest, StoppingAReloadDoesNotWaitForHangingStorage) {
   StubHttpServer silent([](const StubRequest&) { return StubAnswer{.hangs = true}; });
   Start(kCats);
   EXPECT_TRUE(reload_->Stop(absl::ZeroDuration()));  // No dataset is being opened now.

@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(CheckOpenFilesTest, CountsShardsTwoAConnectionAndItsOwn) {
+TEST(CheckOpenFilesTest, TheNeedIsOnePerShardTwoPerConnectionAndAReserve) {
   const OpenFilesNeed need = {.shards = 1000, .connections = 256};
   EXPECT_THAT(CheckOpenFiles(need, 1000 + 512 + 64), IsOk());
   EXPECT_THAT(CheckOpenFiles(need, 1000 + 512 + 63),
@@ -22,7 +22,7 @@ TEST(CheckOpenFilesTest, CountsShardsTwoAConnectionAndItsOwn) {
                                  "256 connections, 0 slots of shared memory and 64 of its own")));
 }
 
-TEST(CheckOpenFilesTest, SharingTakesAQuarterInSlotsAndASocketMoreForEachConnection) {
+TEST(CheckOpenFilesTest, WithSharedMemorySlotsTakeAQuarterAndConnectionsThreeEach) {
   const OpenFilesNeed need = {.shards = 2, .connections = 100, .shares = true};
   // The need is 2 + 3 * 100 + 256 + 64 = 622. Slots get a quarter of the limit, and 829 - 829 / 4
   // is 622.
@@ -31,14 +31,14 @@ TEST(CheckOpenFilesTest, SharingTakesAQuarterInSlotsAndASocketMoreForEachConnect
                                                   HasSubstr("828 files and could need 829: ")));
 }
 
-TEST(CheckOpenFilesTest, TheRemedyIsEnough) {
+TEST(CheckOpenFilesTest, TheLimitThatTheErrorProposesIsEnough) {
   const OpenFilesNeed need = {.shards = 100'000, .connections = 256, .shares = true};
   EXPECT_THAT(CheckOpenFiles(need, 4096),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("`ulimit -Hn`, to 104160")));
   EXPECT_THAT(CheckOpenFiles(need, 104'160), IsOk());
 }
 
-TEST(MaxConnectionsForTest, AreWhatIsLeftAndEnoughForThem) {
+TEST(MaxConnectionsForTest, TheComputedMaximumFitsTheOpenFileLimit) {
   for (const bool shares : {false, true}) {
     OpenFilesNeed need = {.shards = 10, .shares = shares};
     for (const uint64_t limit : {1024, 4096, 65'536}) {
@@ -49,13 +49,13 @@ TEST(MaxConnectionsForTest, AreWhatIsLeftAndEnoughForThem) {
   }
 }
 
-TEST(MaxConnectionsForTest, HaveALeastAndAMost) {
+TEST(MaxConnectionsForTest, TheMaximumIsBetween8And4096) {
   EXPECT_EQ(MaxConnectionsFor({.shards = 100'000}, 1024), 8);
   EXPECT_EQ(MaxConnectionsFor({}, 0), 8);
   EXPECT_EQ(MaxConnectionsFor({.shares = true}, std::numeric_limits<uint64_t>::max()), 4096);
 }
 
-TEST(CheckOpenFilesTest, NoLimitIsEnough) {
+TEST(CheckOpenFilesTest, AnUnlimitedNumberOfOpenFilesIsEnough) {
   EXPECT_THAT(CheckOpenFiles({.shards = 1 << 20, .connections = 256, .shares = true},
                              std::numeric_limits<uint64_t>::max()),  // RLIM_INFINITY.
               IsOk());

@@ -57,7 +57,7 @@ class PassedSocketServerTest : public testing::Test {
   const TempFolder run_;
 };
 
-TEST_F(PassedSocketServerTest, ItServesThereAndLeavesTheSocketToTheManager) {
+TEST_F(PassedSocketServerTest, RestartedServersServeOnThePassedSocketAndKeepItsFile) {
   const OwnedFd of_manager(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
   sockaddr_un name = {};
   name.sun_family = AF_UNIX;

@@ -195,7 +195,7 @@ TEST_F(ServerTest, ResolveSaysHowBusyTheServerIs) {
   context.TryCancel();
 }
 
-TEST_F(ServerTest, WhatArrivesIsWhatThePipelineMade) {
+TEST_F(ServerTest, StreamedSlicesEqualThoseOfALocalEngine) {
   Digests digests;
   ASSERT_TRUE(Read(Request(Spec(), 0, 100), digests).ok());
   EXPECT_EQ(digests.size(), 20u);
@@ -216,7 +216,7 @@ TEST_F(ServerTest, WhatArrivesIsWhatThePipelineMade) {
   }
 }
 
-TEST_F(ServerTest, CoreRangesAndStridesSelect) {
+TEST_F(ServerTest, CoreRangeAndStrideSelectTheStreamedSlices) {
   Digests whole;
   ASSERT_TRUE(Read(Request(Spec(), 0, 100), whole).ok());
   v1::StreamStepsRequest request = Request(Spec(), 1, 3);
@@ -241,7 +241,7 @@ TEST_F(ServerTest, TensorsLargerThanAChunkArriveInPieces) {
   EXPECT_EQ(digests.size(), 2u);
 }
 
-TEST_F(ServerTest, FeedsOfSmallTensorsBeginOnEveryConnection) {
+TEST_F(ServerTest, StreamsOfSmallTensorsFinishOnConnectionsWithoutOtherCalls) {
   // Each connection has only one call, the stream. If gRPC kept the stream's first bytes in a
   // buffer, no other call on the connection would flush them, and the stream would hang.
   constexpr int kStreams = 16;
@@ -267,7 +267,7 @@ TEST_F(ServerTest, FeedsOfSmallTensorsBeginOnEveryConnection) {
   EXPECT_EQ(complete, kStreams);
 }
 
-TEST_F(ServerTest, ConnectionsAreCounted) {
+TEST_F(ServerTest, OpenAndRejectedConnectionsAreCounted) {
   stub_ = nullptr;
   server_ = nullptr;
   v1::ServerConfig config = ListenOn("127.0.0.1:0");
@@ -335,7 +335,7 @@ class QuietConnectionsTest : public ServerTest {
   std::atomic<int64_t> seconds_ = 0;
 };
 
-TEST_F(QuietConnectionsTest, OneWhoseRequestNeverEndsIsDropped) {
+TEST_F(QuietConnectionsTest, AConnectionWhoseRequestNeverEndsIsDropped) {
   ASSERT_TRUE(Listen("127.0.0.1:0"));
   RawHttp2 client(server_->address());
   client.BeginRequest("/systole.v1.Systole/StreamSteps");
@@ -349,7 +349,7 @@ TEST_F(QuietConnectionsTest, OneWhoseRequestNeverEndsIsDropped) {
   EXPECT_EQ(server_->connections().no_call, 1);
 }
 
-TEST_F(QuietConnectionsTest, OneWithACallStaysWhateverItsAddress) {
+TEST_F(QuietConnectionsTest, AConnectionWithACallStaysOpenOnEveryAddressFamily) {
   for (const auto& [listen, dial] :
        {std::pair("127.0.0.1:0", "127.0.0.1"), std::pair("[::1]:0", "[::1]"),
         std::pair("[::]:0", "127.0.0.1"), std::pair("[::]:0", "[::1]")}) {
@@ -412,7 +412,7 @@ TEST_F(ServerTest, RequestsLargerThanASpecCanBeAreRefused) {
   EXPECT_EQ(Resolve(spec, response).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-TEST_F(ServerTest, BytesThatAreNoRequestAreRefused) {
+TEST_F(ServerTest, ARequestThatCannotBeParsedIsRefused) {
   grpc::GenericStub generic(channel_);
   grpc::ClientContext context;
   grpc::CompletionQueue queue;
@@ -430,7 +430,7 @@ TEST_F(ServerTest, BytesThatAreNoRequestAreRefused) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(ServerTest, AnotherIdentityThanExpectedIsRefused) {
+TEST_F(ServerTest, AMismatchWithTheExpectedIdentityIsRefused) {
   v1::ResolveFeedResponse feed;
   ASSERT_TRUE(Resolve(Spec(), feed).ok());
   v1::StreamStepsRequest request = Request(Spec(), 0, 1);
@@ -451,7 +451,7 @@ TEST_F(ServerTest, AnotherIdentityThanExpectedIsRefused) {
   EXPECT_EQ(Read(request, digests).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-TEST_F(ServerTest, AnotherSpecThanTheOneResolvedIsRefused) {
+TEST_F(ServerTest, ASpecThatDiffersFromTheResolvedSpecIsRefused) {
   v1::ResolveFeedResponse feed;
   ASSERT_TRUE(Resolve(Spec(), feed).ok());
   v1::StreamStepsRequest request = Request(Spec(), 0, 1);
@@ -472,7 +472,7 @@ TEST_F(ServerTest, AnotherSpecThanTheOneResolvedIsRefused) {
   EXPECT_TRUE(Read(request, digests).ok());
 }
 
-TEST_F(ServerTest, AClientThatSaysNothingOfFormsGetsFinishedTensors) {
+TEST_F(ServerTest, CompactTensorsAreSentOnlyToClientsThatRequestThem) {
   const v1::FeedSpec spec = SpecFromText(
       "dataset: 'test' global_batch: 4 num_cores: 2 epochs: 1 outputs { name: 'x' feature: 'raw' "
       "shape: [2, 2, 3] dtype: FLOAT32 transforms { decode_raw {} } transforms { normalize { mean: "
@@ -514,7 +514,7 @@ TEST_F(ServerTest, AClientThatSaysNothingOfFormsGetsFinishedTensors) {
   EXPECT_THAT(both.error_message(), HasSubstr("compact and a slot_session; leave one out"));
 }
 
-TEST_F(ServerTest, ARequestThatIsNotWhatItsSenderCountedIsAborted) {
+TEST_F(ServerTest, ARequestWithAWrongChecksumIsAborted) {
   const std::string good = MessageChecksum(Request(Spec(), 0, 1).SerializeAsString());
   for (const auto& [checksum, code] :
        {std::pair(good, grpc::StatusCode::OK),
@@ -579,7 +579,7 @@ TEST_F(ServerTest, StatusTellsTheProcessorTimeSpentSoFar) {
   EXPECT_GT(after, spent);
 }
 
-TEST_F(ServerTest, ImagesAreDecodedInTheFirstEpochAloneAndOnDiskOutliveTheServer) {
+TEST_F(ServerTest, CachedImagesAreDecodedOnceAndADiskCacheSurvivesARestart) {
   const v1::FeedSpec plain = Spec();
   v1::FeedSpec kept = plain;
   for (v1::Output& output : *kept.mutable_outputs()) {
@@ -676,7 +676,7 @@ TEST_F(ServerTest, MaskedRecordsAreCountedAndListed) {
   EXPECT_THAT(fail.error_message(), AllOf(HasSubstr("a-1.tfrecord"), HasSubstr("offset")));
 }
 
-TEST_F(ServerTest, MoreStreamsThanAllowedAreToldToComeBack) {
+TEST_F(ServerTest, StreamsOverTheLimitAreRefused) {
   Restart({.max_streams = 0});
   Digests digests;
   const grpc::Status status = Read(Request(Spec(), 0, 1), digests);
@@ -684,7 +684,7 @@ TEST_F(ServerTest, MoreStreamsThanAllowedAreToldToComeBack) {
   EXPECT_THAT(status.error_message(), HasSubstr("0 streams"));
 }
 
-TEST_F(ServerTest, StreamsThatComeAtOnceDoNotExceedTheirNumber) {
+TEST_F(ServerTest, ConcurrentRequestsDoNotExceedTheStreamLimit) {
   constexpr int kMaxStreams = 3;
   constexpr int kAsked = 24;
   Restart({.max_streams = kMaxStreams});
@@ -723,7 +723,7 @@ TEST_F(ServerTest, StreamsThatComeAtOnceDoNotExceedTheirNumber) {
   for (const auto& reader : readers) reader->Finish();
 }
 
-TEST_F(ServerTest, ARefusedRequestGivesItsPlaceBack) {
+TEST_F(ServerTest, ARefusedRequestFreesItsStreamPlace) {
   Restart({.max_streams = 1});
   v1::FeedSpec unknown = Spec();
   unknown.set_dataset("nobody");
@@ -762,7 +762,7 @@ TEST_F(ServerTest, TheLargestNumbersARequestCanHoldAreServedOrRefused) {
   EXPECT_EQ(Read(request, digests).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-TEST_F(ServerTest, AClientThatGoesAwayLeavesNothingBehind) {
+TEST_F(ServerTest, CancelledStreamsLeaveNoActiveStreamAndNoMemoryInUse) {
   v1::FeedSpec endless = Spec();
   endless.set_epochs(0);
   for (int i = 0; i < 20; ++i) {
@@ -825,7 +825,7 @@ TEST_F(ServerTest, AClientThatStoppedReadingDoesNotHoldTheDrain) {
 
 // ---- Addresses ----
 
-TEST_F(ServerTest, AddressesThatOthersReachNeedInsecure) {
+TEST_F(ServerTest, AddressesBeyondLoopbackNeedInsecure) {
   for (const std::string listen :
        {"0.0.0.0:0", "[::]:0", "192.0.2.1:80", "example.com:80", "127.example.com:80"}) {
     EXPECT_THAT(Server::Start(OpenCatalogue(), ListenOn(listen)),
@@ -836,7 +836,7 @@ TEST_F(ServerTest, AddressesThatOthersReachNeedInsecure) {
   EXPECT_THAT(Server::Start(OpenCatalogue(), config), IsOk());
 }
 
-TEST_F(ServerTest, WhatIsNoAddressIsRefused) {
+TEST_F(ServerTest, InvalidListenAddressesAreRefused) {
   for (const std::string listen :
        {"", "127.0.0.1", "127.0.0.1:", ":80", "127.0.0.1:http", "127.0.0.1:65536"}) {
     EXPECT_THAT(Server::Start(OpenCatalogue(), ListenOn(listen)),
@@ -863,7 +863,7 @@ TEST_F(ServerTest, ServesOnAUnixSocket) {
   stub_ = nullptr;
 }
 
-TEST_F(ServerTest, ItsEndDoesNotWaitForGrpcsOwn) {
+TEST_F(ServerTest, EndingTheServerLeavesGrpcInitialized) {
   Digests digests;
   EXPECT_TRUE(Read(Request(Spec(), 0, 2), digests).ok());
   EXPECT_TRUE(server_->Drain(absl::FromChrono(kLongestWait)));

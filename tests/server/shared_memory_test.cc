@@ -139,7 +139,7 @@ class SharedMemoryTest : public testing::Test {
   std::unique_ptr<v1::Systole::Stub> stub_;
 };
 
-TEST_F(SharedMemoryTest, BatchesComeThroughItAndAreTheSame) {
+TEST_F(SharedMemoryTest, SharedBatchesEqualSentBatches) {
   ASSERT_THAT(server_->sharing(), IsOk());
   const auto shared = Client(/*share_memory=*/true, 40);
   const auto sent = Client(/*share_memory=*/false, 40);
@@ -172,7 +172,7 @@ TEST_F(SharedMemoryTest, SmallSlicesAreSentInstead) {
   ExpectTold(*client, v1::SLICES_TOO_SMALL);
 }
 
-TEST_F(SharedMemoryTest, AServerThatIsToldNotToSharesNothing) {
+TEST_F(SharedMemoryTest, AServerWithSharingSwitchedOffSendsAllBatches) {
   Restart({}, /*shared_memory=*/false);
   EXPECT_THAT(server_->sharing(),
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("switched off")));
@@ -183,7 +183,7 @@ TEST_F(SharedMemoryTest, AServerThatIsToldNotToSharesNothing) {
   EXPECT_THAT(client->stats().not_shared, StartsWith("no server shares memory at '"));
 }
 
-TEST_F(SharedMemoryTest, ASystemWithoutTheSealIsFoundOutAtTheStart) {
+TEST_F(SharedMemoryTest, OnAnOldKernelWithoutTheSealBatchesAreSent) {
   OnOldKernel([this] { Restart({}); });
   EXPECT_THAT(server_->sharing(),
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("Linux 5.1")));
@@ -193,7 +193,7 @@ TEST_F(SharedMemoryTest, ASystemWithoutTheSealIsFoundOutAtTheStart) {
   EXPECT_EQ(client->stats().shared_payload_bytes, 0);
 }
 
-TEST_F(SharedMemoryTest, ASlotSocketThatCannotBeMadeIsNoReasonNotToServe) {
+TEST_F(SharedMemoryTest, AFileInPlaceOfTheSlotSocketDoesNotPreventServing) {
   server_ = nullptr;
   folder_.Write("socket.slots", "precious");
   Restart({});
@@ -230,7 +230,7 @@ TEST_F(SharedMemoryTest, WithoutSessionsLeftBatchesAreSent) {
   ExpectTold(*client, v1::NO_SESSION_LEFT);
 }
 
-TEST_F(SharedMemoryTest, SlicesBeyondTheSlotsThereAreAreSentInstead) {
+TEST_F(SharedMemoryTest, SlicesBeyondTheSlotLimitAreSentInsteadOfShared) {
   Restart({.engine = {.max_sealed_slices = 1}});
   const auto shared = Client(/*share_memory=*/true, 40);
   const auto sent = Client(/*share_memory=*/false, 40);
@@ -242,7 +242,7 @@ TEST_F(SharedMemoryTest, SlicesBeyondTheSlotsThereAreAreSentInstead) {
   EXPECT_EQ(shared->stats().streams_lost, 0);
 }
 
-TEST_F(SharedMemoryTest, WithFewDescriptorsThereAreFewSlots) {
+TEST_F(SharedMemoryTest, SlotsTakeAtMostAQuarterOfTheDescriptorLimit) {
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit few = {.rlim_cur = 160, .rlim_max = before.rlim_max};
@@ -269,7 +269,7 @@ TEST_F(SharedMemoryTest, WithFewDescriptorsThereAreFewSlots) {
   EXPECT_LE(slots, 160 / 4);
 }
 
-TEST_F(SharedMemoryTest, RefusedRequestsKeepNobodyFromConnecting) {
+TEST_F(SharedMemoryTest, RefusedRequestsDoNotBlockLaterSlotConnections) {
   v1::StreamStepsRequest request;
   request.mutable_spec()->set_dataset("no such");
   request.set_slot_session(std::string(kSlotSessionBytes, 'r'));
@@ -282,7 +282,7 @@ TEST_F(SharedMemoryTest, RefusedRequestsKeepNobodyFromConnecting) {
   }
 }
 
-TEST_F(SharedMemoryTest, AClientThatGoesInMidStreamLeavesNothingBehind) {
+TEST_F(SharedMemoryTest, AClientThatDisconnectsMidStreamLeavesNoMemoryInUse) {
   for (int i = 0; i < 10; ++i) {
     const auto client = Client(/*share_memory=*/true, /*steps=*/0);
     ASSERT_NE(client, nullptr);
@@ -293,7 +293,7 @@ TEST_F(SharedMemoryTest, AClientThatGoesInMidStreamLeavesNothingBehind) {
   EXPECT_TRUE(WaitUntil([&] { return MetricOf(Status(), "active_streams") == 0; }));
 }
 
-TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
+TEST_F(SharedMemoryTest, APausedClientHoldsOnlyOneWindowOfSlots) {
   constexpr int64_t kExamplesPerSlice = 2;
   constexpr int64_t kMadeAhead = 2 * kCores;
   const absl::StatusOr<std::unique_ptr<FeedClient>> client =
@@ -372,7 +372,7 @@ class HandClient {
   std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader_;
 };
 
-TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
+TEST_F(SharedMemoryTest, AClientThatReturnsNoSlotsGetsOneWindowWithoutBlockingOthers) {
   HandClient hoarder(*stub_, folder_ / "socket.slots", std::string(kSlotSessionBytes, 'h'));
   struct Held {
     SealedView view;
@@ -410,7 +410,7 @@ TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
   EXPECT_EQ(held.count(next.slot()), 0u);
 }
 
-TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
+TEST_F(SharedMemoryTest, AStalledClientLosesItsStreamAndItsSlots) {
   std::atomic<int64_t> seconds = 0;
   FeedServiceOptions service;
   service.max_streams = 1;
@@ -435,7 +435,7 @@ TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
   server_ = nullptr;  // Ends the server before the clock that it uses.
 }
 
-TEST_F(SharedMemoryTest, AClientThatGivesASlotBackTwiceGoesOnAsBytes) {
+TEST_F(SharedMemoryTest, AClientThatReturnsASlotTwiceGetsLaterSlicesAsBytes) {
   HandClient client(*stub_, folder_ / "socket.slots", std::string(kSlotSessionBytes, 'h'));
   const v1::Chunk first = client.Read();
   ASSERT_THAT(client.socket().Send(EncodeSlotReturn(first.slot())), IsOk());
@@ -450,7 +450,7 @@ TEST_F(SharedMemoryTest, AClientThatGivesASlotBackTwiceGoesOnAsBytes) {
   EXPECT_GT(chunk.data().size(), 0u);
 }
 
-TEST_F(SharedMemoryTest, AClientWhoseSlotSocketGoesGetsTheRestAsBytes) {
+TEST_F(SharedMemoryTest, AClientWhoseSlotSocketClosesGetsLaterSlicesAsBytes) {
   HandClient client(*stub_, folder_ / "socket.slots", std::string(kSlotSessionBytes, 'h'));
   const v1::Chunk first = client.Read();
   EXPECT_GT(first.slot(), 0u);
@@ -462,7 +462,7 @@ TEST_F(SharedMemoryTest, AClientWhoseSlotSocketGoesGetsTheRestAsBytes) {
   EXPECT_GT(chunk.data().size(), 0u);
 }
 
-TEST_F(SharedMemoryTest, AServerInItsPlaceServesTheClientOn) {
+TEST_F(SharedMemoryTest, ASharingClientContinuesAfterAServerRestart) {
   const auto client = Client(/*share_memory=*/true, 100);
   const auto other = Client(/*share_memory=*/false, 100);
   ASSERT_TRUE(client != nullptr && other != nullptr);

@@ -37,7 +37,7 @@ OwnedFd Bound(const std::string& path, int type, bool listens) {
   return fd;
 }
 
-TEST(SocketLockTest, OneAtATimeAndNothingIsLeft) {
+TEST(SocketLockTest, OnlyOneServerHoldsALockAndReleaseLeavesNoFile) {
   const TempFolder folder;
   std::optional<absl::StatusOr<SocketLock>> first(SocketLock::Take(folder / "s"));
   ASSERT_THAT(*first, IsOk());
@@ -52,7 +52,7 @@ TEST(SocketLockTest, OneAtATimeAndNothingIsLeft) {
   EXPECT_THAT(folder.List(), IsEmpty());
 }
 
-TEST(SocketLockTest, AMovedLockIsHeldOnce) {
+TEST(SocketLockTest, AMovedLockStaysHeld) {
   const TempFolder folder;
   absl::StatusOr<SocketLock> taken = SocketLock::Take(folder / "s");
   ASSERT_THAT(taken, IsOk());
@@ -63,7 +63,7 @@ TEST(SocketLockTest, AMovedLockIsHeldOnce) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("another server")));
 }
 
-TEST(SocketLockTest, WhatAKilledServerLeftIsTakenOver) {
+TEST(SocketLockTest, StaleFilesOfAKilledServerAreTakenOver) {
   const TempFolder folder;
   Bound(folder / "s", SOCK_STREAM, /*listens=*/true);  // Closed at once, so nobody listens.
   folder.Write("s.lock", "123\n");
@@ -73,7 +73,7 @@ TEST(SocketLockTest, WhatAKilledServerLeftIsTakenOver) {
   EXPECT_FALSE(std::filesystem::exists(folder / "s"));
 }
 
-TEST(SocketLockTest, SomebodyWhoListensWithoutALockIsLeftAlone) {
+TEST(SocketLockTest, AListeningSocketWithoutALockIsNotTakenOver) {
   const TempFolder folder;
   for (const int type : {SOCK_STREAM, SOCK_SEQPACKET}) {
     const std::string path = folder / absl::StrCat("s", type);
@@ -85,7 +85,7 @@ TEST(SocketLockTest, SomebodyWhoListensWithoutALockIsLeftAlone) {
   }
 }
 
-TEST(SocketLockTest, AFileThatIsNoSocketIsLeftAlone) {
+TEST(SocketLockTest, AnOrdinaryFileAtThePathIsRefusedAndKept) {
   const TempFolder folder;
   folder.Write("s", "precious");
   EXPECT_THAT(SocketLock::Take(folder / "s"),
@@ -93,7 +93,7 @@ TEST(SocketLockTest, AFileThatIsNoSocketIsLeftAlone) {
   EXPECT_EQ(ReadWholeFile(folder / "s"), "precious");
 }
 
-TEST(SocketLockTest, AFolderThatIsNotThereIsSaid) {
+TEST(SocketLockTest, AMissingFolderIsNamedInTheError) {
   EXPECT_THAT(SocketLock::Take("/nowhere/s"),
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr("/nowhere/s.lock"), HasSubstr("folder"))));

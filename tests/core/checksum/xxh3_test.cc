@@ -72,7 +72,7 @@ TEST(Xxh3HasherTest, PiecesGiveTheDigestOfTheWhole) {
   }
 }
 
-TEST(Xxh3HasherTest, DigestLeavesTheHasherOpen) {
+TEST(Xxh3HasherTest, UpdatesMayFollowADigest) {
   Xxh3Hasher hasher;
   hasher.Update("ab");
   EXPECT_EQ(hasher.Digest64(), Xxh3("ab"));
@@ -81,7 +81,7 @@ TEST(Xxh3HasherTest, DigestLeavesTheHasherOpen) {
   EXPECT_EQ(hasher.Digest64(), Xxh3("abc"));
 }
 
-TEST(Xxh3HasherTest, U64IsEightBytesLeastSignificantFirst) {
+TEST(Xxh3HasherTest, UpdateU64HashesTheEightBytesInLittleEndianOrder) {
   Xxh3Hasher hasher;
   hasher.UpdateU64(0x0807060504030201u);
   EXPECT_EQ(hasher.Digest64(), Xxh3("\x01\x02\x03\x04\x05\x06\x07\x08"));
@@ -96,7 +96,7 @@ TEST(Xxh3HasherTest, ResetStartsOver) {
   EXPECT_EQ(hasher.Digest64(), Xxh3("abc"));
 }
 
-TEST(Xxh3HasherTest, MovesWithItsBytes) {
+TEST(Xxh3HasherTest, AMovedHasherKeepsItsState) {
   Xxh3Hasher first;
   first.Update("ab");
   Xxh3Hasher second = std::move(first);

@@ -68,7 +68,7 @@ TEST(ColumnFileTest, AColumnOfAnotherFeatureIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("another feature")));
 }
 
-TEST(ColumnFileTest, AColumnOfAnotherContentIsRefused) {
+TEST(ColumnFileTest, AColumnWhoseHashOrRecordCountDiffersFromTheShardIsRefused) {
   const std::string text = ColumnFileText(kContent.hash, Columns()[1]);
   for (const ShardContent& other : {ShardContent{.hash = 0xabd, .num_records = 3},
                                     ShardContent{.hash = 0xabc, .num_records = 4}}) {
@@ -77,7 +77,7 @@ TEST(ColumnFileTest, AColumnOfAnotherContentIsRefused) {
   }
 }
 
-TEST(ColumnFileTest, EveryFlippedBitAndEveryCutIsNoticed) {
+TEST(ColumnFileTest, EveryFlippedBitAndEveryTruncationIsDetected) {
   for (const Column& column : Columns()) {
     const std::string good = ColumnFileText(kContent.hash, column);
     for (size_t i = 0; i < good.size(); ++i) {
@@ -113,7 +113,7 @@ class Boasting final : public ByteSource {
   mutable size_t most_ = 0;
 };
 
-TEST(ColumnFileTest, NoMemoryIsTakenForBytesThatHaveNotCome) {
+TEST(ColumnFileTest, AFalseFileSizeFailsAndCausesNoReadLargerThanOneMiB) {
   constexpr int64_t kRecords = int64_t{1} << 40;
   const ShardContent content = {.hash = 1, .num_records = kRecords};
   Column column = {.feature = "n", .num_records = kRecords, .facts = {.first_int64 = 0}};

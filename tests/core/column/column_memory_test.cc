@@ -52,7 +52,7 @@ namespace {
 
 constexpr int64_t kRecords = 60'000;
 
-TEST(ColumnMemoryTest, NotingTakesTwelveBytesForEachRecordAndColumn) {
+TEST(ColumnMemoryTest, MakingAndKeepingColumnsTakesAboutTwelveBytesPerRecordAndColumn) {
   const TempFolder folder;
   const std::vector<std::string> features = {"label", "some", "width"};
   std::string bytes;

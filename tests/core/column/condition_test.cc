@@ -63,7 +63,7 @@ std::vector<int64_t> Meet(const Condition& condition, const std::vector<Column>&
   return met;
 }
 
-TEST(ConditionTest, SetsAndRangesAreOfTheValue) {
+TEST(ConditionTest, InNotInAndRangesSelectRecordsByTheirValue) {
   const std::vector<Column> columns = {Int64s({3, 1, 4, 1, 5, -9})};
   EXPECT_THAT(Meet({.feature = "n", .in = {1, 5, 7}}, columns), ElementsAre(1, 3, 4));
   EXPECT_THAT(Meet({.feature = "n", .not_in = {1, 5}}, columns), ElementsAre(0, 2, 5));
@@ -99,7 +99,7 @@ TEST(ConditionTest, Int64sAreComparedExactlyOverTheirWholeRange) {
               ElementsAre(3));
 }
 
-TEST(ConditionTest, FloatsAreComparedWithTheNearestFloat) {
+TEST(ConditionTest, ForFloatColumnsNumbersInConditionsAreRoundedToFloat) {
   const float nan = std::nanf("");
   const std::vector<Column> columns = {
       Floats({0.1F, 0.25F, nan, -0.0F, std::numeric_limits<float>::infinity()})};
@@ -111,7 +111,7 @@ TEST(ConditionTest, FloatsAreComparedWithTheNearestFloat) {
   EXPECT_THAT(Meet({.feature = "n", .greater = -1e300}, columns), ElementsAre(0, 1, 3, 4));
 }
 
-TEST(ConditionTest, ARecordWithoutTheFeatureMeetsOnlyItsAbsence) {
+TEST(ConditionTest, ARecordWithoutTheFeatureMatchesOnlyPresentFalse) {
   ColumnBuilder builder("n");
   ASSERT_THAT(builder.Add(FeatureView::OfInt64("n", 0)), IsOk());
   ASSERT_THAT(builder.Add(FeatureView("n")), IsOk());
@@ -125,7 +125,7 @@ TEST(ConditionTest, ARecordWithoutTheFeatureMeetsOnlyItsAbsence) {
   EXPECT_THAT(Meet({.feature = "n", .in = {0}, .present = false}, columns), IsEmpty());
 }
 
-TEST(ConditionTest, ConditionsAreJoinedOverMoreThanAWord) {
+TEST(ConditionTest, AllAndAnyCombineConditionsOverMoreThan64Records) {
   std::vector<int64_t> values;
   for (int64_t i = 0; i < 200; ++i) values.push_back(i);
   const std::vector<Column> columns = {Int64s(values)};
@@ -138,7 +138,7 @@ TEST(ConditionTest, ConditionsAreJoinedOverMoreThanAWord) {
   EXPECT_THAT(FeaturesOf({.parts = {low, {.feature = "a"}, high}}), ElementsAre("a", "n"));
 }
 
-TEST(ConditionTest, ValuesThatAreNoSingleNumbersAreRefusedByTheirRecord) {
+TEST(ConditionTest, ComparingBytesListsOrMixedTypesIsRefusedNamingTheRecord) {
   const Condition compares = {.field = "select[0].where.any[1]", .feature = "n", .in = {1}};
   const auto check = [&](const ColumnFacts& first, const ColumnFacts& second) {
     return CheckComparable(
@@ -163,7 +163,7 @@ TEST(ConditionTest, ValuesThatAreNoSingleNumbersAreRefusedByTheirRecord) {
               IsOk());
 }
 
-TEST(ConditionTest, EachColumnIsAskedForOnceHoweverManyTestsItHas) {
+TEST(ConditionTest, EachColumnIsReadOnceEvenIfSeveralConditionsTestIt) {
   const Condition condition = {
       .parts = {
           {.feature = "n", .less = 0},

@@ -98,7 +98,7 @@ TEST(ShardColumnsTest, ColumnsLieBesideTheIndexAndAreMadeOnce) {
 }
 
 // `one` and `two` are the same shard. The columns of both are made before any column is kept.
-TEST(ShardColumnsTest, OfTwoThatNoteColumnsAtOnceNeitherLosesOne) {
+TEST(ShardColumnsTest, TwoInterleavedWritersOfColumnsLoseNoColumn) {
   const TempFolder folder;
   StubBucket& bucket = UnsignedBucketOfProcess();
   bucket.Put("at-once/a.tfrecord", Shard(5));
@@ -122,7 +122,7 @@ TEST(ShardColumnsTest, OfTwoThatNoteColumnsAtOnceNeitherLosesOne) {
   }
 }
 
-TEST(ShardColumnsTest, TheFilesOfFeaturesWithAnyNamesAreDistinctAndHaveShortNames) {
+TEST(ShardColumnsTest, ColumnFileNamesAreDistinctSafeAndShortForAnyFeatureName) {
   const std::string index = "/x/a.tfrecord.idx";
   EXPECT_THAT(ColumnPath(index, "label"),
               testing::MatchesRegex("/x/a\\.tfrecord\\.idx\\.label-[0-9a-f]{16}\\.column"));
@@ -146,7 +146,7 @@ TEST(ShardColumnsTest, TheFilesOfFeaturesWithAnyNamesAreDistinctAndHaveShortName
   EXPECT_EQ(names.size(), odd.size());
 }
 
-TEST(ShardColumnsTest, DamagedRecordsAndThoseThatAreNoExamplesAreMarked) {
+TEST(ShardColumnsTest, DamagedRecordsAndInvalidExamplesAreMarkedAsDamaged) {
   const TempFolder folder;
   std::string bytes = ShardBuilder().Add(Record(0)).Add("\xff\xff no example").Build();
   const size_t damaged = bytes.size() + 100;
@@ -160,7 +160,7 @@ TEST(ShardColumnsTest, DamagedRecordsAndThoseThatAreNoExamplesAreMarked) {
   EXPECT_EQ(made->counts[0].present, 2);
 }
 
-TEST(ShardColumnsTest, ColumnsOfAnOlderContentAreMadeAnewAndTheNoteSaysSo) {
+TEST(ShardColumnsTest, ColumnsAreRebuiltWithANoteIfTheContentOfTheShardChanged) {
   const TempFolder folder;
   const std::string path = folder.Write("a.tfrecord", Shard(5));
   Note(*Open(path), kFeatures);
@@ -177,7 +177,7 @@ TEST(ShardColumnsTest, ColumnsOfAnOlderContentAreMadeAnewAndTheNoteSaysSo) {
   EXPECT_EQ(made->columns[0].num_records, 6);
 }
 
-TEST(ShardColumnsTest, ColumnsInMemoryServeAsTheFiles) {
+TEST(ShardColumnsTest, ColumnsInMemoryAreUsedInsteadOfFiles) {
   const TempFolder folder;
   const std::unique_ptr<RecordSource> shard = Open(folder.Write("a.tfrecord", Shard(5)));
   const absl::StatusOr<MadeColumns> made = MakeColumns(*shard, {"label"}, {});
@@ -196,7 +196,7 @@ TEST(ShardColumnsTest, ColumnsInMemoryServeAsTheFiles) {
 
 // A missing column is NotFound. Clients see the message of this error, so the message names no
 // folder of the server. All other failures name the path, and have other codes.
-TEST(ShardColumnsTest, WhatIsNoFileIsNoMissingColumn) {
+TEST(ShardColumnsTest, AFolderInPlaceOfAColumnFileIsNotReportedAsMissing) {
   const TempFolder folder;
   const std::string path = folder.Write("a.tfrecord", Shard(5));
   std::filesystem::create_directory(PathOf(path, "label"));
@@ -220,7 +220,7 @@ TEST(ShardColumnsTest, AShardInABucketIsReadInOnePassOfFewRequests) {
   EXPECT_TRUE(bucket.Get(PathOf("columns/a.tfrecord", "label")).has_value());
 }
 
-TEST(ShardColumnsTest, NamesOfColumnsAreBounded) {
+TEST(ShardColumnsTest, EmptyDuplicateTooLongAndTooManyColumnNamesAreRefused) {
   EXPECT_THAT(CheckColumnNames({"b", "a"}), IsOkAndHolds(ElementsAre("a", "b")));
   for (const std::vector<std::string>& names :
        {std::vector<std::string>{""}, {"a", "a"}, {std::string(kMaxColumnNameBytes + 1, 'a')}}) {

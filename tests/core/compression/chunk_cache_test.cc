@@ -32,7 +32,7 @@ struct Source {
   }
 };
 
-TEST(ChunkCacheTest, AChunkIsMadeOnceAndTheLeastRecentlyUsedGoesFirst) {
+TEST(ChunkCacheTest, AChunkIsFilledOnceAndTheLeastRecentlyUsedChunkIsEvicted) {
   ChunkCache cache(20);
   Source source{cache};
   EXPECT_EQ(source.Read(0, 8), "aaaaaaaa");
@@ -46,7 +46,7 @@ TEST(ChunkCacheTest, AChunkIsMadeOnceAndTheLeastRecentlyUsedGoesFirst) {
   EXPECT_EQ(source.fills, 4);
 }
 
-TEST(ChunkCacheTest, FilesDoNotMixAndAreForgotten) {
+TEST(ChunkCacheTest, FilesHaveSeparateChunksAndForgetDropsTheChunksOfOneFile) {
   ChunkCache cache(100);
   Source one{cache};
   Source two{cache};
@@ -71,7 +71,7 @@ TEST(ChunkCacheTest, AChunkThatCannotBeMadeIsNotKept) {
   EXPECT_EQ(source.Read(1, 4), "bbbb");
 }
 
-TEST(ChunkCacheTest, WhoWaitsForRoomGetsItBesideOthersThatReadAllTheTime) {
+TEST(ChunkCacheTest, ReadersOfLargeChunksAreNotStarvedByReadersOfSmallChunks) {
   constexpr uint64_t kLarge = 500;
   ChunkCache cache(2 * kLarge);
   const uint64_t file = cache.NewFile();
@@ -92,7 +92,7 @@ TEST(ChunkCacheTest, WhoWaitsForRoomGetsItBesideOthersThatReadAllTheTime) {
   });
 }
 
-TEST(ChunkCacheTest, ThreadsShareWhatOneMakesAndStayBelowTheLimit) {
+TEST(ChunkCacheTest, ConcurrentReadsGetTheRightBytesAndFillNoMoreChunksThanFit) {
   constexpr int64_t kReads = 2'000;
   constexpr uint64_t kChunkBytes = 1'000;
   // Fewer chunks fit than there are threads, so that some wait for room.

@@ -47,7 +47,7 @@ std::string Decompressed(const std::string& bytes, Compression compression) {
   return out;
 }
 
-TEST(CompressingSinkTest, WhatIsReadIsWhatWasAppendedHoweverItWasCut) {
+TEST(CompressingSinkTest, OutputDecompressesToTheInputAndDoesNotDependOnAppendSizes) {
   for (const Compression compression : kKinds) {
     SCOPED_TRACE(std::string(CompressionName(compression)));
     for (const size_t size : {size_t{0}, size_t{1}, size_t{256 << 10}, size_t{2'500'000}}) {
@@ -60,7 +60,7 @@ TEST(CompressingSinkTest, WhatIsReadIsWhatWasAppendedHoweverItWasCut) {
   }
 }
 
-TEST(CompressingSinkTest, WithoutCompressionItIsTheSink) {
+TEST(CompressingSinkTest, WithoutCompressionBytesPassThroughUnchanged) {
   EXPECT_EQ(Compressed("abc", Compression::kNone, 2), "abc");
 }
 

@@ -6,7 +6,7 @@
 namespace systole {
 namespace {
 
-TEST(CompressionTest, AFileTellsByItsFirstBytes) {
+TEST(CompressionTest, CompressionIsDetectedFromTheFirstBytes) {
   for (int level = 0; level <= 9; ++level) {
     EXPECT_EQ(CompressionOf(Deflate("abc", kGzipStream, level)), Compression::kGzip);
     EXPECT_EQ(CompressionOf(Deflate("abc", kZlibStream, level)), Compression::kZlib);
@@ -18,7 +18,7 @@ TEST(CompressionTest, AFileTellsByItsFirstBytes) {
   EXPECT_EQ(CompressionOf("\xff\xd8\xff"), Compression::kNone);
 }
 
-TEST(CompressionTest, NamesReadBackInAnyCase) {
+TEST(CompressionTest, CompressionNamesParseBackIgnoringCase) {
   for (const absl::string_view name : CompressionNames()) {
     EXPECT_EQ(CompressionName(CompressionNamed(name).value()), name);
   }

@@ -46,7 +46,7 @@ void ExpectHolds(const ByteSource& source, const std::string& bytes) {
   EXPECT_EQ(Read(source, bytes.size() + 5, 10), "");
 }
 
-TEST(DecompressedSourceTest, EveryByteReadsAsItWasByAScanAndByItsFile) {
+TEST(DecompressedSourceTest, AllBytesReadBackAfterAScanAndFromARestartFile) {
   const std::string bytes = MixedBytes(kBytes, 1);
   for (const Case& one : Cases(bytes)) {
     SCOPED_TRACE(one.name);
@@ -66,7 +66,7 @@ TEST(DecompressedSourceTest, EveryByteReadsAsItWasByAScanAndByItsFile) {
   }
 }
 
-TEST(DecompressedSourceTest, ARecordIsNearInAllButSingleFrames) {
+TEST(DecompressedSourceTest, ASmallCacheServesAllFilesButASingleZstdFrame) {
   const std::string bytes = MixedBytes(kBytes, 1);
   for (const Case& one : Cases(bytes)) {
     SCOPED_TRACE(one.name);
@@ -119,7 +119,7 @@ TEST(DecompressedSourceTest, AScanOfAFileThatIsNotLocalTakesFewReads) {
   }
 }
 
-TEST(DecompressedSourceTest, AScanThatIsNotWantedEnds) {
+TEST(DecompressedSourceTest, AnInterruptedScanEndsAsCancelled) {
   InterruptFlag unwanted;
   unwanted.Raise();
   const InterruptScope scope(unwanted);
@@ -132,7 +132,7 @@ TEST(DecompressedSourceTest, AScanThatIsNotWantedEnds) {
   }
 }
 
-TEST(DecompressedSourceTest, AnEmptyFileIsEmpty) {
+TEST(DecompressedSourceTest, ACompressedEmptyInputReadsAsEmpty) {
   for (const auto& [compression, bytes] : {std::pair(Compression::kGzip, Deflate("", kGzipStream)),
                                            std::pair(Compression::kZlib, Deflate("", kZlibStream)),
                                            std::pair(Compression::kZstd, Zstd(""))}) {
@@ -148,7 +148,7 @@ TEST(DecompressedSourceTest, AnEmptyFileIsEmpty) {
   }
 }
 
-TEST(DecompressedSourceTest, ADamagedFileIsRefusedWithTheByte) {
+TEST(DecompressedSourceTest, TruncatedAndMislabelledFilesAndDamagedDeflateAreDataLoss) {
   const std::string bytes = MixedBytes(kBytes, 2);
   const TempFolder folder;
   for (const Case& one : Cases(bytes)) {
@@ -184,7 +184,7 @@ TEST(DecompressedSourceTest, ADamagedFileIsRefusedWithTheByte) {
       StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes follow the end of the stream")));
 }
 
-TEST(DecompressedSourceTest, DamageBehindTheScanCostsTheBytesOfItsChunkOnly) {
+TEST(DecompressedSourceTest, DamageAfterTheScanChangesOnlyBytesNearIt) {
   const std::string bytes = MixedBytes(kBytes, 3);
   for (const Case& one : Cases(bytes)) {
     if (one.name == "zstd one frame") continue;  // All of its bytes are one chunk.
@@ -211,7 +211,7 @@ TEST(DecompressedSourceTest, DamageBehindTheScanCostsTheBytesOfItsChunkOnly) {
   }
 }
 
-TEST(DecompressedSourceTest, RestartPointsThatDoNotFitAreMadeAgain) {
+TEST(DecompressedSourceTest, AnInvalidOrStaleRestartFileIsRebuiltWithANote) {
   const std::string bytes = MixedBytes(kBytes, 4);
   const std::string compressed = Deflate(bytes, kGzipStream);
   const TempFolder folder;
@@ -242,7 +242,7 @@ TEST(DecompressedSourceTest, RestartPointsThatDoNotFitAreMadeAgain) {
   EXPECT_THAT(Open(path, kept).note, HasSubstr("another state of the shard"));
 }
 
-TEST(DecompressedSourceTest, ADamagedWindowIsTheMachinesFaultAndNamesItsFile) {
+TEST(DecompressedSourceTest, ADamagedRestartWindowIsUnavailableAndNamesTheRestartFile) {
   const std::string bytes = MixedBytes(kBytes, 7);
   const TempFolder folder;
   const std::string path = folder.Write("a", Deflate(bytes, kGzipStream));
@@ -261,7 +261,7 @@ TEST(DecompressedSourceTest, ADamagedWindowIsTheMachinesFaultAndNamesItsFile) {
   EXPECT_TRUE(Read(**opened.source, 0, 100'000) == bytes.substr(0, 100'000));
 }
 
-TEST(DecompressedSourceTest, WhatAKilledScanLeftIsRemoved) {
+TEST(DecompressedSourceTest, TemporaryFilesOfAKilledScanAreRemoved) {
   const TempFolder folder;
   const std::string path = folder.Write("a", Deflate("abc", kGzipStream));
   folder.Write(".a.restart.999999999.0.tmp", "left");
@@ -271,7 +271,7 @@ TEST(DecompressedSourceTest, WhatAKilledScanLeftIsRemoved) {
   EXPECT_THAT(folder.List(), ElementsAre("a", "a.restart"));
 }
 
-TEST(DecompressedSourceTest, ZerosBehindAGzipMemberAreNoMember) {
+TEST(DecompressedSourceTest, ZeroPaddingAfterAGzipMemberIsIgnored) {
   const TempFolder folder;
   const std::string path =
       folder.Write("a", Deflate("abc", kGzipStream) + std::string(1'000, '\0'));
@@ -285,7 +285,7 @@ TEST(DecompressedSourceTest, ZerosBehindAGzipMemberAreNoMember) {
       StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes follow the end of the stream")));
 }
 
-TEST(DecompressedSourceTest, AFileOfNoBytesHoldsNone) {
+TEST(DecompressedSourceTest, AFileOfZeroBytesReadsAsEmpty) {
   for (const Compression compression :
        {Compression::kGzip, Compression::kZlib, Compression::kZstd}) {
     const TempFolder folder;
@@ -295,7 +295,7 @@ TEST(DecompressedSourceTest, AFileOfNoBytesHoldsNone) {
   }
 }
 
-TEST(DecompressedSourceTest, WithoutAFolderToWriteInThePointsStayInMemory) {
+TEST(DecompressedSourceTest, RestartPointsStayInMemoryIfTheirFileCannotBeWritten) {
   const std::string bytes = MixedBytes(kBytes, 5);
   const TempFolder folder;
   const Opened opened =

@@ -35,7 +35,7 @@ TEST(RestartPointsTest, ATableReadsAsItWasWritten) {
               IsOkAndHolds(bytes.size()));
 }
 
-TEST(RestartPointsTest, AByteIsInTheChunkOfThePointBeforeIt) {
+TEST(RestartPointsTest, EachChunkReachesFromItsPointToTheNextPointOrTheEnd) {
   const RestartPoints points = Three();
   EXPECT_EQ(points.ChunkAt(0), 0);
   EXPECT_EQ(points.ChunkAt(1999), 0);
@@ -46,7 +46,7 @@ TEST(RestartPointsTest, AByteIsInTheChunkOfThePointBeforeIt) {
   EXPECT_EQ(points.largest_chunk_bytes(), 2000);
 }
 
-TEST(RestartPointsTest, ATableOfAnotherStateOfTheFileIsRefused) {
+TEST(RestartPointsTest, ATableForAnotherSizeIdentityOrCompressionIsRefused) {
   for (const StoredState& other :
        {StoredState{900, "900 eight"}, StoredState{901, "900 seven"}, StoredState{900, ""}}) {
     EXPECT_THAT(Parse(RestartTableBytes(other, Compression::kGzip, Three())),
@@ -63,7 +63,7 @@ TEST(RestartPointsTest, NoTableIsTrustedForAFileWithoutAnIdentity) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("")));
 }
 
-TEST(RestartPointsTest, WhatNoScanWritesIsRefused) {
+TEST(RestartPointsTest, InvalidPointsAndDamagedOrTruncatedTablesAreRefused) {
   const auto refuses = [](const RestartPoints& points, absl::string_view why) {
     EXPECT_THAT(Parse(Bytes(points)),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(std::string(why))));
@@ -86,7 +86,7 @@ TEST(RestartPointsTest, WhatNoScanWritesIsRefused) {
   }
 }
 
-TEST(RestartPointsTest, APointCountsOnceBytesFollowIt) {
+TEST(RestartPointsTest, ARestartPointIsKeptOnlyOnceBytesFollowIt) {
   std::string windows;
   const auto keep = [&](absl::string_view window) {
     windows.append(window.data(), window.size());

@@ -65,7 +65,7 @@ std::string Made(const StoredPieces& pieces, uint64_t offset, size_t size) {
   return out;
 }
 
-TEST(StoredPiecesTest, BytesOfAFarFileAreMadeOfItsPiecesWithoutReadingIt) {
+TEST(StoredPiecesTest, BytesOfARemoteFileCanBeMadeFromItsStoredPieces) {
   const std::string bytes = MixedBytes(kBytes, 1);
   StubObjects objects;
   int cases = 0;
@@ -103,7 +103,7 @@ TEST(StoredPiecesTest, BytesOfAFarFileAreMadeOfItsPiecesWithoutReadingIt) {
   }
 }
 
-TEST(StoredPiecesTest, DamageInAPieceIsThatOfARead) {
+TEST(StoredPiecesTest, DamageGivesTheSameBytesThroughPiecesAsThroughReads) {
   const std::string bytes = MixedBytes(kBytes, 3);
   for (const Case& one : Cases(bytes)) {
     SCOPED_TRACE(one.name);
@@ -123,7 +123,7 @@ TEST(StoredPiecesTest, DamageInAPieceIsThatOfARead) {
   }
 }
 
-TEST(StoredPiecesTest, ErrorsOfPiecesAreThoseOfReadsAndTellNothingOfTheServer) {
+TEST(StoredPiecesTest, ErrorsOfPiecesNameTheRestartFileButNoServerAndNoSecret) {
   const std::string compressed = Deflate(MixedBytes(kBytes, 7), kGzipStream);
   const TempFolder folder;
   const std::string path = folder / "a.restart";
@@ -156,7 +156,7 @@ TEST(StoredPiecesTest, ErrorsOfPiecesAreThoseOfReadsAndTellNothingOfTheServer) {
                              Not(HasSubstr("secret")), Not(HasSubstr("127.0.0.1")))));
 }
 
-TEST(StoredPiecesTest, OfAFileAtHandOrWithAHugePieceNothingIsReadAhead) {
+TEST(StoredPiecesTest, LocalFilesAndFilesWithAHugePieceOfferNoPieces) {
   const TempFolder folder;
   Opened near;
   near.source = DecompressedSource::Open(

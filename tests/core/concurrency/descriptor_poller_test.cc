@@ -48,7 +48,7 @@ std::unique_ptr<DescriptorPoller> MustCreate() {
   return *std::move(poller);
 }
 
-TEST(DescriptorPollerTest, CallsAHandlerForEachMessageUntilItHasEnough) {
+TEST(DescriptorPollerTest, CallsAHandlerForEachMessageUntilItReturnsFalse) {
   BoundedQueue<std::string> got(10);
   const Pair pair;
   const auto poller = MustCreate();
@@ -67,7 +67,7 @@ TEST(DescriptorPollerTest, CallsAHandlerForEachMessageUntilItHasEnough) {
   EXPECT_EQ(pair.Receive(), "unheard");
 }
 
-TEST(DescriptorPollerTest, TellsOfAPeerThatIsGone) {
+TEST(DescriptorPollerTest, CallsTheHandlerWhenThePeerCloses) {
   BoundedQueue<std::string> got(10);
   Pair pair;
   const auto poller = MustCreate();
@@ -81,7 +81,7 @@ TEST(DescriptorPollerTest, TellsOfAPeerThatIsGone) {
   EXPECT_THAT(got.Pop(), IsOkAndHolds(testing::Optional(std::string())));
 }
 
-TEST(DescriptorPollerTest, WhoIsCalledWhenMoreComesMayLeaveWhatThereIs) {
+TEST(DescriptorPollerTest, EdgeTriggeredHandlersAreNotCalledAgainForUnreadBytes) {
   const Pair pair;
   const Pair last;
   std::atomic<int> calls = 0;
@@ -112,7 +112,7 @@ TEST(DescriptorPollerTest, WhoIsCalledWhenMoreComesMayLeaveWhatThereIs) {
   EXPECT_EQ(calls, 3);
 }
 
-TEST(DescriptorPollerTest, AHandlerMayOwnItsDescriptorAndAddOthers) {
+TEST(DescriptorPollerTest, AHandlerMayOwnItsDescriptorAndAddMoreHandlers) {
   BoundedQueue<std::string> got(100);
   const auto poller = MustCreate();
   // Each message opens a new pair, often with the descriptor numbers of the pair that was just
@@ -135,7 +135,7 @@ TEST(DescriptorPollerTest, AHandlerMayOwnItsDescriptorAndAddOthers) {
   }
 }
 
-TEST(DescriptorPollerTest, OneOnWhichMuchArrivesDoesNotHoldUpAnother) {
+TEST(DescriptorPollerTest, AnAlwaysReadableDescriptorDoesNotStarveOtherDescriptors) {
   const Pair busy;
   const Pair other;
   std::atomic<int64_t> busy_calls = 0;
@@ -159,7 +159,7 @@ TEST(DescriptorPollerTest, OneOnWhichMuchArrivesDoesNotHoldUpAnother) {
   EXPECT_THAT(got.Pop(), IsOk());
 }
 
-TEST(DescriptorPollerTest, HandlersGoWithThePoller) {
+TEST(DescriptorPollerTest, DestroyingThePollerDestroysItsHandlers) {
   const Pair pair;
   const auto alive = std::make_shared<int>();
   {
@@ -170,7 +170,7 @@ TEST(DescriptorPollerTest, HandlersGoWithThePoller) {
   EXPECT_EQ(alive.use_count(), 1);
 }
 
-TEST(DescriptorPollerTest, WhatCannotBeWatchedIsRefused) {
+TEST(DescriptorPollerTest, AddRefusesARegularFileAndDropsItsHandler) {
   const auto poller = MustCreate();
   const auto alive = std::make_shared<int>();
   const OwnedFd file(open("/proc/self/exe", O_RDONLY));  // A file is always readable.

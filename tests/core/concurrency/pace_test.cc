@@ -28,7 +28,7 @@ struct ManualClock {
   }
 };
 
-TEST(PaceTest, SleepsUntilShortlyBeforeAndSpinsTheRest) {
+TEST(PaceTest, SleepsUntilShortlyBeforeTheDeadlineThenSpins) {
   ManualClock clock;
   EXPECT_EQ(PaceUntil(absl::Microseconds(1000), clock.pacer()), absl::Microseconds(1000));
   EXPECT_THAT(clock.sleeps, ElementsAre(absl::Microseconds(899)));  // The first reading took 1 us.
@@ -47,13 +47,13 @@ TEST(PaceTest, ASleepThatEndsEarlyIsRepeated) {
   EXPECT_THAT(clock.sleeps, ElementsAre(absl::Microseconds(900), absl::Microseconds(449)));
 }
 
-TEST(PaceTest, AShortWaitIsSpunWhole) {
+TEST(PaceTest, AShortWaitSpinsWithoutSleeping) {
   ManualClock clock;
   EXPECT_EQ(PaceUntil(absl::Microseconds(90), clock.pacer()), absl::Microseconds(90));
   EXPECT_THAT(clock.sleeps, ElementsAre());
 }
 
-TEST(PaceTest, APassedDeadlineReturnsAtOnceAndTellsHowLate) {
+TEST(PaceTest, APassedDeadlineReturnsTheCurrentTimeAtOnce) {
   ManualClock clock = {.now = absl::Microseconds(500)};
   EXPECT_EQ(PaceUntil(absl::Microseconds(90), clock.pacer()), absl::Microseconds(501));
 }

@@ -25,14 +25,14 @@ class ProcessorQuotaTest : public testing::Test {
       testing::TempDir() + "quota_" + testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-TEST(ProcessorsTest, ThereIsAtLeastOne) { EXPECT_GE(UsableProcessors(), 1); }
+TEST(ProcessorsTest, AtLeastOneProcessorIsUsable) { EXPECT_GE(UsableProcessors(), 1); }
 
-TEST_F(ProcessorQuotaTest, AContainerSeesItsOwn) {
+TEST_F(ProcessorQuotaTest, AContainersQuotaIsReadFromItsRootCgroup) {
   SetQuota("", "150000 100000");
   EXPECT_EQ(ProcessorQuota(root_, "0::/\n"), 1.5);
 }
 
-TEST_F(ProcessorQuotaTest, TheLeastOfTheGroupAndThoseAroundItCounts) {
+TEST_F(ProcessorQuotaTest, TheSmallestQuotaOfTheCgroupAndItsParentsCounts) {
   SetQuota("", "max 100000");
   SetQuota("pods", "400000 100000");
   SetQuota("pods/one", "800000 100000");
@@ -43,7 +43,7 @@ TEST_F(ProcessorQuotaTest, TheLeastOfTheGroupAndThoseAroundItCounts) {
   EXPECT_EQ(ProcessorQuota(root_, "0::/pods/three\n"), 4);
 }
 
-TEST_F(ProcessorQuotaTest, WithoutOneThereIsNone) {
+TEST_F(ProcessorQuotaTest, WithoutALimitOrACgroupThereIsNoQuota) {
   SetQuota("", "max 100000");
   EXPECT_EQ(ProcessorQuota(root_, "0::/\n"), std::nullopt);
   EXPECT_EQ(ProcessorQuota(root_ + "/none", "0::/\n"), std::nullopt);
@@ -51,7 +51,7 @@ TEST_F(ProcessorQuotaTest, WithoutOneThereIsNone) {
   EXPECT_EQ(ProcessorQuota(root_, "0::/../../etc\n"), std::nullopt);
 }
 
-TEST_F(ProcessorQuotaTest, TextThatIsNoneIsNone) {
+TEST_F(ProcessorQuotaTest, InvalidCpuMaxTextGivesNoQuota) {
   for (const char* text : {"", "100000", "x y", "-1 100000", "100000 0", "0 100000", "nan 1"}) {
     SetQuota("", text);
     EXPECT_EQ(ProcessorQuota(root_, "0::/\n"), std::nullopt) << text;

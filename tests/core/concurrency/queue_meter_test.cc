@@ -35,7 +35,7 @@ class OneProcessor {
 
 absl::Duration Queued() { return TimesOf(OwnThreadId()).value_or(ThreadTimes()).queued; }
 
-TEST(QueueMeterTest, TheTimeInWhichAnotherThreadHadTheProcessorCounts) {
+TEST(QueueMeterTest, TimeWaitingForABusyProcessorCounts) {
   const OneProcessor shared;
   std::atomic<bool> ends = false;
   WorkerPool other(1);

@@ -47,7 +47,7 @@ class WorkerPoolLimitTest : public testing::Test {
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
-TEST_F(WorkerPoolLimitTest, WithoutAThreadThereIsAnErrorAndNoEndOfTheProcess) {
+TEST_F(WorkerPoolLimitTest, CreateFailsIfNoThreadStartsAndTheConstructorThrowsIfSomeFail) {
   const auto create = [] {
     LeaveRoomFor(0);
     const absl::Status status = WorkerPool::Create(3).status();
@@ -67,7 +67,7 @@ TEST_F(WorkerPoolLimitTest, WithoutAThreadThereIsAnErrorAndNoEndOfTheProcess) {
   EXPECT_EXIT(construct(), ExitedWithCode(0), "");
 }
 
-TEST_F(WorkerPoolLimitTest, WithSomeThreadsThePoolGoesOn) {
+TEST_F(WorkerPoolLimitTest, APoolThatGetsOnlySomeThreadsRunsAllTasks) {
   const auto create = [] {
     LeaveRoomFor(3);
     std::atomic<int> ran = 0;
@@ -80,7 +80,7 @@ TEST_F(WorkerPoolLimitTest, WithSomeThreadsThePoolGoesOn) {
   EXPECT_EXIT(create(), ExitedWithCode(0), "");
 }
 
-TEST_F(WorkerPoolLimitTest, AParallelLoopGoesOnWithoutAnyThread) {
+TEST_F(WorkerPoolLimitTest, ParallelForRunsEachIndexOnceIfFewOrNoThreadsStart) {
   for (const uint64_t threads : {0, 2}) {
     const auto loop = [threads] {
       LeaveRoomFor(threads);

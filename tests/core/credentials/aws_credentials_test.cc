@@ -46,7 +46,7 @@ class AwsCredentialsTest : public testing::Test {
   FakeSurroundings fake_;
 };
 
-TEST_F(AwsCredentialsTest, AProcessWithoutAnyGoesUnsigned) {
+TEST_F(AwsCredentialsTest, AnEnvironmentWithoutCredentialsIsNoError) {
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
   fake_.Set("HOME", "");
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
@@ -54,7 +54,7 @@ TEST_F(AwsCredentialsTest, AProcessWithoutAnyGoesUnsigned) {
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
 }
 
-TEST_F(AwsCredentialsTest, KeysOfTheEnvironmentComeFirst) {
+TEST_F(AwsCredentialsTest, KeysOfTheEnvironmentComeBeforeFilesUnlessUnsignedIsSet) {
   WriteCredentials("damaged");
   fake_.Set("AWS_WEB_IDENTITY_TOKEN_FILE", "/none");
   fake_.Set("AWS_ACCESS_KEY_ID", "id");
@@ -70,7 +70,7 @@ TEST_F(AwsCredentialsTest, KeysOfTheEnvironmentComeFirst) {
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("SYSTOLE_S3_UNSIGNED")));
 }
 
-TEST_F(AwsCredentialsTest, HalfOfAPairIsAnError) {
+TEST_F(AwsCredentialsTest, AKeyIdWithoutASecretOrASecretWithoutAKeyIdIsAnError) {
   fake_.Set("AWS_ACCESS_KEY_ID", "id-s3cr3t");
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition,
                                HasSubstr("AWS_ACCESS_KEY_ID, but no AWS_SECRET_ACCESS_KEY")));
@@ -100,7 +100,7 @@ TEST_F(AwsCredentialsTest, MalformedKeysAreErrorsThatDoNotShowThem) {
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("malformed session token")));
 }
 
-TEST_F(AwsCredentialsTest, ProfilesComeFromBothFiles) {
+TEST_F(AwsCredentialsTest, ProfilesAreReadFromTheCredentialsAndConfigFiles) {
   WriteCredentials(
       "[default]\naws_access_key_id = id\naws_secret_access_key = s3cr3t\n"
       "[x]\naws_access_key_id = id-x\naws_secret_access_key = s3cr3t-x\n");
@@ -142,7 +142,7 @@ TEST_F(AwsCredentialsTest, KeysOfTwoFilesAreNeverMixed) {
   EXPECT_THAT(both("region = r\n", all), Holds("old", "s3cr3t-old", "s3cr3t-t"));
 }
 
-TEST_F(AwsCredentialsTest, FilesOfOtherNamesAreRead) {
+TEST_F(AwsCredentialsTest, VariablesCanNameOtherCredentialsAndConfigFiles) {
   fake_.Set("AWS_SHARED_CREDENTIALS_FILE",
             fake_.folder().Write("k", "[a]\naws_access_key_id=id\naws_secret_access_key=s3cr3t"));
   fake_.Set("AWS_PROFILE", "a");
@@ -158,7 +158,7 @@ TEST_F(AwsCredentialsTest, FilesOfOtherNamesAreRead) {
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
 }
 
-TEST_F(AwsCredentialsTest, DamagedLargeAndClosedFilesAreErrors) {
+TEST_F(AwsCredentialsTest, DamagedTooLargeAndUnreadableFilesAreErrors) {
   WriteCredentials("[default]\ns3cr3t\n");
   EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr(".aws/credentials:2: ")));
   WriteCredentials(std::string((1 << 20) + 1, '#'));
@@ -171,7 +171,7 @@ TEST_F(AwsCredentialsTest, DamagedLargeAndClosedFilesAreErrors) {
   EXPECT_THAT(Get(), FailsWith(kPermissionDenied, HasSubstr("AWS_SHARED_CREDENTIALS_FILE")));
 }
 
-TEST_F(AwsCredentialsTest, KindsThatAreNotSupportedAreNamed) {
+TEST_F(AwsCredentialsTest, ErrorsNameUnsupportedProfileSettings) {
   const auto refused = [this](const std::string& key, const std::string& config) {
     WriteConfig(absl::StrCat("[default]\nregion = x\n", config, "\n"));
     EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, AllOf(HasSubstr("profile 'default'"),
@@ -209,7 +209,7 @@ TEST_F(AwsCredentialsTest, FilesAreReadAgainAfterAMinuteAndAfterARefusal) {
   EXPECT_THAT(source->Get(kLongTime), Holds("c", "s3cr3t"));
 }
 
-TEST_F(AwsCredentialsTest, ASourceThatHasEndedAsksNobody) {
+TEST_F(AwsCredentialsTest, GetFailsAsCancelledAfterTheSourceEnded) {
   const auto source = AwsCredentialsOfEnvironment(fake_.Get());
   source->End();
   fake_.Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/");
@@ -244,7 +244,7 @@ TEST_F(AwsCredentialsTest, RegionAndEndpointsComeFromVariablesThenFromTheProfile
   EXPECT_THAT(AwsRegionOfEnvironment(fake_.Get()), IsOkAndHolds("first"));
 }
 
-TEST_F(AwsCredentialsTest, ASectionOfServicesMattersOnlyToTheServicesThatItHas) {
+TEST_F(AwsCredentialsTest, AServicesSectionAffectsOnlyTheServicesThatItLists) {
   WriteConfig(
       "[default]\nservices = mine\nendpoint_url = http://all\n"
       "[services mine]\nsts =\n  endpoint_url = http://x\n");

@@ -34,7 +34,7 @@ constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 
 using AwsInstanceTest = AwsServersTest;
 
-TEST_F(AwsInstanceTest, AnInstanceGivesTheKeysOfItsRoleToASession) {
+TEST_F(AwsInstanceTest, RoleKeysAreFetchedWithASessionTokenAndRenewed) {
   UseInstance();
   const auto source = Source();
   EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
@@ -49,7 +49,7 @@ TEST_F(AwsInstanceTest, AnInstanceGivesTheKeysOfItsRoleToASession) {
   EXPECT_THAT(source->Get(kLongTime), HoldsKeys(3));
 }
 
-TEST_F(AwsInstanceTest, AMachineWithoutMetadataHasNoneAndIsAskedOnceAMinute) {
+TEST_F(AwsInstanceTest, WithoutMetadataThereAreNoKeysAndOneRequestPerMinute) {
   UseInstance();
   std::atomic<bool> is_other_cloud = true;
   faulty_.SetFault([&is_other_cloud](const StubRequest&) -> std::optional<StubAnswer> {
@@ -94,7 +94,7 @@ TEST_F(AwsInstanceTest, MetadataThatStartsALittleLaterThanThisProcessIsFound) {
   EXPECT_EQ(looks, 3);
 }
 
-TEST_F(AwsInstanceTest, WhereNobodyWasAtFirstOneLookAMinuteOrARefusalIsEnough) {
+TEST_F(AwsInstanceTest, AbsentMetadataIsLookedForAgainOncePerMinuteOrAfterARefusal) {
   UseInstance();
   std::atomic<int> looks = 0;
   std::atomic<bool> is_there = false;
@@ -118,7 +118,7 @@ TEST_F(AwsInstanceTest, WhereNobodyWasAtFirstOneLookAMinuteOrARefusalIsEnough) {
   EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
 }
 
-TEST_F(AwsInstanceTest, MetadataThatIsThereAndFailsIsAnErrorAndNotNone) {
+TEST_F(AwsInstanceTest, AFailingMetadataServiceIsAnErrorNotMissingCredentials) {
   UseInstance();
   for (const char* target : {"/token", "/security-credentials/"}) {
     for (const StubAnswer& answer :
@@ -134,7 +134,7 @@ TEST_F(AwsInstanceTest, MetadataThatIsThereAndFailsIsAnErrorAndNotNone) {
   }
 }
 
-TEST_F(AwsInstanceTest, ARefusalOfKeysThatCannotBeRenewedTellsWhy) {
+TEST_F(AwsInstanceTest, IfRefusedKeysCannotBeRenewedTheErrorSaysWhy) {
   UseInstance();
   std::atomic<bool> fails = false;
   faulty_.SetFault([&fails](const StubRequest&) -> std::optional<StubAnswer> {
@@ -148,7 +148,7 @@ TEST_F(AwsInstanceTest, ARefusalOfKeysThatCannotBeRenewedTellsWhy) {
   EXPECT_THAT(source->Get(kLongTime), FailsWith(kUnavailable, HasSubstr("status 503")));
 }
 
-TEST_F(AwsInstanceTest, MetadataThatConnectsAndSaysNothingIsAnErrorAndNotNone) {
+TEST_F(AwsInstanceTest, AMetadataServiceThatNeverAnswersIsATimeoutError) {
   UseInstance();
   faulty_.SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });
   CredentialSurroundings surroundings = fake_.Get();
@@ -181,7 +181,7 @@ TEST_F(AwsInstanceTest, OtherThreadsDoNotWaitWhileOneLooksForMetadataAgain) {
   looks.join();
 }
 
-TEST_F(AwsInstanceTest, AnInstanceWithoutARoleHasNone) {
+TEST_F(AwsInstanceTest, AnInstanceWithoutARoleHasNoCredentials) {
   UseInstance();
   faulty_.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
     if (absl::EndsWith(request.target, "/security-credentials/")) return Reply(404, "");
@@ -190,7 +190,7 @@ TEST_F(AwsInstanceTest, AnInstanceWithoutARoleHasNone) {
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
 }
 
-TEST_F(AwsInstanceTest, AnInstanceThatHasGivenKeysAndFailsIsAnError) {
+TEST_F(AwsInstanceTest, AnInstanceThatStopsGivingKeysIsAnError) {
   UseInstance();
   std::atomic<int> status = 0;
   faulty_.SetFault([&status](const StubRequest&) -> std::optional<StubAnswer> {

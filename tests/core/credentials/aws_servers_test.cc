@@ -68,7 +68,7 @@ TEST_F(AwsServersTest, AProfileMayHaveAWebIdentity) {
   EXPECT_THAT(Get(), HoldsKeys(1));
 }
 
-TEST_F(AwsServersTest, AWebIdentityThatLacksAPartIsAnErrorThatNamesIt) {
+TEST_F(AwsServersTest, MissingOrInvalidWebIdentitySettingsFailBeforeAnyRequest) {
   UseWebIdentity();
   fake_.Set("AWS_ROLE_ARN", "");
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("set AWS_ROLE_ARN")));
@@ -94,7 +94,7 @@ TEST_F(AwsServersTest, AWebIdentityThatLacksAPartIsAnErrorThatNamesIt) {
   EXPECT_TRUE(server_.requests().empty());
 }
 
-TEST_F(AwsServersTest, ATokenIsNotShownWithoutEncryptionUnlessStsItselfIsNamedSo) {
+TEST_F(AwsServersTest, ATokenIsSentUnencryptedOnlyLocallyOrToTheConfiguredStsEndpoint) {
   // The name of this host cannot be resolved, so a request that is sent to the host fails as
   // Unavailable.
   const std::string elsewhere = absl::StrCat("http://", kImpossibleHost, ":9000");
@@ -113,7 +113,7 @@ TEST_F(AwsServersTest, ATokenIsNotShownWithoutEncryptionUnlessStsItselfIsNamedSo
   EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("cannot be resolved")));
 }
 
-TEST_F(AwsServersTest, WhatStsRefusesOrFailsIsToldWithTheRemedy) {
+TEST_F(AwsServersTest, StsRefusalsNameTheSettingsAndStsFailuresAreRetried) {
   UseWebIdentity();
   std::atomic<int> status = 0;
   faulty_.SetFault([&status](const StubRequest&) { return Reply(status, "s3cr3t says STS"); });
@@ -145,7 +145,7 @@ TEST_F(AwsServersTest, AnAnswerThatIsTooLargeIsAnError) {
   EXPECT_THAT(Get(), FailsWith(absl::StatusCode::kResourceExhausted, HasSubstr("65536")));
 }
 
-TEST_F(AwsServersTest, AServerThatIsGoneIsAnErrorAndNeverNone) {
+TEST_F(AwsServersTest, AnUnreachableCredentialServerIsAnErrorNotMissingCredentials) {
   UseWebIdentity();
   fake_.Set("AWS_ENDPOINT_URL_STS", absl::StrCat("http://", DeadAddress()));
   EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("cannot connect")));
@@ -154,7 +154,7 @@ TEST_F(AwsServersTest, AServerThatIsGoneIsAnErrorAndNeverNone) {
   EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("AWS_CONTAINER_CREDENTIALS_FULL_URI")));
 }
 
-TEST_F(AwsServersTest, ATimeOfDayThatJumpsDoesNotEndWhatIsKept) {
+TEST_F(AwsServersTest, AJumpOfTheWallClockDoesNotExpireCachedCredentials) {
   UseContainer();
   const auto source = Source();
   EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
@@ -164,7 +164,7 @@ TEST_F(AwsServersTest, ATimeOfDayThatJumpsDoesNotEndWhatIsKept) {
   EXPECT_THAT(source->Get(kLongTime), HoldsKeys(2));
 }
 
-TEST_F(AwsServersTest, AContainerGivesItsKeysToItsAuthorization) {
+TEST_F(AwsServersTest, ContainerKeysAreRequestedWithTheConfiguredAuthorization) {
   UseContainer();
   EXPECT_THAT(Get(), HoldsKeys(1));
   EXPECT_EQ(FindHeader(server_.requests().at(0).headers, "authorization"), "");
@@ -179,7 +179,7 @@ TEST_F(AwsServersTest, AContainerGivesItsKeysToItsAuthorization) {
   EXPECT_THAT(Get(), HoldsKeys(4));
 }
 
-TEST_F(AwsServersTest, AContainersAddressOrAuthorizationThatCannotBeUsedIsAnError) {
+TEST_F(AwsServersTest, InvalidContainerAddressesAndAuthorizationsFailBeforeARequest) {
   for (const char* bad : {"http://example.com/", "http://169.254.170.3/",
                           "http://127.evil.example/", "s3cr3t", "ftp://127.0.0.1/"}) {
     fake_.Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", bad);
@@ -199,7 +199,7 @@ TEST_F(AwsServersTest, AContainersAddressOrAuthorizationThatCannotBeUsedIsAnErro
   EXPECT_TRUE(server_.requests().empty());
 }
 
-TEST_F(AwsServersTest, AContainersServerIsNotAskedByProxy) {
+TEST_F(AwsServersTest, ContainerRequestsBypassTheProxyAndStsRequestsUseIt) {
   const StubHttpServer proxy([](const StubRequest&) { return Reply(500, ""); });
   UseContainer();
   CredentialSurroundings surroundings = fake_.Get();
@@ -212,7 +212,7 @@ TEST_F(AwsServersTest, AContainersServerIsNotAskedByProxy) {
   EXPECT_TRUE(server_.requests().back().method != "POST");
 }
 
-TEST_F(AwsServersTest, NobodyWaitsForCredentialsForLongerThanItMay) {
+TEST_F(AwsServersTest, GetFailsWithDeadlineExceededWhenItsTimeoutIsOver) {
   UseWebIdentity();
   faulty_.SetFault([](const StubRequest&) { return StubAnswer{.hangs = true}; });
   EXPECT_THAT(Source()->Get(absl::Milliseconds(20)),
@@ -224,7 +224,7 @@ TEST_F(AwsServersTest, NobodyWaitsForCredentialsForLongerThanItMay) {
   EXPECT_LE(server_.requests().size(), 1u);
 }
 
-TEST_F(AwsServersTest, TheAuthoritiesOfAwsToolsCountHereToo) {
+TEST_F(AwsServersTest, CredentialServersAreVerifiedWithTheAwsCaBundle) {
   const StubCertificate certificate = MakeCertificate("IP:127.0.0.1");
   const StubHttpServer server([this](const StubRequest& request) { return Usual(request); },
                               &certificate);
@@ -239,7 +239,7 @@ TEST_F(AwsServersTest, TheAuthoritiesOfAwsToolsCountHereToo) {
   ::unsetenv("AWS_CA_BUNDLE");
 }
 
-TEST_F(AwsServersTest, EndLeavesAForkedChildAlone) {
+TEST_F(AwsServersTest, InAForkedChildEndDoesNotHangAndGetAsksForSpawn) {
   UseContainer();
   const auto source = Source();
   EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));

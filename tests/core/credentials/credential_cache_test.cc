@@ -99,7 +99,7 @@ TEST_F(CredentialCacheTest, AValueIsRenewedFiveMinutesBeforeItsEnd) {
   EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-2"));
 }
 
-TEST_F(CredentialCacheTest, AShortValueIsRenewedWhenATenthIsLeft) {
+TEST_F(CredentialCacheTest, AShortLivedValueIsRenewedWhenATenthOfItsLifeIsLeft) {
   source_.set_life(absl::Seconds(100));
   EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Seconds(89));
@@ -108,7 +108,7 @@ TEST_F(CredentialCacheTest, AShortValueIsRenewedWhenATenthIsLeft) {
   EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-2"));
 }
 
-TEST_F(CredentialCacheTest, ADrawMovesTheRenewalNearerToTheEnd) {
+TEST_F(CredentialCacheTest, JitterMovesTheRenewalTowardsTheExpiry) {
   CacheSurroundings late = servers_.ForCache();
   late.draw = [] { return 0.999; };
   CredentialCache<std::string> cache(late, [this](absl::Duration) { return source_.Renew(); });
@@ -119,7 +119,7 @@ TEST_F(CredentialCacheTest, ADrawMovesTheRenewalNearerToTheEnd) {
   EXPECT_THAT(cache.Get(kLongTime), IsOkAndHolds("value-2"));
 }
 
-TEST_F(CredentialCacheTest, AValueWithoutEndIsAskedForAgainOnlyIfItsSourceSaysSo) {
+TEST_F(CredentialCacheTest, AnUnrefusedValueWithoutExpiryIsRenewedOnlyIfItsSourceAsksForIt) {
   source_.set_life(absl::InfiniteDuration());
   EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Hours(24 * 365));
@@ -133,7 +133,7 @@ TEST_F(CredentialCacheTest, AValueWithoutEndIsAskedForAgainOnlyIfItsSourceSaysSo
   EXPECT_EQ(source_.asked(), 3);
 }
 
-TEST_F(CredentialCacheTest, WhileAValueLastsFailuresAreTriedAgainAfterGrowingPauses) {
+TEST_F(CredentialCacheTest, WhileAValueIsValidFailedRenewalsAreRetriedAfterGrowingPauses) {
   EXPECT_THAT(cache_.Get(kLongTime), IsOk());
   source_.set_error(absl::UnavailableError("down"));
   fake_.Pass(absl::Minutes(55));
@@ -162,7 +162,7 @@ TEST_F(CredentialCacheTest, WhileAValueLastsFailuresAreTriedAgainAfterGrowingPau
   EXPECT_EQ(source_.asked(), asked + 2);
 }
 
-TEST_F(CredentialCacheTest, WithoutAValueAnErrorCountsForAShortPause) {
+TEST_F(CredentialCacheTest, WithoutAValueErrorsAreCachedForGrowingPauses) {
   source_.set_error(absl::PermissionDeniedError("no"));
   int asked = 0;
   for (const int pause_s : {1, 2, 4, 8, 10, 10}) {
@@ -177,7 +177,7 @@ TEST_F(CredentialCacheTest, WithoutAValueAnErrorCountsForAShortPause) {
   EXPECT_THAT(cache_.Get(kLongTime), IsOk());
 }
 
-TEST_F(CredentialCacheTest, ARefusedValueIsRenewedOnce) {
+TEST_F(CredentialCacheTest, IfTheSourceRepeatsARefusedValueItIsNotRenewedAgain) {
   source_.GiveTheSame();
   EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("same"));
   cache_.Refused("another");
@@ -191,7 +191,7 @@ TEST_F(CredentialCacheTest, ARefusedValueIsRenewedOnce) {
   EXPECT_EQ(source_.asked(), 2);
 }
 
-TEST_F(CredentialCacheTest, RefusalsOfNewValuesAreHeededEveryTenSeconds) {
+TEST_F(CredentialCacheTest, RefusalsRenewAtMostOncePerTenSeconds) {
   EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   cache_.Refused("value-1");
   EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-2"));
@@ -202,7 +202,7 @@ TEST_F(CredentialCacheTest, RefusalsOfNewValuesAreHeededEveryTenSeconds) {
   EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-3"));
 }
 
-TEST_F(CredentialCacheTest, ARefusedValueDoesNotCountUntilItIsRenewed) {
+TEST_F(CredentialCacheTest, ARefusedValueIsNotReturnedIfItsRenewalFails) {
   EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   source_.set_error(absl::UnavailableError("down"));
   cache_.Refused("value-1");
@@ -243,7 +243,7 @@ TEST_F(CredentialCacheTest, AValueWhoseSourceMayChangeIsRenewedAtEachRefusal) {
   }
 }
 
-TEST_F(CredentialCacheTest, ARenewalWhoseTimeRunsOutLeavesNoErrorForOthers) {
+TEST_F(CredentialCacheTest, ATimedOutRenewalLeavesNoErrorForOtherCalls) {
   source_.set_before([this] { fake_.Pass(absl::Seconds(3)); });
   source_.set_error(absl::DeadlineExceededError("slow"));
   for (int asked = 1; asked < 4; ++asked) {
@@ -257,7 +257,7 @@ TEST_F(CredentialCacheTest, ARenewalWhoseTimeRunsOutLeavesNoErrorForOthers) {
   EXPECT_EQ(source_.asked(), 4);
 }
 
-TEST_F(CredentialCacheTest, WithAValueARenewalWhoseTimeRunsOutIsAFailure) {
+TEST_F(CredentialCacheTest, WhileAValueIsValidATimedOutRenewalPausesRenewals) {
   EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Minutes(55));
   source_.set_before([this] { fake_.Pass(absl::Seconds(3)); });
@@ -268,7 +268,7 @@ TEST_F(CredentialCacheTest, WithAValueARenewalWhoseTimeRunsOutIsAFailure) {
   }
 }
 
-TEST_F(CredentialCacheTest, TheSourceLearnsHowMuchTimeThereIs) {
+TEST_F(CredentialCacheTest, TheSourceGetsTheDeadlineOfTheCall) {
   absl::Duration told;
   CredentialCache<std::string> cache(servers_.ForCache(), [&](absl::Duration deadline) {
     told = deadline;
@@ -323,7 +323,7 @@ TEST_F(CredentialCacheTest, ManyThreadsShareOneRenewalAndItsOutcome) {
   }
 }
 
-TEST_F(CredentialCacheTest, OthersGoOnWithTheOldValueWhileOneThreadRenewsIt) {
+TEST_F(CredentialCacheTest, OtherThreadsUseTheOldValueWhileOneThreadRenewsIt) {
   EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Minutes(56));
   Gate gate;
@@ -354,7 +354,7 @@ TEST_F(CredentialCacheTest, AWaitingThreadEndsWhenItIsInterrupted) {
   renews.join();
 }
 
-TEST_F(CredentialCacheTest, TheRenewalOfAnInterruptedThreadIsTakenOverByAWaitingOne) {
+TEST_F(CredentialCacheTest, AWaitingThreadTakesOverTheRenewalOfAnInterruptedThread) {
   Gate gate;
   source_.set_before(gate.Hold());
   InterruptFlag unwanted;

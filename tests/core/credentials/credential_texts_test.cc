@@ -43,7 +43,7 @@ TEST(CredentialFileTest, ReadsRegularFilesUpToTheirBound) {
   EXPECT_THAT(ReadCredentialFile(folder / "link", "file", 100000), IsOk());
 }
 
-TEST(CredentialFileTest, OtherFilesAreErrorsThatNameThePath) {
+TEST(CredentialFileTest, MissingNonRegularAndUnreadableFilesAreErrors) {
   const TempFolder folder;
   EXPECT_THAT(ReadCredentialFile(folder / "none", "token file", 5),
               FailsWith(absl::StatusCode::kNotFound, HasSubstr("token file '")));
@@ -88,7 +88,7 @@ TEST(IniFileTest, SectionsHaveKeysAndValues) {
   EXPECT_THAT(ParseIni("", "f"), IsOkAndHolds(IsEmpty()));
 }
 
-TEST(IniFileTest, OtherLinesAreNamedByTheirNumberAndNotShown) {
+TEST(IniFileTest, MalformedLinesAreNamedByNumberAndNotShown) {
   for (const char* line : {"s3cr3t", "= s3cr3t", "[s3cr3t", "[s3cr3t] s3cr3t", "[s3cr3t]a=b"}) {
     EXPECT_THAT(ParseIni(absl::StrCat("[a]\n\n", line, "\n"), "dir/file"),
                 FailsWith(kDataLoss, HasSubstr("dir/file:3: ")))
@@ -112,7 +112,7 @@ TEST(CredentialJsonTest, KnownFieldsAreReadAndOthersSkipped) {
   EXPECT_EQ(answer.token(), "");
 }
 
-TEST(CredentialJsonTest, DamageIsAnErrorThatQuotesNothing) {
+TEST(CredentialJsonTest, InvalidJsonIsAnErrorThatQuotesNothing) {
   v1::AwsKeyAnswer answer;
   for (const std::string& text :
        {std::string(), std::string("s3cr3t"), std::string("[\"s3cr3t\"]"),
@@ -174,7 +174,7 @@ TEST(AwsKeysTest, AnswersInJsonBecomeKeys) {
   EXPECT_EQ(lasting->look_again, absl::Minutes(5));
 }
 
-TEST(AwsKeysTest, AnswersThatLackAPartAreErrors) {
+TEST(AwsKeysTest, JsonAnswersWithMissingOrInvalidFieldsAreErrors) {
   const auto parse = [](const std::string& text) { return ParseAwsJson(text, "it", kNow); };
   EXPECT_THAT(parse("{}"), FailsWith(kDataLoss, HasSubstr("it has no access key ID")));
   EXPECT_THAT(parse(R"({"AccessKeyId": "id"})"),
@@ -212,7 +212,7 @@ TEST(AwsKeysTest, AnswersOfStsBecomeKeys) {
   EXPECT_EQ(lease->life, absl::Hours(1));
 }
 
-TEST(AwsKeysTest, OtherAnswersOfStsAreErrors) {
+TEST(AwsKeysTest, TruncatedInvalidAndTooLargeAnswersOfStsAreErrors) {
   const std::string good = StsAnswer("id", "1970-01-01T01:00:00Z");
   for (size_t size = 0; size < good.find("</Expiration>"); size += 7) {
     // The answer is cut before the end of the expiry date. It must be refused, because keys without
@@ -230,7 +230,7 @@ TEST(AwsKeysTest, OtherAnswersOfStsAreErrors) {
               FailsWith(kTooLarge, HasSubstr("65537")));
 }
 
-TEST(GoogleTokensTest, AnAnswerHasATokenAndItsLife) {
+TEST(GoogleTokensTest, AnAnswerNeedsAValidTokenAndItsLifetime) {
   const absl::StatusOr<CredentialLease<std::string>> lease = ParseGoogleToken(
       R"({"access_token": "ya29.s3cr3t...", "expires_in": 3599, "token_type": "Bearer"})", "it");
   ASSERT_THAT(lease, IsOk());

@@ -99,13 +99,13 @@ class GoogleCredentialsTest : public testing::Test {
   StubHttpServer& server_ = faulty_.server();
 };
 
-TEST_F(GoogleCredentialsTest, AProcessWithoutAnyGoesUnsigned) {
+TEST_F(GoogleCredentialsTest, AnEnvironmentWithoutCredentialsIsNoError) {
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
   fake_.Set("HOME", "");
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
 }
 
-TEST_F(GoogleCredentialsTest, HmacKeysAreBothOrNeitherAndNoneIfRequestsGoUnsigned) {
+TEST_F(GoogleCredentialsTest, HmacKeysNeedBothVariablesAndAreIgnoredIfUnsignedIsSet) {
   const auto keys = [this] { return GoogleHmacKeysOfEnvironment(fake_.Get()); };
   EXPECT_THAT(keys(), IsOkAndHolds(std::nullopt));
   fake_.Set("GS_SECRET_ACCESS_KEY", "s3cr3t");
@@ -119,7 +119,7 @@ TEST_F(GoogleCredentialsTest, HmacKeysAreBothOrNeitherAndNoneIfRequestsGoUnsigne
   EXPECT_THAT(keys(), FailsWith(kFailedPrecondition, HasSubstr("malformed secret access key")));
 }
 
-TEST_F(GoogleCredentialsTest, TheVariableComesBeforeTheLoginAndAnEmulatorBetweenThem) {
+TEST_F(GoogleCredentialsTest, TheKeyFileVariableOverridesTheEmulatorAndTheEmulatorTheLogin) {
   std::filesystem::create_directories(fake_.folder() / ".config/gcloud");
   fake_.folder().Write(".config/gcloud/application_default_credentials.json", Login());
   EXPECT_THAT(Get(), HoldsToken(1));
@@ -180,7 +180,7 @@ TEST_F(GoogleCredentialsTest, AServiceAccountSignsItsClaims) {
                          server_.Url("/token"), "\",\"iat\":", now, ",\"exp\":", now + 3600, "}"));
 }
 
-TEST_F(GoogleCredentialsTest, TheScopeIsToReadUnlessTheTokensAreToWrite) {
+TEST_F(GoogleCredentialsTest, TokensForWritingHaveTheReadWriteScope) {
   const TestKey key;
   UseFile(Account(key.pem()));
   const auto writing = GoogleTokensOfEnvironment(fake_.Get(), GoogleAccess::kWrite);
@@ -227,7 +227,7 @@ TEST_F(GoogleCredentialsTest, KeyFilesThatCannotBeUsedAreErrorsThatSayWhy) {
   EXPECT_TRUE(server_.requests().empty());
 }
 
-TEST(GoogleKeyTest, WithoutAnAddressOfItsOwnGoogleIsAsked) {
+TEST(GoogleKeyTest, TheDefaultTokenUriIsThatOfGoogle) {
   const absl::StatusOr<GoogleKey> key = ParseGoogleKey(JsonOf({{"type", "authorized_user"},
                                                                {"client_id", "a"},
                                                                {"client_secret", "b"},
@@ -237,7 +237,7 @@ TEST(GoogleKeyTest, WithoutAnAddressOfItsOwnGoogleIsAsked) {
   EXPECT_EQ(key->token_uri, "https://oauth2.googleapis.com/token");
 }
 
-TEST_F(GoogleCredentialsTest, WhatTheServerRefusesOrFailsIsToldWithTheRemedy) {
+TEST_F(GoogleCredentialsTest, TokenServerRefusalsSayTheRemedyAndFailuresAreErrors) {
   UseFile(Login());
   std::atomic<int> status = 0;
   faulty_.SetFault([&status](const StubRequest&) { return Reply(status, "s3cr3t"); });
@@ -267,7 +267,7 @@ TEST_F(GoogleCredentialsTest, TheMetadataServerGivesTheMachinesToken) {
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
 }
 
-TEST_F(GoogleCredentialsTest, TheMetadataServerIsNotAskedByProxy) {
+TEST_F(GoogleCredentialsTest, MetadataRequestsBypassTheProxy) {
   const StubHttpServer proxy([](const StubRequest&) { return Reply(500, ""); });
   UseMetadata();
   CredentialSurroundings surroundings = fake_.Get();
@@ -276,7 +276,7 @@ TEST_F(GoogleCredentialsTest, TheMetadataServerIsNotAskedByProxy) {
   EXPECT_TRUE(proxy.requests().empty());
 }
 
-TEST_F(GoogleCredentialsTest, OnlyWhereNobodyCanBeConnectedToAMachineHasNone) {
+TEST_F(GoogleCredentialsTest, CredentialsAreMissingOnlyIfNoMetadataServerAcceptsAConnection) {
   fake_.Set("NO_GCE_CHECK", "");
   CredentialSurroundings surroundings = fake_.Get();
   surroundings.google_metadata_host = DeadAddress();
@@ -290,7 +290,7 @@ TEST_F(GoogleCredentialsTest, OnlyWhereNobodyCanBeConnectedToAMachineHasNone) {
   EXPECT_THAT(source->Get(kLongTime), HoldsToken(1));
 }
 
-TEST_F(GoogleCredentialsTest, AForeignServerInTheMetadataServersPlaceIsToldWithItsRemedy) {
+TEST_F(GoogleCredentialsTest, AForeignServerAtTheMetadataAddressIsAnErrorWithARemedy) {
   fake_.Set("NO_GCE_CHECK", "");
   CredentialSurroundings surroundings = fake_.Get();
   surroundings.google_metadata_host = absl::StrCat("127.0.0.1:", server_.port());
@@ -303,7 +303,7 @@ TEST_F(GoogleCredentialsTest, AForeignServerInTheMetadataServersPlaceIsToldWithI
                                                    testing::Not(HasSubstr("GCE_METADATA_HOST")))));
 }
 
-TEST_F(GoogleCredentialsTest, ANoneThatWasRefusedIsLookedAtAgain) {
+TEST_F(GoogleCredentialsTest, ARefusalOfUnsignedRequestsRepeatsTheSearchForCredentials) {
   const auto source = GoogleTokensOfEnvironment(fake_.Get());
   EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
   UseMetadata();
@@ -312,7 +312,7 @@ TEST_F(GoogleCredentialsTest, ANoneThatWasRefusedIsLookedAtAgain) {
   EXPECT_THAT(source->Get(kLongTime), HoldsToken(1));
 }
 
-TEST_F(GoogleCredentialsTest, AMachineWithoutServiceAccountHasNone) {
+TEST_F(GoogleCredentialsTest, AMachineWithoutServiceAccountHasNoCredentials) {
   UseMetadata();
   faulty_.SetFault([](const StubRequest&) {
     return Reply(404, "", {{"Metadata-Flavor", "Google"}});
@@ -322,7 +322,7 @@ TEST_F(GoogleCredentialsTest, AMachineWithoutServiceAccountHasNone) {
   EXPECT_EQ(server_.requests().size(), 1u);
 }
 
-TEST_F(GoogleCredentialsTest, ANamedMetadataServerThatFailsIsAnError) {
+TEST_F(GoogleCredentialsTest, AConfiguredMetadataServerThatFailsIsAnError) {
   UseMetadata();
   std::atomic<int> status = 503;
   faulty_.SetFault([&status](const StubRequest&) {

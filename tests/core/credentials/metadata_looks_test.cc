@@ -37,7 +37,7 @@ class MetadataLooksTest : public testing::Test {
   FakeSurroundings fake_;
 };
 
-TEST_F(MetadataLooksTest, AMachineThatMayHaveTheServiceIsLookedAtThreeTimes) {
+TEST_F(MetadataLooksTest, TheServiceIsTriedThreeTimesOnMachinesThatMayHaveIt) {
   EXPECT_EQ(LooksInVain(), 3);  // The firmware says nothing.
   fake_.SetFact("sys_vendor", "\n");
   EXPECT_EQ(LooksInVain(), 3);
@@ -48,7 +48,7 @@ TEST_F(MetadataLooksTest, AMachineThatMayHaveTheServiceIsLookedAtThreeTimes) {
   EXPECT_EQ(LooksInVain(), 3);
 }
 
-TEST_F(MetadataLooksTest, AMachineOfAnotherMakerIsLookedAtOnceUnlessItsServiceIsNamed) {
+TEST_F(MetadataLooksTest, OnOtherVendorsMachinesTheServiceIsTriedOnceUnlessItsAddressIsSet) {
   for (const char* vendor : {"Google\n", "QEMU\n", "Dell Inc.\n"}) {
     fake_.SetFact("sys_vendor", vendor);
     EXPECT_EQ(LooksInVain(), 1) << vendor;
@@ -57,7 +57,7 @@ TEST_F(MetadataLooksTest, AMachineOfAnotherMakerIsLookedAtOnceUnlessItsServiceIs
   EXPECT_EQ(LooksInVain(), 3);
 }
 
-TEST_F(MetadataLooksTest, AServiceOnAMachineOfAnotherMakerIsUsed) {
+TEST_F(MetadataLooksTest, AServiceFoundOnAnotherVendorsMachineIsUsed) {
   fake_.SetFact("sys_vendor", "QEMU\n");
   const CredentialSurroundings surroundings = fake_.Get();
   CredentialServers servers(surroundings);
@@ -73,7 +73,7 @@ TEST_F(MetadataLooksTest, AServiceOnAMachineOfAnotherMakerIsUsed) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("nobody")));
 }
 
-TEST_F(MetadataLooksTest, AServiceThatMustBeThereIsAnErrorIfItIsNot) {
+TEST_F(MetadataLooksTest, ARequiredServiceThatIsAbsentIsAnError) {
   const CredentialSurroundings surroundings = fake_.Get();
   CredentialServers servers(surroundings);
   Looks looks(surroundings, servers, "google", "METADATA_ADDRESS");

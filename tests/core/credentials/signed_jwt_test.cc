@@ -43,7 +43,7 @@ TEST(SignedJwtTest, ATokenHasItsClaimsAndItsKeysSignature) {
   EXPECT_EQ(token->find_first_of("=+/"), std::string::npos);
 }
 
-TEST(SignedJwtTest, OtherKeysAreErrorsThatDoNotShowThem) {
+TEST(SignedJwtTest, InvalidAndNonRsaKeysAreErrorsThatDoNotShowTheKey) {
   const std::string good = TestKey().pem();
   for (const std::string& bad :
        {std::string(), std::string("s3cr3t"), good.substr(0, good.size() / 2),

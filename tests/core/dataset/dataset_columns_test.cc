@@ -76,7 +76,7 @@ absl::StatusOr<std::vector<uint64_t>> Meet(const Dataset& dataset, const Conditi
   return dataset.RecordsThatMeet(condition, kLookUpBytes, found);
 }
 
-TEST(DatasetColumnsTest, AFeatureOfFewShardsIsKeptForAll) {
+TEST(DatasetColumnsTest, AFeatureOfOneShardGetsColumnFilesForAllShards) {
   const TempFolder folder;
   const auto shards = Shards(folder);
   const DatasetColumns columns("", false);
@@ -98,8 +98,7 @@ TEST(DatasetColumnsTest, AFeatureOfFewShardsIsKeptForAll) {
               IsOkAndHolds(ElementsAre(ElementsAre(15), ElementsAre(0), ElementsAre(15))));
 }
 
-TEST(DatasetColumnsTest,
-     NothingIsAnsweredFromColumnsOfAFeatureThatNoRecordHasUntilTheCallerKeepsThem) {
+TEST(DatasetColumnsTest, ColumnsOfAnAbsentFeatureAreUnusedUntilTheCallerKeepsThem) {
   const TempFolder folder;
   const auto shards = Shards(folder);
   const DatasetColumns columns("", false);
@@ -117,7 +116,7 @@ TEST(DatasetColumnsTest,
   EXPECT_THAT(DatasetColumns("", false).Note(shards, {"wide"})->absent, ElementsAre("wide"));
 }
 
-TEST(DatasetColumnsTest, ColumnsThatCannotBeKeptStayInMemoryBesideEarlierOnes) {
+TEST(DatasetColumnsTest, ColumnsThatCannotBeWrittenStayInMemoryBesideEarlierColumns) {
   const TempFolder folder;
   const auto shards = Shards(folder);
   const DatasetColumns columns(folder / "nowhere", false);
@@ -134,7 +133,7 @@ TEST(DatasetColumnsTest, ColumnsThatCannotBeKeptStayInMemoryBesideEarlierOnes) {
   EXPECT_EQ(again->note, "");
 }
 
-TEST(DatasetColumnsTest, ColumnsOfLargeShardsAreNotedOneShardAtATime) {
+TEST(DatasetColumnsTest, TheNumberOfShardsAtOnceBoundsTheMemoryForColumns) {
   const auto shards = [](int64_t records) {
     return std::vector<std::shared_ptr<const RecordSource>>{std::make_shared<DeferredShard>(
         std::make_unique<MemorySource>("", "/a"),
@@ -151,7 +150,7 @@ TEST(DatasetColumnsTest, ColumnsOfLargeShardsAreNotedOneShardAtATime) {
   EXPECT_EQ(DatasetColumns::ShardsAtOnce(shards(int64_t{1} << 61), 64), 1);
 }
 
-TEST(DatasetColumnsTest, ShardsThatAreLookedAtTogetherTakeTheirShareOrAreOne) {
+TEST(DatasetColumnsTest, AsManyShardsAreTestedAtOnceAsFitTheirMemoryButAtLeastOne) {
   std::vector<int64_t> sizes = {0, std::numeric_limits<int64_t>::max()};
   for (int power = 0; power <= 62; ++power) {  // A dataset has at most 2^62 records.
     const int64_t size = int64_t{1} << power;
@@ -178,7 +177,7 @@ TEST(DatasetColumnsTest, ShardsThatAreLookedAtTogetherTakeTheirShareOrAreOne) {
   }
 }
 
-TEST(DatasetColumnsTest, ValuesOfDifferentKindsAreNamedByTheFirstRecordOfEachInAnyOfManyShards) {
+TEST(DatasetColumnsTest, AnErrorOfMixedValueTypesNamesTheFirstRecordOfEachType) {
   const TempFolder folder;
   const int kShards = 40;
   for (int shard = 0; shard < kShards; ++shard) {
@@ -201,7 +200,7 @@ TEST(DatasetColumnsTest, ValuesOfDifferentKindsAreNamedByTheFirstRecordOfEachInA
   EXPECT_THAT(Meet(**dataset, {.field = "where", .feature = "n", .present = true}), IsOk());
 }
 
-TEST(DatasetColumnsTest, OfADatasetThatIsTwiceInAZipEachDamagedRecordCountsOnce) {
+TEST(DatasetColumnsTest, DamagedRecordsOfADatasetThatIsTwiceInAZipCountOnce) {
   const TempFolder folder;
   ShardBuilder builder;
   for (int i = 0; i < 5; ++i) {

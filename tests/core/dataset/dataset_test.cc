@@ -65,7 +65,7 @@ TEST(DatasetTest, OpeningEndsBeforeTheNextShardsWhenInterrupted) {
 }
 
 // Without an interruption, each of these patterns gives an error other than Cancelled.
-TEST(DatasetTest, AnInterruptionIsNotTakenForAnotherError) {
+TEST(DatasetTest, AnInterruptedOpenIsCancelledEvenIfItWouldFailAnyway) {
   const TempFolder folder;
   folder.Write("empty.tfrecord", "");
   InterruptFlag unwanted;
@@ -103,7 +103,7 @@ void WriteImages(const TempFolder& folder, const std::vector<std::string>& class
   }
 }
 
-TEST(DatasetTest, ImagesAreOneShardOfAnyNumberOfFiles) {
+TEST(DatasetTest, AllImageFilesOfADatasetFormOneShard) {
   const TempFolder folder;
   std::vector<std::string> classes;
   for (int i = 100; i < 150; ++i) classes.push_back(absl::StrCat("c", i));  // 100 files.
@@ -152,7 +152,7 @@ TEST(DatasetTest, AnErrorOfLabelsTxtShowsNoFolder) {
 
 // Opens an absolute pattern, a pattern with "..", and a relative pattern. The error names the file
 // with the folder that the pattern begins with. The reason for clients does not show this folder.
-TEST(DatasetTest, ClientsLearnNoFolderOfAnImageThatCannotBeRead) {
+TEST(DatasetTest, ClientErrorsOfUnreadableImagesShowNoServerFolder) {
   const TempFolder folder;
   WriteImages(folder, {"a", "b"});
   const std::string relative =
@@ -217,7 +217,7 @@ std::vector<std::unique_ptr<const RecordSource>> Shards(AskingSource::BeforeRead
   return shards;
 }
 
-TEST(DatasetTest, AnOutageIsMetOnceWhenRecordsAreSampled) {
+TEST(DatasetTest, CreateFailsAfterOneReadDuringAnOutage) {
   int reads = 0;
   bool away = false;
   std::vector<std::unique_ptr<const RecordSource>> shards = Shards([&](uint64_t) {
@@ -232,7 +232,7 @@ TEST(DatasetTest, AnOutageIsMetOnceWhenRecordsAreSampled) {
   EXPECT_EQ(reads, 1);
 }
 
-TEST(DatasetTest, AnOutageAfterTheFirstRecordLeavesItsFeatures) {
+TEST(DatasetTest, AnOutageAfterTheFirstRecordEndsSamplingAndKeepsItsFeatures) {
   std::vector<uint64_t> reads;
   bool opens = true;
   std::vector<std::unique_ptr<const RecordSource>> shards = Shards([&](uint64_t offset) {

@@ -135,7 +135,7 @@ TEST(FarDatasetTest, AStartWithIndexesListsTheFolderOnceAndReadsEachShardsBeginn
   EXPECT_EQ(dataset->fingerprint(), first->fingerprint());
 }
 
-TEST(FarDatasetTest, AStartWithAnIndexOfTheFolderAsksForPagesOfTheListAndAFewRecords) {
+TEST(FarDatasetTest, AStartWithAFolderIndexOnlyListsTheFolderAndReadsFewRecords) {
   constexpr int kShards = kSanitized ? 1100 : 2500;
   PutShards(kShards);
   const TempFolder indexes;
@@ -163,7 +163,7 @@ TEST(FarDatasetTest, AStartWithAnIndexOfTheFolderAsksForPagesOfTheListAndAFewRec
   }
 }
 
-TEST(FarDatasetTest, OnlyAShardThatIsNotAsTheFolderIndexSaysIsOpenedAnew) {
+TEST(FarDatasetTest, OnlyShardsThatDifferFromTheFolderIndexAreOpenedAgain) {
   constexpr int kShards = 40;
   PutShards(kShards + 1);
   Bucket().Remove(KeyOf(kShards));
@@ -189,7 +189,7 @@ TEST(FarDatasetTest, OnlyAShardThatIsNotAsTheFolderIndexSaysIsOpenedAnew) {
   EXPECT_EQ(OpenAll(indexes, kShards)->fingerprint(), fingerprint);
 }
 
-TEST(FarDatasetTest, AFolderIndexThatIsNoneIsIgnoredWithANoteAndMadeAnew) {
+TEST(FarDatasetTest, AnInvalidFolderIndexIsRebuiltWithANote) {
   constexpr int kShards = 20;
   PutShards(kShards);
   const TempFolder indexes;
@@ -215,7 +215,7 @@ TEST(FarDatasetTest, AFolderIndexThatIsNoneIsIgnoredWithANoteAndMadeAnew) {
   }
 }
 
-TEST(FarDatasetTest, AFolderIndexOfOtherNumbersIsNoticedWhenTheShardIsRead) {
+TEST(FarDatasetTest, AWrongRecordCountInTheFolderIndexIsNoticedWhenTheShardIsRead) {
   constexpr int kShards = 20;
   PutShards(kShards);
   const TempFolder indexes;
@@ -273,7 +273,7 @@ TEST(FarDatasetTest, InABucketTheFolderIndexIsWrittenOnlyIfThatIsAllowed) {
   EXPECT_FALSE(Bucket().Get(key).has_value());
 }
 
-TEST(FarDatasetTest, LinesOfOtherGlobsOverTheFolderStay) {
+TEST(FarDatasetTest, TheFolderIndexKeepsLinesOfShardsThatOtherGlobsMatch) {
   constexpr int kShards = 40;
   PutShards(kShards);
   const TempFolder indexes;
@@ -301,7 +301,7 @@ auto HidesServer(StubObjects& objects) {
   return AllOf(Not(HasSubstr("127.0.0.1")), Not(HasSubstr(absl::StrCat(objects.server().port()))));
 }
 
-TEST(FarDatasetTest, ClientsDoNotLearnTheServerAtWhoseRootImagesCannotBeOpened) {
+TEST(FarDatasetTest, OpenErrorsOfImagesAtAServersRootDoNotNameTheServer) {
   StubObjects objects;
   const std::vector<std::string> names = {PutImage(objects, "/a/1.jpg", 10),
                                           PutImage(objects, "/b/1.jpg", 20)};
@@ -318,7 +318,7 @@ TEST(FarDatasetTest, ClientsDoNotLearnTheServerAtWhoseRootImagesCannotBeOpened) 
               AllOf(HasSubstr("\"/a/1.jpg\" and \"x/b/1.jpg\" lie in"), HidesServer(objects)));
 }
 
-TEST(FarDatasetTest, ClientsDoNotLearnTheServerAtWhoseRootImagesCannotBeRead) {
+TEST(FarDatasetTest, ReadErrorsOfImagesAtAServersRootDoNotNameTheServer) {
   StubObjects objects;
   const std::vector<std::string> names = {PutImage(objects, "/a/1.jpg", 10),
                                           PutImage(objects, "/b/1.jpg", 20)};

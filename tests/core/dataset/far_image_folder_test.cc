@@ -77,7 +77,7 @@ TEST(FarImageFolderTest, AFirstStartReadsEachImageWithOneRequest) {
   EXPECT_LE(asked.reads, kImages + kFewReads);
 }
 
-TEST(FarImageFolderTest, AStartWithAnIndexAsksForPagesOfTheListAndNoImage) {
+TEST(FarImageFolderTest, AStartWithAnIndexListsTheFolderOnceAndReadsFewImages) {
   PutImages();
   const TempFolder indexes;
   const std::shared_ptr<Dataset> first = Open(indexes);
@@ -142,7 +142,7 @@ TEST(FarImageFolderTest, AnImageThatIsReplacedAfterTheListIsNoticed) {
 
 // The list may write an image's identity in another form than the answer to a read does. Then a
 // start asks for each image. This takes longer, but the result is right.
-TEST(FarImageFolderTest, IfTheListWritesIdentitiesInAnotherWayImagesAreAskedFor) {
+TEST(FarImageFolderTest, AListingWithAnotherFormOfETagsStillGivesTheSameDataset) {
   PutImages();
   const TempFolder indexes;
   const std::shared_ptr<Dataset> first = Open(indexes);

@@ -75,7 +75,7 @@ int64_t BytesAtOnce(int64_t records, bool are_far, int64_t share) {
   return ShardsTestedAtOnce(records, are_far, share) * records * kTestedRecordBytes;
 }
 
-TEST(LookUpMemoryTest, AllLookUpsTogetherStayBelowTheirBytesOrTakeTheLargestShardEach) {
+TEST(LookUpMemoryTest, AllLookUpsStayBelowTheMemoryLimitUnlessOneShardNeedsMore) {
   LookUpMemory memory;
   EXPECT_EQ(memory.Take().bytes(), kLookUpBytes);
   std::vector<std::unique_ptr<const LookUpMemory::Share>> shares;
@@ -145,7 +145,7 @@ class HungLookUpsTest : public testing::Test {
 
 // The request for the end of column `b` hangs. By then, each look-up has the bits of column `a` and
 // nearly all of column `b`.
-TEST_F(HungLookUpsTest, HoldNoMoreThanTheirShares) {
+TEST_F(HungLookUpsTest, HoldAtMostTheirMemorySharesOrOneShardEach) {
   objects_.SetFault([this](const StubRequest& request) -> std::optional<StubAnswer> {
     const absl::string_view range = FindHeader(request.headers, "range");
     if (absl::StrContains(request.target, ".b-") &&

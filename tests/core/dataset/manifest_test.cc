@@ -53,7 +53,7 @@ std::string TfdsInfo(const std::string& lengths) {
     ]})");
 }
 
-TEST(ManifestTest, AWholeSetIsOpened) {
+TEST(ManifestTest, ASetOfShardsThatMatchesItsManifestIsOpened) {
   const TempFolder folder;
   WriteSet(folder);
   EXPECT_THAT(Open({folder.path()}), IsOk());
@@ -90,7 +90,7 @@ TEST(ManifestTest, AnEmptiedShardIsDataLoss) {
                                                           HasSubstr("1 more shard differs"))));
 }
 
-TEST(ManifestTest, AMissingShardThatAPatternTakesIsNotFound) {
+TEST(ManifestTest, AMissingShardThatMatchesThePatternIsNotFound) {
   const TempFolder folder;
   WriteSet(folder);
   std::filesystem::remove(folder / "x-1");
@@ -102,7 +102,7 @@ TEST(ManifestTest, AMissingShardThatAPatternTakesIsNotFound) {
   }
 }
 
-TEST(ManifestTest, WhatNoPatternTakesIsNotMissed) {
+TEST(ManifestTest, ListedShardsThatMatchNoPatternAreNotRequired) {
   const TempFolder folder;
   WriteSet(folder);
   EXPECT_THAT(Open({folder / "x-0"}), IsOk()) << "x-1 and x-2 exist, too";
@@ -135,14 +135,14 @@ TEST(ManifestTest, ShardLengthsOfTfdsAreCompared) {
                                                       "\"dataset_info.json\" says 12 records")));
 }
 
-TEST(ManifestTest, AMissingShardWithoutRecordsLosesNothing) {
+TEST(ManifestTest, AMissingShardOfZeroRecordsIsNoError) {
   const TempFolder folder;
   folder.Write("mnist-train.tfrecord-00000-of-00002", ShardOf(3));
   folder.Write("dataset_info.json", TfdsInfo(R"(["3", "0"])"));
   EXPECT_THAT(Open({folder / "mnist-train*"}), IsOk());
 }
 
-TEST(ManifestTest, WhatIsNoManifestIsNamedWithItsField) {
+TEST(ManifestTest, AnInvalidManifestIsAnErrorThatNamesTheFaultyPart) {
   const TempFolder folder;
   folder.Write("x-0", ShardOf(2));
   const struct {
@@ -172,7 +172,7 @@ TEST(ManifestTest, WhatIsNoManifestIsNamedWithItsField) {
   }
 }
 
-TEST(ManifestTest, HoweverDeepWhatIsSkippedNestsItIsSkippedOrRefused) {
+TEST(ManifestTest, AManifestNestedAMillionDeepIsRefused) {
   for (const char* open : {"[", "{\"a\":"}) {
     std::string text = "{\"x\": ";
     for (int depth = 0; depth < 1'000'000; ++depth) text += open;
@@ -209,7 +209,7 @@ TEST(ManifestTest, DifferencesAreListedUpToABound) {
   EXPECT_TRUE(differences->back().missing);
 }
 
-TEST(ExpectedContentTest, OtherNumbersAreRefusedWithBoth) {
+TEST(ExpectedContentTest, AnUnexpectedNumberOfRecordsOrBytesIsRefusedNamingBothNumbers) {
   const TempFolder folder;
   folder.Write("x-0", ShardOf(2));
   folder.Write("x-1", ShardOf(3));

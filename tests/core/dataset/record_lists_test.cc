@@ -51,7 +51,7 @@ TEST(RecordListsTest, AListIsMadeOnceForAllWhoUseItAndFreedAfterTheLast) {
   EXPECT_EQ(made, 2);
 }
 
-TEST(RecordListsTest, EachPeerLeavesAsManyPlacesAsItTakes) {
+TEST(RecordListsTest, EachPeerCanTakeHalfOfTheFreePlacesRoundedUp) {
   RecordLists lists;
   std::vector<ListPointer> used;
   std::vector<size_t> taken;
@@ -71,7 +71,7 @@ TEST(RecordListsTest, EachPeerLeavesAsManyPlacesAsItTakes) {
   EXPECT_EQ(TakeAll(lists, "b", used), 32u);
 }
 
-TEST(RecordListsTest, ListsThatAreKeptForNobodyMakeRoomWhenPlacesRunOutAndNotBefore) {
+TEST(RecordListsTest, ListsKeptForNobodyAreDroppedOnlyWhenPlacesRunOut) {
   std::vector<ListPointer> kept;
   int asked = 0;
   RecordLists lists([&] {

@@ -47,7 +47,7 @@ TEST(SharedZipTest, AZipIsFreedWithItsLastFeed) {
   EXPECT_EQ(MustZip({{a, ""}, {a, "2/"}})->num_records(), 4);
 }
 
-TEST(SharedZipTest, WhatCannotBeZippedIsAnErrorEachTime) {
+TEST(SharedZipTest, ZippingDatasetsOfUnequalLengthFailsEachTime) {
   const auto a = OpenTestDataset(TestShards({4}), "a");
   const auto b = OpenTestDataset(TestShards({5}), "b");
   for (int i = 0; i < 2; ++i) {

@@ -59,7 +59,7 @@ std::shared_ptr<const Dataset> Shards(const std::string& name, int shards, int r
   return OpenTestDataset(bytes, name);
 }
 
-TEST(ZipMemoryTest, AZipTakesThatLittleHoweverManyShardsAndZipsOfThemThereAre) {
+TEST(ZipMemoryTest, AZipTakesLessThan16KiBHoweverManyShardsAndZipsThereAre) {
   for (const int size : {1, 40, 1000}) {
     SCOPED_TRACE(size);
     // The shards of `a` have 3 records and those of `b` have 2, so they end at different records.

@@ -16,7 +16,7 @@ bool OthersMayUseFile(uid_t owner, mode_t mode, uid_t reader) {
   return OthersMayUse(file, reader);
 }
 
-TEST(SecretFileTest, AFileOfItsOwnersAloneIsASecret) {
+TEST(SecretFileTest, AFileThatOnlyItsOwnerMayUseIsASecret) {
   for (const uid_t owner : {kRoot, kReader, kOther}) {
     for (const mode_t mode : {0400, 0600, 0700}) {
       EXPECT_FALSE(OthersMayUseFile(owner, mode, kReader));
@@ -25,18 +25,18 @@ TEST(SecretFileTest, AFileOfItsOwnersAloneIsASecret) {
   }
 }
 
-TEST(SecretFileTest, RootMayLetAGroupReadItForAnotherUser) {
+TEST(SecretFileTest, ARootFileReadableByAGroupIsASecretForANonRootReader) {
   EXPECT_FALSE(OthersMayUseFile(kRoot, 0440, kReader));
   EXPECT_FALSE(OthersMayUseFile(kRoot, 0640, kReader));
 }
 
-TEST(SecretFileTest, NobodyElseMayLetAGroupReadItAndRootNeedsNoGroup) {
+TEST(SecretFileTest, GroupReadableFilesOfNonRootOwnersOrForRootAreNoSecrets) {
   EXPECT_TRUE(OthersMayUseFile(kReader, 0640, kReader));
   EXPECT_TRUE(OthersMayUseFile(kOther, 0640, kReader));
   EXPECT_TRUE(OthersMayUseFile(kRoot, 0640, kRoot));
 }
 
-TEST(SecretFileTest, AnyOtherBitIsTooMuch) {
+TEST(SecretFileTest, AnyGroupOrWorldBitButGroupReadMakesAFileNoSecret) {
   for (mode_t bits = 1; bits < 0100; ++bits) {
     if (bits == S_IRGRP) continue;
     EXPECT_TRUE(OthersMayUseFile(kRoot, 0600 | bits, kReader)) << std::oct << bits;

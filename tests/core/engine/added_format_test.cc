@@ -31,7 +31,7 @@ constexpr char kSpec[] =
     "outputs { name: 'text' feature: 'text' padded { length: 3 value: 46 } dtype: UINT8 } "
     "outputs { name: 'length' feature: 'length' dtype: INT64 } ";
 
-TEST(AddedFormatTest, ADatasetOfTwoFormatsIsOneFeed) {
+TEST(AddedFormatTest, AFeedReadsADatasetOfShardsInTwoFormats) {
   const TempFolder folder;
   folder.Write("a.lines", "lines\nab\n\nabc\n");
   ShardBuilder()
@@ -57,7 +57,7 @@ TEST(AddedFormatTest, ADatasetOfTwoFormatsIsOneFeed) {
   EXPECT_EQ(text, "ab....abcz..");
 }
 
-TEST(AddedFormatTest, WhatAFormatCannotReadIsDamageOfThatRecord) {
+TEST(AddedFormatTest, ARecordThatItsFormatCannotReadIsDataLossNamingTheRecord) {
   const TempFolder folder;
   folder.Write("a.lines", "lines\nab\nbad\nabc\nx\n");
   const auto dataset = Dataset::Open("test", {folder / "a.lines"}, {.formats = kFormats});

@@ -5,7 +5,7 @@
 namespace systole {
 namespace {
 
-TEST(BusyShareTest, FollowsWhatThreadsDoWithinSomeSeconds) {
+TEST(BusyShareTest, ApproachesTheCurrentLoadExponentially) {
   BusyShare share;
   EXPECT_EQ(share.At(absl::Minutes(5)), 0);
   share.Set(1, absl::Minutes(5));
@@ -16,7 +16,7 @@ TEST(BusyShareTest, FollowsWhatThreadsDoWithinSomeSeconds) {
   EXPECT_NEAR(share.At(absl::Minutes(7)), 0.5, 0.003);
 }
 
-TEST(BusyShareTest, IsThePartOfTheTimeThatThreadsWork) {
+TEST(BusyShareTest, IsTheFractionOfTimeThatThreadsWork) {
   BusyShare share;
   absl::Duration now;
   for (int i = 0; i < 6000; ++i) {  // A third of each 10 ms, for a minute.

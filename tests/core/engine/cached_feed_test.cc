@@ -136,7 +136,7 @@ TEST(CachedFeedTest, ACacheThatIsTooSmallChangesNoByte) {
   }
 }
 
-TEST(CachedFeedTest, WhatIsOnDiskOutlivesTheServer) {
+TEST(CachedFeedTest, ValuesOnDiskAreFoundByANewCache) {
   const TempFolder folder;
   const auto dataset = OpenTestDataset(TestShards({24}));
   const std::vector<std::string> wanted = Digests(PlanOf(SpecText(), "", dataset), nullptr);
@@ -149,7 +149,7 @@ TEST(CachedFeedTest, WhatIsOnDiskOutlivesTheServer) {
   EXPECT_EQ(again->stats().disk_hits, 3 * kOutputs * kRecords);
 }
 
-TEST(CachedFeedTest, AnotherShardOfTheSameNameFindsNothing) {
+TEST(CachedFeedTest, ADifferentShardWithTheSameNameHasNoCacheHits) {
   const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 64 << 20});
   Digests(PlanOf(SpecText(), kMemory, OpenTestDataset(TestShards({24}))), cache);
   ShardBuilder builder;
@@ -190,7 +190,7 @@ TEST(CachedFeedTest, TheSameRecordsAreDamagedWithAndWithoutACache) {
   }
 }
 
-TEST(CachedFeedTest, ADefaultValueIsNotKeptAsTheRecords) {
+TEST(CachedFeedTest, DefaultValuesAreNotCached) {
   ShardBuilder builder;
   for (int64_t i = 0; i < 4; ++i) builder.Add(ExampleBuilder().AddInt64s("label", {i}).Serialize());
   const auto dataset = OpenTestDataset({builder.Build()});
@@ -222,7 +222,7 @@ std::string FinishedText(const std::string& dtype, const std::string& layout) {
       dtype, " layout: ", layout, " }");
 }
 
-TEST(CachedFeedTest, FinishedExamplesAreCopiedInEveryTypeAndLayout) {
+TEST(CachedFeedTest, FinishedExamplesAreCachedPerDtypeAndSharedByAllLayouts) {
   const auto dataset = OpenTestDataset(TestShards({24}));
   // All feeds share one cache. An example that was kept for one dtype is not used for another
   // dtype.
@@ -262,7 +262,7 @@ TEST(CachedFeedTest, LessRoomKeepsSmallerImagesInsteadOfSomeFinishedExamples) {
   }
 }
 
-TEST(CachedFeedTest, FinishedExamplesOnDiskOutliveTheServerForTheirTypeAlone) {
+TEST(CachedFeedTest, FinishedExamplesOnDiskServeANewCacheForTheirDtypeOnly) {
   const TempFolder folder;
   const auto dataset = OpenTestDataset(TestShards({24}));
   const ValueCacheOptions options = {.disk_folder = folder / "kept", .disk_bytes = 64 << 20};
@@ -278,7 +278,7 @@ TEST(CachedFeedTest, FinishedExamplesOnDiskOutliveTheServerForTheirTypeAlone) {
   EXPECT_EQ(again->stats().misses, kRecords);
 }
 
-TEST(CachedFeedTest, ImagesOfFloatsAreKeptBeforeARandomStep) {
+TEST(CachedFeedTest, FloatImagesAreCachedBeforeARandomTransform) {
   const auto dataset = OpenTestDataset(TestShards({24}));
   const std::string text =
       "dataset: 'test' seed: 3 global_batch: 6 num_cores: 1 epochs: 3 outputs { name: 'image' "
@@ -296,7 +296,7 @@ TEST(CachedFeedTest, ImagesOfFloatsAreKeptBeforeARandomStep) {
 }
 
 // The cache may have room for the cropped image, but not for the decoded image that is cropped.
-TEST(CachedFeedTest, WhatIsKeptNeedsRoomAndNotWhatItIsMadeOf) {
+TEST(CachedFeedTest, ACropIsCachedEvenIfTheDecodedImageDoesNotFit) {
   const auto dataset = OpenTestDataset(TestShards({24}));
   const std::string text =
       "dataset: 'test' global_batch: 6 num_cores: 1 epochs: 2 outputs { name: 'image' feature: "

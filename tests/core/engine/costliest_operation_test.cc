@@ -91,7 +91,7 @@ TEST(CostliestOperationTest, EachOperationIsFoundIfAllTimePassesInIt) {
   EXPECT_THAT(Measured(kLabel), ElementsAre("label: "));
 }
 
-TEST(CostliestOperationTest, OperationsBeforeAndAfterAKeptValueHaveTheirNumbersInTheSpec) {
+TEST(CostliestOperationTest, OperationsAroundACachedValueAreNamedAsInTheSpec) {
   const std::string outputs =
       "outputs { name: 'image' feature: 'image' dtype: FLOAT32 cache: MEMORY "
       "  transforms { decode_jpeg {} } transforms { resize { height: 60 width: 60 } } "

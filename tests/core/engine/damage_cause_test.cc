@@ -70,7 +70,7 @@ class DamageCauseTest : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(DamageCauseTest, CountsUnderItsCauseAlone) {
+TEST_P(DamageCauseTest, DamageIsCountedUnderItsCauseAlone) {
   const std::shared_ptr<Dataset> dataset = Open();
   ASSERT_EQ(dataset->num_records(), 3);
   const absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(

@@ -63,7 +63,7 @@ std::vector<int> ThreadsOfDatasetsThatHang(int max_threads, int num_datasets) {
   return threads;
 }
 
-TEST(DatasetSharesTest, EachDatasetThatHangsGetsFourSeventhsOfWhatTheOthersLeft) {
+TEST(DatasetSharesTest, EachHungDatasetGetsFourSeventhsOfTheThreadsThatAreLeft) {
   EXPECT_EQ(ThreadsOfDatasetsThatHang(7, 3), (std::vector<int>{4, 1, 1}));
   EXPECT_EQ(ThreadsOfDatasetsThatHang(70, 4), (std::vector<int>{40, 17, 7, 3}));
   EXPECT_EQ(ThreadsOfDatasetsThatHang(1, 2), (std::vector<int>{1, 0}));
@@ -74,7 +74,7 @@ TEST(DatasetSharesTest, EachDatasetThatHangsGetsFourSeventhsOfWhatTheOthersLeft)
   }
 }
 
-TEST(DatasetSharesTest, ADatasetWithItsShareWaitsAndOthersDoNot) {
+TEST(DatasetSharesTest, ADatasetThatHasItsShareOfThreadsWaitsAndOthersDoNot) {
   DatasetShares shares = Shares(7);
   const Plan busy = PlanOver("busy");
   const Plan other = PlanOver("other");
@@ -87,7 +87,7 @@ TEST(DatasetSharesTest, ADatasetWithItsShareWaitsAndOthersDoNot) {
   EXPECT_EQ(shares.Judge({}, kBudgetBytes).Of(*busy), std::nullopt);
 }
 
-TEST(DatasetSharesTest, SlicesOfHangingReadsHoldAQuarterOfTheBudget) {
+TEST(DatasetSharesTest, AHungDatasetMayHoldAQuarterOfTheBudgetAndLessIfOthersHang) {
   DatasetShares shares = Shares(70);
   const Plan a = PlanOver("a");
   const Plan b = PlanOver("b");
@@ -105,7 +105,7 @@ TEST(DatasetSharesTest, SlicesOfHangingReadsHoldAQuarterOfTheBudget) {
   EXPECT_EQ(shares.Judge(hung, kBudgetBytes).Of(*b), std::nullopt);
 }
 
-TEST(DatasetSharesTest, AReadThatTimedOutFailsStreamsOfItsDatasetOnceThatHasItsShare) {
+TEST(DatasetSharesTest, ATimedOutReadFailsStreamsOnceItsDatasetHasItsShareOfThreads) {
   DatasetShares shares = Shares(2);
   const Plan plan = PlanOver("hung");
   std::vector<HungTask> hung = {{.plan = plan.get(), .record = 3, .timed_out = true}};
@@ -119,7 +119,7 @@ TEST(DatasetSharesTest, AReadThatTimedOutFailsStreamsOfItsDatasetOnceThatHasItsS
   EXPECT_EQ(more.Judge(hung, kBudgetBytes).Of(*plan), std::nullopt);
 }
 
-TEST(DatasetSharesTest, AMixtureCountsForAllItsMembersUntilOneIsKnownToHang) {
+TEST(DatasetSharesTest, AConcatenationCountsForAllMembersUntilOneIsKnownToHang) {
   const std::shared_ptr<Dataset> a = OpenTestDataset(TestShards({16}), "a");
   const std::shared_ptr<Dataset> b = OpenTestDataset(TestShards({16}), "b");
   absl::StatusOr<std::shared_ptr<Dataset>> joined = Dataset::Join({a, b});
@@ -193,7 +193,7 @@ TEST(DatasetSharesTest, ADatasetThatASpecNamesSeveralTimesCountsOnce) {
 
 // Tasks begin and end in any order. A dataset has to wait exactly while it has its share of the
 // threads.
-TEST(DatasetSharesTest, CountsComeBackWhateverTasksBeginAndEnd) {
+TEST(DatasetSharesTest, InAnyOrderOfTasksADatasetWaitsExactlyWhileItHasItsShare) {
   const std::vector<Plan> plans = {PlanOver("a"), PlanOver("b"), PlanOver("c")};
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);

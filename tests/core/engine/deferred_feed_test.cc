@@ -103,7 +103,7 @@ absl::StatusOr<std::vector<std::string>> Digests(StepEngine& engine,
 
 constexpr char kLabel[] = "epochs: 1 outputs { name: 'label' feature: 'label' dtype: INT64 }";
 
-TEST_F(DeferredFeedTest, ItsBytesAreThoseOfShardsThatAreOpenInEveryOrder) {
+TEST_F(DeferredFeedTest, DeferredShardsGiveTheSameBytesAsOpenShardsInEveryOrder) {
   const std::shared_ptr<Dataset> local = OpenTestDataset(shards_);
   OpenDeferred();
   for (const std::string order :
@@ -123,7 +123,7 @@ TEST_F(DeferredFeedTest, ItsBytesAreThoseOfShardsThatAreOpenInEveryOrder) {
   }
 }
 
-TEST_F(DeferredFeedTest, AnIndexThatIsGoneIsMadeAnewWhenTheShardIsRead) {
+TEST_F(DeferredFeedTest, AMissingIndexIsRebuiltWhenTheShardIsRead) {
   const std::shared_ptr<Dataset> local = OpenTestDataset(shards_);
   const std::shared_ptr<Dataset> deferred = OpenDeferred();
   for (const std::string& name : indexes_.List()) {
@@ -136,7 +136,7 @@ TEST_F(DeferredFeedTest, AnIndexThatIsGoneIsMadeAnewWhenTheShardIsRead) {
   EXPECT_EQ(Unread(*deferred), 0);
 }
 
-TEST_F(DeferredFeedTest, DamageThatTheIndexDoesNotKnowIsMaskedAsEver) {
+TEST_F(DeferredFeedTest, DamageUnknownToTheIndexIsMaskedAsInOpenShards) {
   // The damage is in the payload of a record. The scan that makes an index does not read payloads.
   Bucket().Put(KeyOf(10), WithFlippedBit(shards_[10], shards_[10].size() * 4));
   const std::shared_ptr<Dataset> open = Open();
@@ -165,7 +165,7 @@ TEST_F(DeferredFeedTest, AShardThatIsReplacedAfterTheStartEndsTheFeedAndIsNotMas
 
 // The index of shard 10 is gone. For a while the bucket refuses all reads of the shard, so the
 // index cannot be made again.
-TEST_F(DeferredFeedTest, AnIndexThatCannotBeReadEndsTheFeedAndAnotherFeedTriesAgain) {
+TEST_F(DeferredFeedTest, AnIndexThatCannotBeRebuiltEndsTheFeedAndTheNextFeedRetries) {
   const std::shared_ptr<Dataset> deferred = OpenDeferred();
   for (const std::string& name : indexes_.List()) {
     if (absl::StartsWith(name, "shard-00010")) std::filesystem::remove(indexes_ / name);
@@ -186,7 +186,7 @@ TEST_F(DeferredFeedTest, AnIndexThatCannotBeReadEndsTheFeedAndAnotherFeedTriesAg
 
 // The indexes of the shards are gone, and the bucket holds back all its answers. Meanwhile the only
 // thread that computes must serve another feed.
-TEST_F(DeferredFeedTest, AnIndexThatDoesNotComeHoldsNoThreadThatComputes) {
+TEST_F(DeferredFeedTest, WaitingForAnIndexBlocksNoComputeThread) {
   const std::shared_ptr<Dataset> local = OpenTestDataset(shards_, "local");
   const std::shared_ptr<Dataset> deferred = OpenDeferred();
   for (const std::string& name : indexes_.List()) std::filesystem::remove(indexes_ / name);

@@ -32,7 +32,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-TEST(FirstErrorTest, TheLowestSlotStaysWhateverComesFirst) {
+TEST(FirstErrorTest, TheErrorOfTheLowestSlotIsKeptInAnyOrder) {
   FirstError error;
   EXPECT_THAT(error.status(), IsOk());
   error.Add(7, absl::DataLossError("seven"));
@@ -50,7 +50,7 @@ uint64_t AddressSpace() {
   return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-TEST(ExampleMakerTest, NoMemoryToPlaceAnExampleIsNoDamageAndNeverMasked) {
+TEST(ExampleMakerTest, AFailedScratchAllocationIsUnavailableAndNotMasked) {
   // In layout NCHW an example is made in scratch memory, and then written to its place.
   // Here the scratch memory takes 103 MiB.
   const auto dataset = OpenTestDataset(TestShards({1}));
@@ -76,7 +76,7 @@ TEST(ExampleMakerTest, NoMemoryToPlaceAnExampleIsNoDamageAndNeverMasked) {
 
 // This test is left out under a sanitizer, because a sanitizer's operator new does not throw.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST(ExampleMakerTest, NoMemoryForTheReferencesIsUnavailableAndNeverMasked) {
+TEST(ExampleMakerTest, AFailedAllocationInATransformIsUnavailableAndNotMasked) {
   const auto dataset = OpenTestDataset(TestShards({1}));
   // Mirrors a whole image, then enlarges it to 27 MB of floats.
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
@@ -128,7 +128,7 @@ Distant MakeDistant(bool apart) {
   return distant;
 }
 
-TEST(ExampleMakerTest, AnOutageCostsOneReadAndNoQuestion) {
+TEST(ExampleMakerTest, AnOutageCostsOneReadAndNoChangeCheck) {
   for (const bool apart : {false, true}) {
     const Distant distant = MakeDistant(apart);
     distant.source->FailAll(absl::UnavailableError("store is away"));
@@ -145,7 +145,7 @@ TEST(ExampleMakerTest, AnOutageCostsOneReadAndNoQuestion) {
   }
 }
 
-TEST(ExampleMakerTest, AReadThatFailsForOneRecordEndsNoOther) {
+TEST(ExampleMakerTest, AFailedReadOfARecordDoesNotStopReadsOfOtherRecords) {
   const Distant distant = MakeDistant(/*apart=*/true);
   distant.source->FailAll(absl::UnknownError("input/output error"));
   std::vector<uint8_t> slice(static_cast<size_t>(distant.plan->layout().slice_bytes()));
@@ -220,7 +220,7 @@ constexpr char kFlipped[] =
     "outputs { name: 'y' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
     "  transforms { resize { height: 4 width: 4 } } transforms { random_flip {} } } ";
 
-TEST(ExampleMakerTest, EachEpochDrawsAnewForEachRecord) {
+TEST(ExampleMakerTest, EachEpochDrawsNewRandomFlipsForItsRecords) {
   const auto dataset = OpenTestDataset(TestShards({16}));
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
       FeedPlan::Create(SpecFromText(kFlipped), dataset);
@@ -255,7 +255,7 @@ TEST(ExampleMakerTest, EachEpochDrawsAnewForEachRecord) {
   EXPECT_EQ(epochs.size(), 5u);
 }
 
-TEST(ExampleMakerTest, ACallThatFailsLeavesNothingToTheNext) {
+TEST(ExampleMakerTest, AFailedCallDoesNotAffectTheNextCall) {
   const auto dataset = OpenTestDataset({ShardWithDamage()});
   absl::StatusOr<std::shared_ptr<const FeedPlan>> fail =
       FeedPlan::Create(SpecFromText(kTwoImages), dataset);
@@ -294,7 +294,7 @@ std::vector<std::string> SpecsForTurns() {
           "  transforms { resize { height: 99 width: 99 } } } on_corrupt: MASK"};
 }
 
-TEST(ExampleMakerTest, ARunInTurnsIsTheRunInOne) {
+TEST(ExampleMakerTest, ARunInSeveralTurnsEqualsARunInOneTurn) {
   for (const std::string& spec : SpecsForTurns()) {
     SCOPED_TRACE(spec);
     const auto dataset = OpenTestDataset({ShardWithDamage()});
@@ -315,7 +315,7 @@ TEST(ExampleMakerTest, ARunInTurnsIsTheRunInOne) {
   }
 }
 
-TEST(ExampleMakerTest, TheLowestErrorIsTheSameInTurns) {
+TEST(ExampleMakerTest, ARunInSeveralTurnsReportsTheErrorOfARunInOneTurn) {
   const auto dataset = OpenTestDataset({ShardWithDamage()});
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
       FeedPlan::Create(SpecFromText(kTwoImages), dataset);
@@ -328,7 +328,7 @@ TEST(ExampleMakerTest, TheLowestErrorIsTheSameInTurns) {
   }
 }
 
-TEST(ExampleMakerTest, WhatNobodyWantsIsGivenUpAndNeverCalledDamage) {
+TEST(ExampleMakerTest, AnInterruptedRunMasksNothingMoreAndLeavesTheMakerReusable) {
   for (const std::string& spec : SpecsForTurns()) {
     const auto dataset = OpenTestDataset({ShardWithDamage()});
     absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
@@ -429,7 +429,7 @@ TEST(ExampleMakerTest, NothingLargeIsKeptOfAnExampleOrItsImages) {
   EXPECT_LT(BytesKeptOf(*plan), size_t{2} << 20);
 }
 
-TEST(ExampleMakerTest, MemoryForImagesDoesNotGrowWithThePlans) {
+TEST(ExampleMakerTest, MemoryForImagesDoesNotGrowWithTheNumberOfPlans) {
   constexpr int kSide = 480;  // An image has 0.7 MB of coefficients.
   ShardBuilder builder;
   for (int i = 0; i < 2; ++i) {

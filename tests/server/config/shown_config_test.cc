@@ -19,7 +19,7 @@ v1::ServerConfig ConfigOf(const std::string& text) {
   return config;
 }
 
-TEST(ShownConfigTest, SecretsOfAddressesAreNotShownWhereverTheyStand) {
+TEST(ShownConfigTest, SecretsInAddressesAreRemovedFromShardsAndOtherFields) {
   const std::string shown = ShownConfig(ConfigOf(R"(
       datasets {
         name: "a"
@@ -41,7 +41,7 @@ TEST(ShownConfigTest, SecretsOfAddressesAreNotShownWhereverTheyStand) {
   EXPECT_THAT(shown, HasSubstr("token_file: \"/etc/systole/tokens\""));
 }
 
-TEST(ShownConfigTest, WhatHasNoSecretIsTheSameConfig) {
+TEST(ShownConfigTest, AConfigWithoutSecretsIsShownUnchanged) {
   const v1::ServerConfig config = ConfigOf(
       "datasets { name: 'a' shards: 's3://bucket/a-*.tfrecord' expect_records: 3 } threads: 4 "
       "insecure: true compression: GZIP tls { key: 'k' }");

@@ -87,7 +87,7 @@ class HealthTest : public testing::Test {
   std::unique_ptr<Server> server_;
 };
 
-TEST_F(HealthTest, TheServerAndItsServiceAreServing) {
+TEST_F(HealthTest, KnownServicesAreServingAndAnUnknownServiceIsReported) {
   HealthCheckResponse response;
   for (const char* service : {"", "systole.v1.Systole"}) {
     response.Clear();
@@ -100,7 +100,7 @@ TEST_F(HealthTest, TheServerAndItsServiceAreServing) {
   EXPECT_EQ(Watch(*Dial(), "no.Such")->Next(), HealthCheckResponse::SERVICE_UNKNOWN);
 }
 
-TEST_F(HealthTest, WhoWatchesIsToldOfADrainAndTheCallEnds) {
+TEST_F(HealthTest, ADrainSendsNotServingToWatchersAndEndsTheirCalls) {
   const std::unique_ptr<Health::Stub> stub = Dial();
   const std::unique_ptr<Watcher> gone = Watch(*stub);
   EXPECT_EQ(gone->Next(), HealthCheckResponse::SERVING);
@@ -116,7 +116,7 @@ TEST_F(HealthTest, WhoWatchesIsToldOfADrainAndTheCallEnds) {
   EXPECT_EQ(watcher->reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(HealthTest, ItIsForThoseWhoMay) {
+TEST_F(HealthTest, CheckAndWatchRequireTheHealthPermission) {
   const std::string token = *AddToken(folder_ / "tokens", "probe", std::nullopt);
   const std::string other = *AddToken(folder_ / "tokens", "trainer", std::nullopt);
   Start(
@@ -137,7 +137,7 @@ TEST_F(HealthTest, ItIsForThoseWhoMay) {
   EXPECT_EQ(Watch(*Dial())->Next(), HealthCheckResponse::SERVING);
 }
 
-TEST_F(HealthTest, ThereAreSoManyWatchesAtOnceAndNoMore) {
+TEST_F(HealthTest, ConcurrentWatchesAreLimited) {
   // The server also limits the calls of one connection. So the test opens only kOnOne watches on
   // each connection.
   constexpr int kOnOne = 32;

@@ -169,7 +169,7 @@ TEST_P(ReflectionTest, ListsAllServices) {
                                           "grpc.reflection.v1alpha.ServerReflection"));
 }
 
-TEST_P(ReflectionTest, EveryListedServiceCanBeBuiltFromItsFiles) {
+TEST_P(ReflectionTest, EveryServiceCanBeBuiltFromReflectedDescriptors) {
   for (const char* service :
        {"systole.v1.Systole", "grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
         "grpc.reflection.v1alpha.ServerReflection"}) {
@@ -182,7 +182,7 @@ TEST_P(ReflectionTest, EveryListedServiceCanBeBuiltFromItsFiles) {
   }
 }
 
-TEST_P(ReflectionTest, HealthCanBeCalledThroughWhatItTells) {
+TEST_P(ReflectionTest, HealthCheckCanBeCalledWithReflectedDescriptors) {
   google::protobuf::DescriptorPool pool;
   BuildPool(Ask("file_containing_symbol: 'grpc.health.v1.Health.Check'"), pool);
   const google::protobuf::MethodDescriptor* check =
@@ -215,7 +215,7 @@ TEST_P(ReflectionTest, HealthCanBeCalledThroughWhatItTells) {
   EXPECT_EQ(response->ShortDebugString(), "status: SERVING");
 }
 
-TEST_P(ReflectionTest, AFileIsFoundByItsNameAndByWhatItDeclares) {
+TEST_P(ReflectionTest, AProtoFileIsFoundByNameAndBySymbol) {
   const auto name_of = [](const ServerReflectionResponse& response) {
     FileDescriptorProto file;
     EXPECT_GT(response.file_descriptor_response().file_descriptor_proto_size(), 0);
@@ -232,7 +232,7 @@ TEST_P(ReflectionTest, AFileIsFoundByItsNameAndByWhatItDeclares) {
             "systole.v1.FeedSpec");
 }
 
-TEST_P(ReflectionTest, AnAnswerRepeatsItsRequestAndACallHasMany) {
+TEST_P(ReflectionTest, EachResponseInACallEchoesItsRequest) {
   Call call(channel_, GetParam());
   for (int i = 0; i < 3; ++i) {
     const ServerReflectionRequest request =
@@ -246,7 +246,7 @@ TEST_P(ReflectionTest, AnAnswerRepeatsItsRequestAndACallHasMany) {
 
 // ---- Error paths ----
 
-TEST_P(ReflectionTest, WhatIsNotThereIsAnErrorAndTheCallGoesOn) {
+TEST_P(ReflectionTest, UnknownNamesAndEmptyRequestsAreErrorsThatDoNotEndTheCall) {
   Call call(channel_, GetParam());
   for (const char* request :
        {"file_by_filename: 'no/such\\n.proto'", "file_containing_symbol: 'no.Such'",
@@ -266,7 +266,7 @@ TEST_P(ReflectionTest, WhatIsNotThereIsAnErrorAndTheCallGoesOn) {
   EXPECT_TRUE(call.Ask(Request("list_services: ''"))->has_list_services_response());
 }
 
-TEST_P(ReflectionTest, ACallHasSoManyRequestsAndNoMore) {
+TEST_P(ReflectionTest, RequestsPerCallAreLimited) {
   Call call(channel_, GetParam());
   for (int i = 0; i < kMaxReflectionRequests; ++i) {
     ASSERT_TRUE(call.Ask(Request("file_by_filename: 'x'")).has_value()) << i;
@@ -275,7 +275,7 @@ TEST_P(ReflectionTest, ACallHasSoManyRequestsAndNoMore) {
   EXPECT_EQ(call.End().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-TEST_P(ReflectionTest, ThereAreSoManyCallsAtOnceAndNoMore) {
+TEST_P(ReflectionTest, ConcurrentCallsAreLimited) {
   // gRPC holds back calls beyond the limit of a connection. The test uses two connections, so that
   // the last call reaches the server and is refused.
   const std::shared_ptr<grpc::Channel> second = [this] {
@@ -294,7 +294,7 @@ TEST_P(ReflectionTest, ThereAreSoManyCallsAtOnceAndNoMore) {
   EXPECT_EQ(more.End().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-TEST_P(ReflectionTest, ItIsForThoseWhoMay) {
+TEST_P(ReflectionTest, CallsNeedReflectionPermissionAndEndWhenTheTokenIsRemoved) {
   const std::string tokens = folder_ / "tokens";
   const std::string may = *AddToken(tokens, "may", std::nullopt);
   const std::string other = *AddToken(tokens, "other", std::nullopt);
@@ -321,7 +321,7 @@ TEST_P(ReflectionTest, ItIsForThoseWhoMay) {
   EXPECT_EQ(permitted.End().error_code(), grpc::StatusCode::UNAUTHENTICATED);
 }
 
-TEST_P(ReflectionTest, ACallThatAsksNothingDoesNotHoldUpADrain) {
+TEST_P(ReflectionTest, AnIdleCallDoesNotDelayADrain) {
   Call call(channel_, GetParam());
   ASSERT_TRUE(call.Ask(Request("list_services: ''")).has_value());
   EXPECT_TRUE(server_->Drain(absl::Minutes(5)));

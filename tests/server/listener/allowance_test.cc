@@ -26,14 +26,14 @@ TEST(AllowanceTest, TheLargestFirstRequestAfterAHandshakeWithCertificatesIsAllow
   EXPECT_EQ(allowance.unearned_streams(), 0);
 }
 
-TEST(AllowanceTest, AsManyRequestsAtOnceAsAClientMayHaveAreAllowed) {
+TEST(AllowanceTest, AClientsMaximumOfConcurrentRequestsIsAllowed) {
   Allowance allowance(kPlainConnectionCost, kStart);
   allowance.Take({.bytes_received = 64 * 4 * kKiB, .streams_opened = 64, .streams_waiting = 64},
                  kStart);
   EXPECT_FALSE(allowance.IsOver());
 }
 
-TEST(AllowanceTest, AMessageThatNeverEndsIsTooMuchSoonHoweverSlowlyItComes) {
+TEST(AllowanceTest, AnEndlessMessageExceedsTheAllowanceHoweverSlowlyItArrives) {
   Allowance allowance(kPlainConnectionCost, kStart);
   Traffic traffic = {.streams_opened = 1, .streams_waiting = 1};
   int seconds = 0;
@@ -45,7 +45,7 @@ TEST(AllowanceTest, AMessageThatNeverEndsIsTooMuchSoonHoweverSlowlyItComes) {
   EXPECT_EQ(traffic.bytes_received, kMaxUnearnedBytes + kKiB);
 }
 
-TEST(AllowanceTest, TimeEarnsNothingWhileWhatWasSentIsNotRead) {
+TEST(AllowanceTest, TimeEarnsNothingWhileThePeerLeavesDataUnread) {
   Allowance allowance(kPlainConnectionCost, kStart);
   Traffic traffic = {.calls_served = 1, .unread = true};
   int pings = 0;
@@ -56,7 +56,7 @@ TEST(AllowanceTest, TimeEarnsNothingWhileWhatWasSentIsNotRead) {
   EXPECT_LE(pings, kMaxUnearnedBytes / 17 + 2);
 }
 
-TEST(AllowanceTest, StreamsThatAreResetAreTooManySoon) {
+TEST(AllowanceTest, ResetStreamsCountTowardTheStreamLimit) {
   Allowance allowance(kPlainConnectionCost, kStart);
   Traffic traffic;
   while (!allowance.IsOver()) {
@@ -67,7 +67,7 @@ TEST(AllowanceTest, StreamsThatAreResetAreTooManySoon) {
   EXPECT_EQ(traffic.streams_opened, kMaxUnearnedStreams + 1);
 }
 
-TEST(AllowanceTest, AListOfHeadersHasABoundThoughItIsEarned) {
+TEST(AllowanceTest, HeaderSizeIsLimitedEvenAfterManyServedCalls) {
   Allowance allowance(kPlainConnectionCost, kStart);
   Traffic traffic = {.calls_served = 1000, .streams_opened = 1, .header_bytes = kMaxHeaderBytes};
   allowance.Take(traffic, kStart);
@@ -89,7 +89,7 @@ TEST(AllowanceTest, CallsThatAreNotServedEarnNothing) {
   EXPECT_EQ(calls, kMaxUnearnedStreams + 1);
 }
 
-TEST(AllowanceTest, ACallPaysForWhatCameBeforeItAndForNothingLater) {
+TEST(AllowanceTest, AServedCallEarnsForEarlierBytesButNotForLaterBytes) {
   Allowance allowance(kPlainConnectionCost, kStart);
   allowance.Take({.bytes_received = kKiB, .calls_served = 1000, .streams_opened = 1}, kStart);
   EXPECT_TRUE(allowance.IsClear());
@@ -100,7 +100,7 @@ TEST(AllowanceTest, ACallPaysForWhatCameBeforeItAndForNothingLater) {
 // A client that reads a message sends 26 bytes to open the flow control window again, each time
 // that it has read 64 KiB or more. So the client does this at most 16 times for a message of 1 MiB.
 // A client answers a ping with 17 bytes.
-TEST(AllowanceTest, AReaderEarnsByWhatItIsSent) {
+TEST(AllowanceTest, SentBytesEarnAReadersWindowUpdatesAndPingReplies) {
   Allowance allowance(kPlainConnectionCost, kStart);
   Traffic traffic = {.bytes_received = 2 * kKiB, .calls_served = 1, .streams_opened = 1};
   for (int megabyte = 0; megabyte < 100'000; ++megabyte) {
@@ -111,7 +111,7 @@ TEST(AllowanceTest, AReaderEarnsByWhatItIsSent) {
   }
 }
 
-TEST(AllowanceTest, PingsOfAQuietConnectionLiveOnTimeForEver) {
+TEST(AllowanceTest, TimeEarnsThePingsOfAnIdleConnectionIndefinitely) {
   Allowance allowance(kPlainConnectionCost, kStart);
   Traffic traffic = {.bytes_received = 300, .calls_served = 1, .streams_opened = 1};
   for (int hour = 0; hour < 1000; ++hour) {
@@ -138,7 +138,7 @@ Traffic Waiting(int64_t streams) {
   return {.bytes_received = streams * 15, .streams_opened = streams, .streams_waiting = streams};
 }
 
-TEST(AllowancesTest, BeyondTheBoundThePeerThatCostsMostLosesItsLargest) {
+TEST(AllowancesTest, OverTheTotalLimitTheCostliestPeerLosesItsLargestConnection) {
   Allowances all;
   // Each connection costs little, but together the connections cost most of kMaxUnearnedCost.
   int id = 0;
@@ -157,7 +157,7 @@ TEST(AllowancesTest, BeyondTheBoundThePeerThatCostsMostLosesItsLargest) {
   EXPECT_EQ(all.FindExcess(kStart), std::nullopt);
 }
 
-TEST(AllowancesTest, ConnectionsWithoutACallHaveABound) {
+TEST(AllowancesTest, ConnectionsWithoutAServedCallAreLimited) {
   Allowances all;
   int id = 0;
   while (!all.FindExcess(kStart).has_value()) all.Add(id++, "crowd", kPlainConnectionCost, kStart);
@@ -167,7 +167,7 @@ TEST(AllowancesTest, ConnectionsWithoutACallHaveABound) {
   EXPECT_EQ(all.cost(), 0);
 }
 
-TEST(AllowancesTest, WhatTimeHasEarnedMeanwhileIsNoExcess) {
+TEST(AllowancesTest, ExcessVanishesOnceTimeHasEarnedTheCost) {
   Allowances all;
   for (int id = 0; id < 100; ++id) {
     all.Add(id, absl::StrCat("peer ", id), kPlainConnectionCost, kStart);
@@ -179,7 +179,7 @@ TEST(AllowancesTest, WhatTimeHasEarnedMeanwhileIsNoExcess) {
 
 // The memory of a connection is freed only some time after the connection has ended. So the cost
 // becomes a debt of the peer, and the debt falls as time passes.
-TEST(AllowancesTest, WhoHasGoneLeavesADebtThatTimePays) {
+TEST(AllowancesTest, AnEndedConnectionLeavesADebtThatTimePays) {
   Allowances all;
   all.Add(1, "a", kPlainConnectionCost, kStart);
   all.Take(1, Waiting(kFlood), kStart);
@@ -216,7 +216,7 @@ TEST(AllowancesTest, APeerWithALargeDebtWaitsForFourSecondsAtMostAndOthersDoNot)
   EXPECT_TRUE(all.MayComeIn("a", After(4)));
 }
 
-TEST(AllowancesTest, BeyondTheBoundAPeerGetsItsPartAndNoMore) {
+TEST(AllowancesTest, OverTheLimitOnlyUnearnedTrafficOfAFloodingPeerIsStopped) {
   Allowances all;
   all.Add(1, "flood", kPlainConnectionCost, kStart);
   all.Add(2, "honest", kPlainConnectionCost, kStart);
@@ -232,7 +232,7 @@ TEST(AllowancesTest, BeyondTheBoundAPeerGetsItsPartAndNoMore) {
   EXPECT_TRUE(all.MayGoOn(1, After(4)));
 }
 
-TEST(AllowancesTest, PeersThatCostNothingTakeNoPartOfTheBound) {
+TEST(AllowancesTest, PeersThatCostNothingDoNotReduceOtherPeersShares) {
   Allowances all;
   Owe(all, "flood", kMaxUnearnedCost);
   for (int id = 100; id < 4000; ++id) {
@@ -244,7 +244,7 @@ TEST(AllowancesTest, PeersThatCostNothingTakeNoPartOfTheBound) {
   EXPECT_TRUE(all.MayGoOn(1, kStart));
 }
 
-TEST(AllowancesTest, WhileAllTogetherCostTooMuchFewComeIn) {
+TEST(AllowancesTest, OverTheTotalLimitConnectionsAreAdmittedAtALimitedRate) {
   Allowances all;
   for (int id = 0; all.cost() <= kMaxUnearnedCost; ++id) {
     all.Add(id, absl::StrCat("peer ", id), kPlainConnectionCost, kStart);
@@ -256,7 +256,7 @@ TEST(AllowancesTest, WhileAllTogetherCostTooMuchFewComeIn) {
 
 // cost() counts open connections and the debts of ended connections, because the memory of a
 // connection is freed some time after its end.
-TEST(AllowancesTest, TheSumOfWhatGoesOnHasABoundHoweverManyPeersFlood) {
+TEST(AllowancesTest, TheTotalCostStaysBoundedHoweverManyPeersFlood) {
   for (const int peers : {1, 2, 16, 100}) {
     Allowances all;
     int64_t most = 0;

@@ -27,7 +27,7 @@ std::string Requests() {
          Http2Frame(8, 0, 0, "1234") + Http2Frame(99, 0, 9, "?");
 }
 
-TEST(FrameScannerTest, CountsStreamsWhoeverCutsTheBytes) {
+TEST(FrameScannerTest, CountsStreamsHoweverTheBytesAreSplit) {
   const std::string bytes = Requests();
   for (size_t piece = 1; piece <= bytes.size(); ++piece) {
     FrameScanner scanner;
@@ -40,7 +40,7 @@ TEST(FrameScannerTest, CountsStreamsWhoeverCutsTheBytes) {
   }
 }
 
-TEST(FrameScannerTest, ARequestWithoutABodyDoesNotWait) {
+TEST(FrameScannerTest, ARequestWithoutABodyIsNotCountedAsWaiting) {
   FrameScanner scanner;
   Take(scanner, kHttp2Preface + Http2Frame(1, kEndHeaders | kEndStream, 1, "abc"));
   EXPECT_EQ(scanner.streams_opened(), 1);
@@ -49,7 +49,7 @@ TEST(FrameScannerTest, ARequestWithoutABodyDoesNotWait) {
 
 // gRPC ignores a stream with an even number. After such a stream, gRPC still accepts any odd
 // number, also a smaller one.
-TEST(FrameScannerTest, StreamsOfEvenNumbersHideNone) {
+TEST(FrameScannerTest, AnEvenStreamIdIsIgnoredAndHidesNoLaterStreams) {
   FrameScanner scanner;
   Take(scanner, kHttp2Preface + Http2Frame(1, kEndHeaders | kEndStream, 0x7ffffffe, "abc"));
   EXPECT_EQ(scanner.streams_opened(), 0);
@@ -61,7 +61,7 @@ TEST(FrameScannerTest, StreamsOfEvenNumbersHideNone) {
   EXPECT_EQ(scanner.bytes_waiting(), 50 * 3);
 }
 
-TEST(FrameScannerTest, HeadersBehindABodyOpenNothing) {
+TEST(FrameScannerTest, TrailersDoNotOpenAStream) {
   FrameScanner scanner;
   Take(scanner, kHttp2Preface + Http2Frame(1, kEndHeaders, 1, "abc") + Http2Frame(0, 0, 1, "body") +
                     Http2Frame(1, kEndHeaders | kEndStream, 1, "trailers"));
@@ -69,7 +69,7 @@ TEST(FrameScannerTest, HeadersBehindABodyOpenNothing) {
   EXPECT_EQ(scanner.streams_waiting(), 0);
 }
 
-TEST(FrameScannerTest, AListOfHeadersIsAsLongAsAllItsFrames) {
+TEST(FrameScannerTest, HeaderBytesIncludeAllContinuationFrames) {
   FrameScanner scanner;
   Take(scanner, kHttp2Preface + Http2Frame(1, 0, 1, std::string(1000, 'h')));
   for (int i = 0; i < 100; ++i) Take(scanner, Http2Frame(9, 0, 1, std::string(1000, 'h')));

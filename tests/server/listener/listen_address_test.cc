@@ -20,7 +20,7 @@ TEST(ListenAddressTest, HostAndPortAreSplitAtTheLastColon) {
   EXPECT_EQ(where->port, 8471);
 }
 
-TEST(ListenAddressTest, AnErrorNamesTheFlagAndWhatIsWanted) {
+TEST(ListenAddressTest, AnInvalidAddressErrorNamesTheFlagAndTheFormat) {
   for (const char* text : {"", "host", ":1", "host:", "host:x", "host:65536", "host:-1"}) {
     EXPECT_THAT(HostAndPortOf("--admin", text, "HOST:PORT"),
                 StatusIs(kInvalid, AllOf(HasSubstr("--admin '"), HasSubstr("want HOST:PORT"))))
@@ -28,7 +28,7 @@ TEST(ListenAddressTest, AnErrorNamesTheFlagAndWhatIsWanted) {
   }
 }
 
-TEST(ListenAddressTest, BeyondLoopbackItTakesTlsOrConsent) {
+TEST(ListenAddressTest, AddressesBeyondLoopbackNeedTlsOrInsecure) {
   EXPECT_THAT(CheckReach("127.0.0.1:1", "127.0.0.1", /*tls=*/false, /*insecure=*/false), IsOk());
   EXPECT_THAT(CheckReach("0.0.0.0:1", "0.0.0.0", /*tls=*/false, /*insecure=*/false),
               StatusIs(kInvalid, AllOf(HasSubstr("0.0.0.0:1"), HasSubstr("--insecure"))));
@@ -36,7 +36,7 @@ TEST(ListenAddressTest, BeyondLoopbackItTakesTlsOrConsent) {
   EXPECT_THAT(CheckReach("0.0.0.0:1", "0.0.0.0", /*tls=*/false, /*insecure=*/true), IsOk());
 }
 
-TEST(ListenAddressTest, ATakenPortIsNamedWithItsFlag) {
+TEST(ListenAddressTest, TheErrorForATakenPortNamesTheAddressAndItsFlag) {
   const absl::StatusOr<ListeningSockets> first =
       ListenAt("--admin", "127.0.0.1:0", {.host = "127.0.0.1", .port = 0});
   ASSERT_THAT(first, IsOk());

@@ -106,7 +106,7 @@ class ListenerTest : public testing::Test {
   std::unique_ptr<Listener> listener_;  // Last, because it uses the members above.
 };
 
-TEST_F(ListenerTest, ConnectionsAreHandedOverNonBlockingWithTheirOptions) {
+TEST_F(ListenerTest, AcceptedSocketsAreNonBlockingWithTcpOptionsSet) {
   OpenOnLoopback({.silence_timeout = absl::Seconds(42)});
   const OwnedFd client = ConnectTo(port_);
   ASSERT_TRUE(WaitUntil([&] { return taken() == 1; }));
@@ -122,7 +122,7 @@ TEST_F(ListenerTest, ConnectionsAreHandedOverNonBlockingWithTheirOptions) {
   EXPECT_NE(value, 0u);
 }
 
-TEST_F(ListenerTest, AConnectionThatItsOwnerEndsIsForgotten) {
+TEST_F(ListenerTest, AConnectionThatItsOwnerShutsDownIsClosedAndNotCounted) {
   OpenOnLoopback();
   const OwnedFd first = ConnectTo(port_);
   const OwnedFd second = ConnectTo(port_);
@@ -133,7 +133,7 @@ TEST_F(ListenerTest, AConnectionThatItsOwnerEndsIsForgotten) {
   EXPECT_TRUE(IsClosed(first));
 }
 
-TEST_F(ListenerTest, AboveTheCapAConnectionIsClosedAndToldUntilThereIsRoom) {
+TEST_F(ListenerTest, ConnectionsOverTheLimitAreClosedAndReportedUntilOneEnds) {
   OpenOnLoopback({.max_connections = 2});
   const OwnedFd first = ConnectTo(port_);
   const OwnedFd second = ConnectTo(port_);
@@ -151,7 +151,7 @@ TEST_F(ListenerTest, AboveTheCapAConnectionIsClosedAndToldUntilThereIsRoom) {
   EXPECT_EQ(listener_->counters().let_in, 3);
 }
 
-TEST_F(ListenerTest, OnePeersConnectionsLeaveRoomForOthers) {
+TEST_F(ListenerTest, ThePerPeerLimitClosesOnlyConnectionsOfThatPeer) {
   OpenOnLoopback({.max_connections = 8, .max_connections_per_peer = 1});
   const OwnedFd first = ConnectTo(port_);
   ASSERT_TRUE(HasOpen(1));
@@ -161,7 +161,7 @@ TEST_F(ListenerTest, OnePeersConnectionsLeaveRoomForOthers) {
   EXPECT_TRUE(HasOpen(2));
 }
 
-TEST_F(ListenerTest, WithoutADescriptorItTurnsAwayAndGoesOn) {
+TEST_F(ListenerTest, RunningOutOfDescriptorsIsReportedAndListeningContinues) {
   OpenOnLoopback();
   const OwnedFd before = ConnectTo(port_);
   ASSERT_TRUE(HasOpen(1));
@@ -183,7 +183,7 @@ TEST_F(ListenerTest, WithoutADescriptorItTurnsAwayAndGoesOn) {
   EXPECT_THAT(told(), testing::Contains(HasSubstr("ulimit -n")));
 }
 
-TEST_F(ListenerTest, AfterStopListeningNobodyGetsInAndThoseInsideStay) {
+TEST_F(ListenerTest, StopListeningFreesThePortAndKeepsOpenConnections) {
   OpenOnLoopback();
   const OwnedFd inside = ConnectTo(port_);
   ASSERT_TRUE(HasOpen(1));
@@ -222,7 +222,7 @@ bool ReadAll(const OwnedFd& fd) {
   return got < 0 && errno == EAGAIN;
 }
 
-TEST_F(ListenerTest, AConnectionThatSendsTooMuchIsDroppedAndTold) {
+TEST_F(ListenerTest, AConnectionThatSendsTooMuchIsDroppedAndReported) {
   OpenOnLoopback(Counting());
   const OwnedFd client = ConnectTo(port_);
   ASSERT_TRUE(WaitUntil([&] { return taken() == 1; }));
@@ -238,7 +238,7 @@ TEST_F(ListenerTest, AConnectionThatSendsTooMuchIsDroppedAndTold) {
   EXPECT_THAT(told()[0], AllOf(HasSubstr("127.0.0.1, which sent 26"), HasSubstr("1 so far")));
 }
 
-TEST_F(ListenerTest, APeerThatHasNotEarnedWhatItCostWaitsAndOthersDoNot) {
+TEST_F(ListenerTest, APeerWithUnpaidCostIsDelayedAndOtherPeersAreNot) {
   ListenerOptions options = Counting();
   options.clock = SteadyClock();
   OpenOnLoopback(std::move(options));
@@ -271,7 +271,7 @@ TEST_F(ListenerTest, APeerThatHasNotEarnedWhatItCostWaitsAndOthersDoNot) {
   EXPECT_TRUE(WaitUntil([&] { return taken() == 2; }));
 }
 
-TEST_F(ListenerTest, OnAUnixSocketThePeerIsTheUserAndTheFileGoesWithTheListener) {
+TEST_F(ListenerTest, UnixSocketLimitsApplyPerUserAndTheFileIsRemovedAtTheEnd) {
   const TempFolder folder;
   const std::string path = folder / "s";
   absl::StatusOr<ListeningSockets> listeners = ListenOnUnix(path);
@@ -293,7 +293,7 @@ TEST_F(ListenerTest, OnAUnixSocketThePeerIsTheUserAndTheFileGoesWithTheListener)
   EXPECT_THAT(folder.List(), testing::IsEmpty());
 }
 
-TEST_F(ListenerTest, CapsBelowOneAreRefused) {
+TEST_F(ListenerTest, AConnectionLimitBelowOneIsRefused) {
   absl::StatusOr<ListeningSockets> listeners = ListenOnTcp("127.0.0.1", 0);
   ASSERT_THAT(listeners, IsOk());
   EXPECT_THAT(Listener::Open(*std::move(listeners), {.max_connections = 0},
@@ -311,14 +311,14 @@ TEST(ListeningSocketsTest, ATakenPortIsUnavailable) {
               StatusIs(absl::StatusCode::kUnavailable, testing::Ne("")));
 }
 
-TEST(ListeningSocketsTest, ANameIsAllItsAddressesOnOnePort) {
+TEST(ListeningSocketsTest, ListeningOnAHostNameAcceptsConnections) {
   const absl::StatusOr<ListeningSockets> sockets = ListenOnTcp("localhost", 0);
   ASSERT_THAT(sockets, IsOk());
   EXPECT_FALSE(sockets->fds.empty());
   const OwnedFd client = ConnectTo(sockets->port);
 }
 
-TEST(ListeningSocketsTest, AllAddressesOfBothKindsHearIpv4) {
+TEST(ListeningSocketsTest, TheIpv6WildcardAddressAlsoAcceptsIpv4) {
   const absl::StatusOr<ListeningSockets> sockets = ListenOnTcp("[::]", 0);
   if (!sockets.ok()) {  // The machine may have no IPv6.
     EXPECT_THAT(sockets, StatusIs(absl::StatusCode::kUnavailable, testing::Ne("")));
@@ -334,7 +334,7 @@ TEST(ListeningSocketsTest, AddressesOfOtherMachinesAndUnknownNamesAreUnavailable
               StatusIs(absl::StatusCode::kUnavailable, testing::Ne("")));
 }
 
-TEST(ListeningSocketsTest, AUnixPathThatIsTooLongIsRefused) {
+TEST(ListeningSocketsTest, AUnixPathTooLongOrInAMissingFolderIsRefused) {
   EXPECT_THAT(ListenOnUnix("/tmp/" + std::string(200, 'x')),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("205 bytes")));
   EXPECT_THAT(ListenOnUnix("/no/such/folder/s"),

@@ -48,7 +48,7 @@ class MeterTest : public testing::Test {
 
 // gRPC must get neither the stream that is one too many nor any later frame, however many bytes are
 // read at a time.
-TEST_F(MeterTest, TheStreamThatIsOneTooManyIsNotAdmittedNorWhatCameWithIt) {
+TEST_F(MeterTest, TheStreamOverTheLimitAndAllLaterBytesAreRefused) {
   const Connection connection = Connect(kFd, "a");
   ASSERT_TRUE(connection.Send(kHttp2Preface));
   for (int i = 0; i < kMaxUnearnedStreams; ++i) ASSERT_TRUE(connection.Send(Request(i))) << i;
@@ -68,7 +68,7 @@ TEST_F(MeterTest, TheStreamThatIsOneTooManyIsNotAdmittedNorWhatCameWithIt) {
   EXPECT_FALSE(other.Send(many));
 }
 
-TEST_F(MeterTest, WhatServedCallsAccountForIsAdmittedForEver) {
+TEST_F(MeterTest, RequestsThatAreServedAreAdmittedBeyondTheStreamLimit) {
   const Connection connection = Connect(kFd, "a");
   ASSERT_TRUE(connection.Send(kHttp2Preface));
   for (int i = 0; i < 10 * kMaxUnearnedStreams; ++i) {
@@ -81,7 +81,7 @@ TEST_F(MeterTest, WhatServedCallsAccountForIsAdmittedForEver) {
 }
 
 // gRPC keeps the bytes of an incomplete request until the request is complete.
-TEST_F(MeterTest, WhatHasComeOfARequestCountsWhateverIsEarnedMeanwhile) {
+TEST_F(MeterTest, AnIncompleteRequestIsLimitedDespiteServedCalls) {
   const Connection connection = Connect(kFd, "a");
   ASSERT_TRUE(connection.Send(kHttp2Preface + Request(0)));
   int64_t sent = 0;
@@ -102,7 +102,7 @@ TEST_F(MeterTest, WhatHasComeOfARequestCountsWhateverIsEarnedMeanwhile) {
 }
 
 // When a client does not read its answers, the server keeps the answers and their calls.
-TEST_F(MeterTest, CallsWhoseAnswersDoNotGoAreBounded) {
+TEST_F(MeterTest, CallsOfAConnectionThatStayUnservedAreLimited) {
   const Connection connection = Connect(kFd, "a");
   ASSERT_TRUE(connection.Send(kHttp2Preface));
   int calls = 0;
@@ -116,7 +116,7 @@ TEST_F(MeterTest, CallsWhoseAnswersDoNotGoAreBounded) {
   EXPECT_EQ(calls, kMaxUnearnedStreams);
 }
 
-TEST_F(MeterTest, WhenAllTogetherCostTooMuchThePeerThatCostsMostLosesAConnection) {
+TEST_F(MeterTest, OverTheTotalLimitTheCostliestPeerLosesAConnection) {
   const Connection one = Connect(0, "one");
   ASSERT_TRUE(one.Send(std::string(kMaxUnearnedBytes - 1, 'x')));
   std::vector<Connection> crowd;
@@ -135,7 +135,7 @@ TEST_F(MeterTest, WhenAllTogetherCostTooMuchThePeerThatCostsMostLosesAConnection
   EXPECT_TRUE(one.Send("x"));
 }
 
-TEST_F(MeterTest, OfAConnectionThatHasEndedNothingIsAdmittedAndItsDescriptorIsAnothers) {
+TEST_F(MeterTest, BytesOfAnEndedConnectionAreRefusedAndItsDescriptorIsReusable) {
   const Connection first = Connect(5, "a");
   ASSERT_TRUE(first.Send(kHttp2Preface));
   meter_->Remove(5);
@@ -145,7 +145,7 @@ TEST_F(MeterTest, OfAConnectionThatHasEndedNothingIsAdmittedAndItsDescriptorIsAn
   EXPECT_TRUE(second.Send(kHttp2Preface));
 }
 
-TEST_F(MeterTest, APeerWhoseConnectionsCostMuchWaits) {
+TEST_F(MeterTest, APeerMayNotReconnectAtOnceAfterManyCostlyConnections) {
   EXPECT_TRUE(meter_->MayComeIn("a"));
   for (int i = 0; i < 20; ++i) {
     ASSERT_TRUE(Connect(i, "a").Send(std::string(kMaxUnearnedBytes, 'x')));

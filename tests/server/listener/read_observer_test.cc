@@ -64,7 +64,7 @@ ssize_t Read(const OwnedFd& fd, std::string& into, int flags = 0) {
 
 TEST(ReadObserverTest, ReadsOfThisProgramAreSeen) { EXPECT_THAT(CheckReadsAreSeen(), IsOk()); }
 
-TEST(ReadObserverTest, WhatIsReadIsShownInOrderAndComesToItsReader) {
+TEST(ReadObserverTest, ReadBytesReachBothTheObserverAndTheReaderInOrder) {
   const Sockets sockets;
   const auto recorder = std::make_shared<Recorder>();
   ObserveReads(sockets.near.get(), recorder);
@@ -78,7 +78,7 @@ TEST(ReadObserverTest, WhatIsReadIsShownInOrderAndComesToItsReader) {
   EXPECT_EQ(recorder->bytes_, 11u);
 }
 
-TEST(ReadObserverTest, WhatIsNotAdmittedLooksLikeAReset) {
+TEST(ReadObserverTest, ARefusedReadFailsAsAConnectionReset) {
   const Sockets sockets;
   const auto recorder = std::make_shared<Recorder>();
   ObserveReads(sockets.near.get(), recorder);
@@ -89,7 +89,7 @@ TEST(ReadObserverTest, WhatIsNotAdmittedLooksLikeAReset) {
   EXPECT_EQ(errno, ECONNRESET);
 }
 
-TEST(ReadObserverTest, OtherSocketsAreReadAsEver) {
+TEST(ReadObserverTest, ReadsOfUnobservedSocketsAreUnchanged) {
   const Sockets sockets;
   const auto recorder = std::make_shared<Recorder>();
   ObserveReads(sockets.near.get(), recorder);
@@ -102,7 +102,7 @@ TEST(ReadObserverTest, OtherSocketsAreReadAsEver) {
   EXPECT_EQ(recorder->bytes_, 0u);
 }
 
-TEST(ReadObserverTest, ASocketThatHasTheNumberOfOneThatWasClosedIsAnotherOne) {
+TEST(ReadObserverTest, AReusedDescriptorNumberIsNotObserved) {
   const auto recorder = std::make_shared<Recorder>();
   int number;
   {
@@ -164,7 +164,7 @@ class TlsPair {
   SSL* client_ = nullptr;
 };
 
-TEST(ReadObserverTest, OverTlsThePlainTextIsShownAndTheBytesAreCounted) {
+TEST(ReadObserverTest, OverTlsTheObserverGetsPlainTextAndCountsEncryptedBytes) {
   const Sockets sockets;
   const auto recorder = std::make_shared<Recorder>();
   ObserveReads(sockets.near.get(), recorder);
@@ -182,7 +182,7 @@ TEST(ReadObserverTest, OverTlsThePlainTextIsShownAndTheBytesAreCounted) {
   EXPECT_EQ(tls.Send("flood", text), -1);
 }
 
-TEST(ReadObserverTest, EachOfManyTlsConnectionsIsShownToItsOwn) {
+TEST(ReadObserverTest, EachTlsConnectionIsShownOnlyToItsOwnObserver) {
   std::vector<std::unique_ptr<Sockets>> sockets;
   std::vector<std::shared_ptr<Recorder>> recorders;
   std::vector<std::unique_ptr<TlsPair>> pairs;

@@ -42,7 +42,7 @@ class TlsFilesTest : public testing::Test {
   const TempFolder folder_;
 };
 
-TEST_F(TlsFilesTest, WhatTheScriptMakesIsTaken) {
+TEST_F(TlsFilesTest, CertificatesFromMakeCertificatesScriptAreRead) {
   const absl::StatusOr<TlsMaterial> material = ReadTlsFiles(Options());
   ASSERT_THAT(material, IsOk());
   EXPECT_EQ(material->certificate, ReadWholeFile(folder_ / "server.pem"));
@@ -50,7 +50,7 @@ TEST_F(TlsFilesTest, WhatTheScriptMakesIsTaken) {
   EXPECT_EQ(material->client_ca, ReadWholeFile(folder_ / "ca.pem"));
 }
 
-TEST_F(TlsFilesTest, HalfAPairIsRefused) {
+TEST_F(TlsFilesTest, ACertificateWithoutAKeyIsRefused) {
   EXPECT_THAT(ReadTlsFiles({.certificate = folder_ / "server.pem"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--tls-key")));
 }
@@ -78,7 +78,7 @@ TEST_F(TlsFilesTest, AKeyOfAnotherCertificateIsRefused) {
                        AllOf(HasSubstr("not the key of"), HasSubstr("server.pem"))));
 }
 
-TEST_F(TlsFilesTest, WhatIsNoCertificateAndNoKeyIsRefused) {
+TEST_F(TlsFilesTest, FilesWithoutAPemCertificateOrKeyAreRefused) {
   TlsOptions options = Options();
   options.client_ca = folder_.Write("text", "hello");
   EXPECT_THAT(ReadTlsFiles(options),
@@ -99,7 +99,7 @@ TEST_F(TlsFilesTest, AnExpiredCertificateIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has expired")));
 }
 
-TEST_F(TlsFilesTest, AChangeIsTakenOnceAndABadOneKeepsTheOld) {
+TEST_F(TlsFilesTest, AChangedCertificateLoadsOnceAndAnInvalidOneKeepsTheOld) {
   std::vector<std::string> told;
   absl::StatusOr<std::unique_ptr<TlsFiles>> files =
       TlsFiles::Open(Options(), [&told](absl::string_view text, bool good) {
@@ -122,7 +122,7 @@ TEST_F(TlsFilesTest, AChangeIsTakenOnceAndABadOneKeepsTheOld) {
   EXPECT_THAT(told, ElementsAre(testing::_, HasSubstr("good: ")));
 }
 
-TEST(MakeCertificatesTest, WithoutAFolderItSaysHowItIsUsed) {
+TEST(MakeCertificatesTest, TheScriptFailsWithoutAFolder) {
   EXPECT_NE(Shell(SourceFolder() + "/deploy/make_certificates.sh 2>/dev/null"), 0);
 }
 

@@ -45,7 +45,7 @@ TEST(CallMetricsTest, ACallCountsUnderItsMethodAndStatus) {
   EXPECT_EQ(sent->histogram.sum, 3000);
 }
 
-TEST(CallMetricsTest, MethodsAndStatusesThatNobodyKnowsShareOneSeries) {
+TEST(CallMetricsTest, UnknownMethodsAndStatusesShareOneSeries) {
   CallMetrics metrics({"a.B/C"}, [] { return absl::ZeroDuration(); });
   for (const char* name : {"", "/", "a.B", "/a.B/c", "//a.B/C", "/x\n{}", "/other"}) {
     const size_t method = metrics.MethodOf(name);
@@ -61,7 +61,7 @@ TEST(CallMetricsTest, MethodsAndStatusesThatNobodyKnowsShareOneSeries) {
 }
 
 // Histograms of several programs can be added up only if they have the same bounds.
-TEST(CallMetricsTest, TheBoundsAreThoseOfTheConvention) {
+TEST(CallMetricsTest, HistogramBoundsHaveTheCountAndEndsOfGrpcA66) {
   CallMetrics metrics({}, [] { return absl::ZeroDuration(); });
   metrics.Ended(metrics.MethodOf("x"), 0, absl::ZeroDuration(), 0);
   const std::vector<MetricFamily> families = metrics.Read();
@@ -72,7 +72,7 @@ TEST(CallMetricsTest, TheBoundsAreThoseOfTheConvention) {
   EXPECT_EQ(families[2].samples[0].histogram.bounds.back(), 4294967296.0);
 }
 
-TEST(CallMetricsTest, TheDocumentListsEach) {
+TEST(CallMetricsTest, TheReadmeListsEachMetric) {
   CallMetrics metrics({}, [] { return absl::ZeroDuration(); });
   metrics.Ended(metrics.MethodOf("x"), 0, absl::ZeroDuration(), 0);
   const std::string table = FamiliesTable(metrics.Read());

@@ -26,7 +26,7 @@ TEST(DatasetMetricsTest, EachDatasetHasSeriesOfItsOwn) {
   EXPECT_EQ(families[2].samples[1].value, 2);
 }
 
-TEST(DatasetMetricsTest, BeyondAHundredTheyCountTogetherAsOther) {
+TEST(DatasetMetricsTest, DatasetsBeyondTheFirstHundredAreCountedAsOther) {
   std::vector<DatasetNumbers> datasets;
   datasets.push_back({.name = "other", .records = 1000});
   for (int i = 0; i < 250; ++i) datasets.push_back({.name = absl::StrCat("d", i), .records = 1});
@@ -38,7 +38,7 @@ TEST(DatasetMetricsTest, BeyondAHundredTheyCountTogetherAsOther) {
   EXPECT_EQ(families[0].samples.back().value, 1150);
 }
 
-TEST(DatasetMetricsTest, TheBuildIsALabel) {
+TEST(DatasetMetricsTest, TheBuildInfoMetricHasTheVersionsAsLabels) {
   const MetricFamily build = BuildInfo("1.2.3", "v9");
   EXPECT_EQ(build.name, "systole_server_build_info");
   ASSERT_EQ(build.samples.size(), 1u);
@@ -47,7 +47,7 @@ TEST(DatasetMetricsTest, TheBuildIsALabel) {
   EXPECT_EQ(build.samples[0].labels[1].value, "v9");
 }
 
-TEST(DatasetMetricsTest, TheDocumentListsEach) {
+TEST(DatasetMetricsTest, TheReadmeListsEachMetric) {
   std::vector<MetricFamily> families = DatasetFamilies({{.name = "a"}});
   families.push_back(BuildInfo("1", "1"));
   const std::string table = FamiliesTable(families);

@@ -18,18 +18,18 @@ namespace {
 using testing::HasSubstr;
 using testing::Optional;
 
-TEST(ServerMetricsTest, EachHasItsOwnNameItsUnitAndASentence) {
+TEST(ServerMetricsTest, EachMetricHasAUniqueNameWithItsUnitAndAHelpText) {
   const ServiceCounters counters;
   ExpectGoodMetrics(ReadServerMetrics({.service = counters}));
 }
 
-TEST(ServerMetricsTest, TheDocumentListsEach) {
+TEST(ServerMetricsTest, TheReadmeListsEachMetric) {
   const ServiceCounters counters;
   ExpectListedIn("server/metrics/README.md", kServerMetricPrefix,
                  ReadServerMetrics({.service = counters}));
 }
 
-TEST(ServerMetricsTest, TheCachesAreAmongThem) {
+TEST(ServerMetricsTest, ServerMetricsIncludeTheCacheMetrics) {
   const ServiceCounters counters;
   EXPECT_EQ(ReadServerMetrics({.service = counters}).size(),
             ServerMetrics().size() + CacheMetrics().size());
@@ -38,7 +38,7 @@ TEST(ServerMetricsTest, TheCachesAreAmongThem) {
               Optional(5));
 }
 
-TEST(ServerMetricsTest, EachSourceIsRead) {
+TEST(ServerMetricsTest, MetricsTakeTheirValuesFromEverySource) {
   ServiceCounters counters;
   counters.steps_served = 3;
   counters.send_seconds = 0.25;
@@ -70,7 +70,7 @@ TEST(ServerMetricsTest, EachSourceIsRead) {
   EXPECT_THAT(FindMetric(readings, "cpus"), Optional(UsableProcessors()));
 }
 
-TEST(ServerMetricsTest, TheDocumentListsTheHistogram) {
+TEST(ServerMetricsTest, TheReadmeListsTheStepWaitHistogram) {
   const std::string table = FamiliesTable({StepWaitFamily(StageTotals().step_waits())});
   EXPECT_THAT(ReadWholeFile("server/metrics/README.md"), HasSubstr(table))
       << "the table in server/metrics/README.md should be:\n"

@@ -14,15 +14,15 @@ namespace {
 
 using testing::Optional;
 
-TEST(TrainerMetricsTest, EachHasItsOwnNameItsUnitAndASentence) {
+TEST(TrainerMetricsTest, EachMetricHasAUniqueNameWithItsUnitAndAHelpText) {
   ExpectGoodMetrics(ReadTrainerMetrics({}));
 }
 
-TEST(TrainerMetricsTest, TheDocumentListsEach) {
+TEST(TrainerMetricsTest, TheReadmeListsEachMetric) {
   ExpectListedIn("server/metrics/README.md", kTrainerMetricPrefix, ReadTrainerMetrics({}));
 }
 
-TEST(TrainerMetricsTest, EachLimitHasItsTrainers) {
+TEST(TrainerMetricsTest, TrainerWaitsAndCountsPerLimitAreReported) {
   TrainerTotals totals = {.trainers = 28, .mean_waits = 0.25, .max_waits = 0.75};
   for (size_t limit = 0; limit < kNumFeedLimits; ++limit) {
     totals.by_limit[limit] = static_cast<int64_t>(limit) + 1;

@@ -40,7 +40,7 @@ TEST(OtlpJsonTest, ASpanIsWrittenAsTheProtocolSays) {
       R"("status":{"message":"no room","code":2}}]}]}]})");
 }
 
-TEST(OtlpJsonTest, WhatASpanDoesNotHaveIsLeftOut) {
+TEST(OtlpJsonTest, UnsetFieldsOfASpanAreLeftOut) {
   const std::string json = OtlpJsonOf(
       {{.trace = {.high = 0, .low = 1}, .span = 2, .name = "step"}, {.name = "other"}}, {}, "");
   EXPECT_THAT(json, HasSubstr(R"("traceId":"00000000000000000000000000000001",)"
@@ -51,7 +51,7 @@ TEST(OtlpJsonTest, WhatASpanDoesNotHaveIsLeftOut) {
   }
 }
 
-TEST(OtlpJsonTest, TextThatIsNoUtf8StaysJson) {
+TEST(OtlpJsonTest, InvalidUtf8BecomesAReplacementCharacter) {
   const std::string json =
       OtlpJsonOf({{.span = 1, .name = "x", .attributes = {{"a", "\xff\x01"}}}}, {}, "");
   EXPECT_THAT(json, HasSubstr("\\ufffd\\u0001"));

@@ -45,12 +45,12 @@ std::map<std::string, std::string> TextsOf(const OtlpOptions& options) {
   return texts;
 }
 
-TEST(OtlpOptionsTest, WithoutAnEndpointNothingIsSent) {
+TEST(OtlpOptionsTest, WithoutAnEndpointExportIsOff) {
   EXPECT_EQ(UrlOf("", {}), "");
   EXPECT_EQ(UrlOf("", {{"OTEL_EXPORTER_OTLP_HEADERS", "a=b"}, {"OTEL_SERVICE_NAME", "x"}}), "");
 }
 
-TEST(OtlpOptionsTest, TheFlagGoesBeforeTheVariablesAndTheOneOfTracesBeforeTheOther) {
+TEST(OtlpOptionsTest, EndpointPrecedenceIsFlagThenTracesVariableThenGeneral) {
   EXPECT_EQ(UrlOf("http://a:4318", {{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://b/x"}}),
             "http://a:4318/v1/traces");
   EXPECT_EQ(UrlOf("", {{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://b/x?k=v"},
@@ -61,14 +61,14 @@ TEST(OtlpOptionsTest, TheFlagGoesBeforeTheVariablesAndTheOneOfTracesBeforeTheOth
   EXPECT_EQ(UrlOf("https://C", {}), "https://c/v1/traces");
 }
 
-TEST(OtlpOptionsTest, VariablesCanSwitchItOffButNotTheFlag) {
+TEST(OtlpOptionsTest, OtelSdkDisabledIgnoresTheEndpointVariableButNotTheFlag) {
   const std::map<std::string, std::string> off = {{"OTEL_SDK_DISABLED", "TRUE"},
                                                   {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c"}};
   EXPECT_EQ(UrlOf("", off), "");
   EXPECT_EQ(UrlOf("http://a", off), "http://a/v1/traces");
 }
 
-TEST(OtlpOptionsTest, AnEndpointForAnotherProtocolIsNotUsed) {
+TEST(OtlpOptionsTest, AnEndpointVariableForTheGrpcProtocolIsRefused) {
   std::map<std::string, std::string> variables = {{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317"},
                                                   {"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}};
   EXPECT_THAT(Options("", variables),
@@ -79,7 +79,7 @@ TEST(OtlpOptionsTest, AnEndpointForAnotherProtocolIsNotUsed) {
   EXPECT_EQ(UrlOf("", variables), "http://c:4317/v1/traces");
 }
 
-TEST(OtlpOptionsTest, AnEndpointThatIsNoneIsRefusedByItsName) {
+TEST(OtlpOptionsTest, AnInvalidEndpointIsRefusedNamingItsFlagOrVariable) {
   for (const char* endpoint :
        {"localhost:4318", "ftp://a", "http://", "http://a b", "http://a:0"}) {
     EXPECT_THAT(Options(endpoint, {}), StatusIs(kInvalid, HasSubstr("--otlp-endpoint: ")));
@@ -112,7 +112,7 @@ TEST(OtlpOptionsTest, NoMessageShowsASecret) {
   }
 }
 
-TEST(OtlpOptionsTest, HeadersAreDecodedAndThoseOfTracesGoFirst) {
+TEST(OtlpOptionsTest, HeadersAreDecodedAndTracesHeadersReplaceTheGeneralOnes) {
   const auto options = Options("http://a", {{"OTEL_EXPORTER_OTLP_HEADERS", "a=b"},
                                             {"OTEL_EXPORTER_OTLP_TRACES_HEADERS",
                                              " Authorization = Bearer%20x%3Dy , X-Tenant=7,"}});
@@ -121,7 +121,7 @@ TEST(OtlpOptionsTest, HeadersAreDecodedAndThoseOfTracesGoFirst) {
               ElementsAre(Pair("authorization", "Bearer x=y"), Pair("x-tenant", "7")));
 }
 
-TEST(OtlpOptionsTest, TheResourceSaysWhichServerItIs) {
+TEST(OtlpOptionsTest, TheResourceIdentifiesTheServerAndVariablesOverrideIt) {
   auto options = Options("http://a", {});
   ASSERT_THAT(options, IsOk());
   std::map<std::string, std::string> texts = TextsOf(**options);
@@ -153,7 +153,7 @@ TEST(OtlpOptionsTest, TheTimeoutIsInMillisecondsAndBounded) {
   }
 }
 
-TEST(OtlpOptionsTest, PairsAreBounded) {
+TEST(OtlpOptionsTest, TheCountAndLengthOfKeyValuePairsAreLimited) {
   std::string text = "k0=v";
   for (int i = 1; i < 64; ++i) absl::StrAppend(&text, ",k", i, "=v");
   EXPECT_THAT(ParseOtelPairs(text), IsOk());

@@ -95,7 +95,7 @@ TEST_F(SpanExporterTest, ABatchIsPostedAsJsonWithTheHeaders) {
   EXPECT_EQ(log(), "");
 }
 
-TEST_F(SpanExporterTest, WhatWaitsIsSentAfterTheInterval) {
+TEST_F(SpanExporterTest, AnIncompleteBatchIsSentAfterTheInterval) {
   Start({.interval = absl::Milliseconds(1)});
   exporter_->Add(SpanNumber(0));
   EXPECT_TRUE(WaitUntil([this] { return exporter_->counts().sent == 1; }));
@@ -103,7 +103,7 @@ TEST_F(SpanExporterTest, WhatWaitsIsSentAfterTheInterval) {
   EXPECT_TRUE(WaitUntil([this] { return exporter_->counts().sent == 2; }));
 }
 
-TEST_F(SpanExporterTest, TheLastSpansAreSentAtTheEnd) {
+TEST_F(SpanExporterTest, EndSendsWaitingSpansAndLaterSpansAreDropped) {
   Start({.max_batch = 2, .interval = kPlenty});
   for (int i = 0; i < 5; ++i) exporter_->Add(SpanNumber(i));
   EXPECT_TRUE(exporter_->End(kPlenty));
@@ -113,7 +113,7 @@ TEST_F(SpanExporterTest, TheLastSpansAreSentAtTheEnd) {
   EXPECT_TRUE(exporter_->End(kPlenty));
 }
 
-TEST_F(SpanExporterTest, WhatOtlpCallsRetryableIsSentAgain) {
+TEST_F(SpanExporterTest, ABatchIsRetriedAfterStatusesThatOtlpCallsRetryable) {
   for (const int status : {429, 502, 503, 504}) {
     Answers({Reply(status, ""), Reply(status, "", {{"Retry-After", "0"}}), Reply(200, "{}")});
     Start({.max_batch = 1});
@@ -126,7 +126,7 @@ TEST_F(SpanExporterTest, WhatOtlpCallsRetryableIsSentAgain) {
   EXPECT_EQ(log(), "");
 }
 
-TEST_F(SpanExporterTest, WhatACollectorRefusesIsNotSentAgain) {
+TEST_F(SpanExporterTest, ABatchThatTheCollectorRefusesIsNotRetried) {
   for (const int status : {400, 401, 404, 408, 413, 500, 501}) {
     Answers({Reply(status, "nothing that is shown")});
     Start({.headers = {{"authorization", "Bearer hidden"}}, .max_batch = 1});
@@ -142,7 +142,7 @@ TEST_F(SpanExporterTest, WhatACollectorRefusesIsNotSentAgain) {
   }
 }
 
-TEST_F(SpanExporterTest, ARedirectGetsNoSpansAndNoHeaders) {
+TEST_F(SpanExporterTest, ARedirectOfTheCollectorIsNotFollowed) {
   StubHttpServer elsewhere([](const StubRequest&) { return Reply(200, "{}"); });
   Answers({Reply(307, "", {{"Location", elsewhere.Url("/hidden")}})});
   Start({.headers = {{"x-api-key", "hidden"}}, .max_batch = 1});
@@ -153,7 +153,7 @@ TEST_F(SpanExporterTest, ARedirectGetsNoSpansAndNoHeaders) {
   EXPECT_THAT(log(), Not(HasSubstr("hidden")));
 }
 
-TEST_F(SpanExporterTest, TheLogTellsOfTheFirstFailureAndOfTheReturn) {
+TEST_F(SpanExporterTest, TheLogReportsTheFirstFailureAndTheRecovery) {
   Answers({Reply(400, ""), Reply(400, ""), Reply(200, "{}")});
   Start({.max_batch = 1});
   for (int i = 0; i < 4; ++i) {
@@ -170,7 +170,7 @@ TEST_F(SpanExporterTest, TheLogTellsOfTheFirstFailureAndOfTheReturn) {
   EXPECT_THAT(lines[1], HasSubstr("takes spans again"));
 }
 
-TEST_F(SpanExporterTest, ACollectorThatHangsCostsBoundedMemoryAndNoTime) {
+TEST_F(SpanExporterTest, AHangingCollectorNeverBlocksAndExcessSpansAreDropped) {
   Answers({{.bytes = "", .hangs = true}});
   Start({.max_batch = 2, .max_waiting = 10});
   exporter_->Add(SpanNumber(0));
@@ -185,7 +185,7 @@ TEST_F(SpanExporterTest, ACollectorThatHangsCostsBoundedMemoryAndNoTime) {
   EXPECT_EQ(exporter_->counts().sent, 0);
 }
 
-TEST_F(SpanExporterTest, ACollectorThatIsDownIsGivenUpAfterSomeAttempts) {
+TEST_F(SpanExporterTest, ABatchIsDroppedAfterTheMaximumOfAttempts) {
   Answers({Reply(503, "")});
   Start({.max_batch = 1, .retry = {.max_attempts = 3}});
   exporter_->Add(SpanNumber(0));
@@ -193,7 +193,7 @@ TEST_F(SpanExporterTest, ACollectorThatIsDownIsGivenUpAfterSomeAttempts) {
   EXPECT_THAT(collector_.requests(), SizeIs(3));
 }
 
-TEST_F(SpanExporterTest, AtTheEndNoBatchWaitsForItsNextAttempt) {
+TEST_F(SpanExporterTest, EndAccountsForABatchThatWaitsForARetry) {
   Answers({Reply(503, "", {{"Retry-After", "30"}}), Reply(200, "{}")});
   Start({.max_batch = 1});
   exporter_->Add(SpanNumber(0));
@@ -203,7 +203,7 @@ TEST_F(SpanExporterTest, AtTheEndNoBatchWaitsForItsNextAttempt) {
   EXPECT_EQ(counts.sent + counts.not_reached, 1);
 }
 
-TEST_F(SpanExporterTest, AnAnswerWithoutEndIsCutOff) {
+TEST_F(SpanExporterTest, AnEndlessResponseIsCutOffAndCountsAsRefused) {
   Answers({{.bytes = Head(200, {{"Content-Type", "application/json"}}),
             .endless = std::string(1 << 16, 'x')}});
   Start({.max_batch = 1});
@@ -211,7 +211,7 @@ TEST_F(SpanExporterTest, AnAnswerWithoutEndIsCutOff) {
   EXPECT_TRUE(WaitUntil([this] { return exporter_->counts().refused == 1; }));
 }
 
-TEST(SpanExporterAloneTest, ACollectorThatIsNotThereIsNoErrorAtTheStart) {
+TEST(SpanExporterAloneTest, AnUnreachableCollectorDoesNotPreventTheStart) {
   OtlpOptions options;
   options.url = absl::StrCat("http://", kImpossibleHost, "/v1/traces");
   options.http = HttpOptionsOfEnvironment();

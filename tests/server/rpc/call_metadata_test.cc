@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kParent[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-TEST(CallMetadataTest, TheTraceIsRead) {
+TEST(CallMetadataTest, TraceParentAndTraceStateAreRead) {
   const std::optional<TraceContext> context =
       TraceContextOf({{"other", "x"}, {"traceparent", kParent}, {"tracestate", "a=b"}});
   ASSERT_TRUE(context.has_value());
@@ -19,14 +19,14 @@ TEST(CallMetadataTest, TheTraceIsRead) {
   EXPECT_EQ(context->state, "a=b");
 }
 
-TEST(CallMetadataTest, WithoutOneGoodTraceParentThereIsNoTrace) {
+TEST(CallMetadataTest, AMissingInvalidOrRepeatedTraceParentGivesNoTrace) {
   EXPECT_EQ(TraceContextOf({}), std::nullopt);
   EXPECT_EQ(TraceContextOf({{"tracestate", "a=b"}}), std::nullopt);
   EXPECT_EQ(TraceContextOf({{"traceparent", ""}}), std::nullopt);
   EXPECT_EQ(TraceContextOf({{"traceparent", kParent}, {"traceparent", kParent}}), std::nullopt);
 }
 
-TEST(CallMetadataTest, SeveralTraceStatesAreOneAndABadOneIsLeftOut) {
+TEST(CallMetadataTest, TraceStatesAreJoinedAndInvalidTraceStatesAreDropped) {
   EXPECT_EQ(TraceContextOf({{"traceparent", kParent}, {"tracestate", "a=b"}, {"tracestate", "c=d"}})
                 ->state,
             "a=b,c=d");

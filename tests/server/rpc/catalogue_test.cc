@@ -86,7 +86,7 @@ TEST(CatalogueTest, OneBadDatasetDoesNotKeepTheOthersFromBeingServed) {
       << "the server's operator must see the pattern";
 }
 
-TEST(CatalogueTest, AFileThatCannotBeOpenedRefusesItsDatasetWithoutItsFolder) {
+TEST(CatalogueTest, ErrorsOfUnreadableDatasetsDoNotShowTheServersFolders) {
   const TempFolder folder;
   folder.Write("good.tfrecord", GoodShard());
   ASSERT_EQ(symlink("/proc/self/mem", (folder / "odd.tfrecord").c_str()), 0);
@@ -100,7 +100,7 @@ TEST(CatalogueTest, AFileThatCannotBeOpenedRefusesItsDatasetWithoutItsFolder) {
   }
 }
 
-TEST(CatalogueTest, WithoutADatasetLeftNothingIsServed) {
+TEST(CatalogueTest, CheckServesFailsIfEveryDatasetWasRefused) {
   const TempFolder folder;
   folder.Write("packed.tfrecord", "\xff\xd8\xff\xe0 and so on");
   EXPECT_THAT(MustOpen(DatasetText("raw", folder / "packed.tfrecord")).CheckServes(),
@@ -115,7 +115,7 @@ TEST(CatalogueTest, WithoutADatasetLeftNothingIsServed) {
                        AllOf(HasSubstr("'a'"), HasSubstr("nor any of 1 others"))));
 }
 
-TEST(CatalogueTest, ADatasetThatLostSomethingIsRefusedAndSaysWhat) {
+TEST(CatalogueTest, ADatasetWithMissingShardsRecordsOrBytesIsRefusedWithAReason) {
   const TempFolder folder;
   folder.Write("a-0.tfrecord", GoodShard());
   folder.Write("a.manifest",
@@ -139,7 +139,7 @@ TEST(CatalogueTest, ADatasetThatLostSomethingIsRefusedAndSaysWhat) {
   EXPECT_THAT(FindIn(catalogue, "shorter"), refused("have 39 bytes, expect_bytes says 40"));
 }
 
-TEST(CatalogueTest, AShardDamagedInPartsIsServed) {
+TEST(CatalogueTest, PartlyDamagedShardsAreServedAndTheirDamageIsListed) {
   const TempFolder folder;
   folder.Write("a-0.tfrecord", "");
   folder.Write("a-1.tfrecord", GoodShard().substr(0, 30));  // Cut in the second record.
@@ -159,7 +159,7 @@ TEST(CatalogueTest, AShardDamagedInPartsIsServed) {
   EXPECT_EQ(dataset.DamagedRecords(1).size(), 1u);
 }
 
-TEST(CatalogueTest, WhatIsSaidOfARefusedDatasetHoldsNoSecretOfItsAddresses) {
+TEST(CatalogueTest, RefusalsOfDatasetsDoNotShowSecretsInAddresses) {
   const TempFolder folder;
   folder.Write("good.tfrecord", GoodShard());
   // No request is sent, because these web addresses are refused at once.
@@ -183,7 +183,7 @@ TEST(CatalogueTest, WhatIsSaidOfARefusedDatasetHoldsNoSecretOfItsAddresses) {
                        AllOf(HasSubstr("dataset name"), Not(HasSubstr("SECRET")))));
 }
 
-TEST(CatalogueTest, ClientsLearnNothingOfServersOfShardsWhateverFails) {
+TEST(CatalogueTest, ErrorsForClientsDoNotShowTheAddressesOfShardServers) {
   StubObjects objects;
   const std::string host = objects.server().Url("");
   const std::string good = objects.Put("/dir/good.tfrecord", GoodShard());
@@ -232,7 +232,7 @@ constexpr ShardFormat kRaising = {.name = "TFRecord",
                                   }};
 constexpr const ShardFormat* kFormats[] = {&kRaising};
 
-TEST(CatalogueTest, AnInterruptionEndsItAndRefusesNoDataset) {
+TEST(CatalogueTest, AnInterruptCancelsOpeningInsteadOfRefusingADataset) {
   const TempFolder folder;
   folder.Write("a.tfrecord", GoodShard());
   v1::ServerConfig config;
@@ -251,7 +251,7 @@ TEST(CatalogueTest, AnInterruptionEndsItAndRefusesNoDataset) {
   }
 }
 
-TEST(CatalogueTest, AnUnknownNameIsToldWhatThereIs) {
+TEST(CatalogueTest, TheErrorForAnUnknownDatasetListsKnownAndSimilarNames) {
   const TempFolder folder;
   folder.Write("a.tfrecord", GoodShard());
   std::string config;

@@ -85,7 +85,7 @@ class FeedMakersTest : public testing::Test {
   FeedMakers makers_;  // Last: its threads use the members above.
 };
 
-TEST_F(FeedMakersTest, ThePeerWhoseFeedTakesForEverKeepsNoOtherWaiting) {
+TEST_F(FeedMakersTest, ASlowFeedDelaysOnlyItsOwnPeer) {
   const auto slow = Ask("a", "a1");
   const auto next = Ask("a", "a2");
   ASSERT_TRUE(Begins(1));
@@ -122,7 +122,7 @@ TEST_F(FeedMakersTest, PeersTakeTurnsHoweverManyFeedsEachWants) {
   EXPECT_THAT(EndOf(y), IsOk());
 }
 
-TEST_F(FeedMakersTest, ADatasetThatHangsKeepsOnlyTheFeedsThatReadItWaiting) {
+TEST_F(FeedMakersTest, AHangingDatasetDelaysOnlyFeedsThatReadIt) {
   const auto hung = Ask("a", "a hung", {1});
   ASSERT_TRUE(Begins(1));
   const auto behind = Ask("b", "b hung", {1, 2});
@@ -147,7 +147,7 @@ TEST_F(FeedMakersTest, ADatasetThatHangsKeepsOnlyTheFeedsThatReadItWaiting) {
   EXPECT_THAT(EndOf(behind), IsOk());
 }
 
-TEST_F(FeedMakersTest, AllMakersMayHang) {
+TEST_F(FeedMakersTest, FeedsAreStillMadeAfterAllMakersHang) {
   std::vector<std::shared_ptr<Asked>> hung;
   for (uint64_t i = 0; i < FeedMakers::kMakers; ++i) {
     hung.push_back(Ask(absl::StrCat("peer ", i), absl::StrCat("hung ", i), {i}));
@@ -160,7 +160,7 @@ TEST_F(FeedMakersTest, AllMakersMayHang) {
   EXPECT_THAT(EndOf(healthy), IsOk());
 }
 
-TEST_F(FeedMakersTest, EachPeerLeavesAsManyPlacesOfSlowFeedsAsItTakes) {
+TEST_F(FeedMakersTest, APeersSlowFeedsLeaveRoomForAnotherPeer) {
   std::vector<std::shared_ptr<Asked>> hung;
   for (uint64_t i = 0; i < 10; ++i) {
     hung.push_back(Ask("a", absl::StrCat("hung ", i), {i}));
@@ -176,7 +176,7 @@ TEST_F(FeedMakersTest, EachPeerLeavesAsManyPlacesOfSlowFeedsAsItTakes) {
   EXPECT_THAT(begun(), ElementsAre("hung 0", "hung 1", "hung 2", "hung 3", "b"));
 }
 
-TEST_F(FeedMakersTest, AFeedOfSeveralDatasetsIsNotOvertakenForEver) {
+TEST_F(FeedMakersTest, AFeedOfSeveralDatasetsIsNotStarvedByALaterFeed) {
   const auto first = Ask("a", "1", {1});
   ASSERT_TRUE(Begins(1));
   const auto both = Ask("b", "1 and 2", {1, 2});
@@ -186,7 +186,7 @@ TEST_F(FeedMakersTest, AFeedOfSeveralDatasetsIsNotOvertakenForEver) {
   EXPECT_THAT(begun(), ElementsAre("1", "1 and 2", "2"));
 }
 
-TEST_F(FeedMakersTest, RequestsForOneFeedWaitForItTogether) {
+TEST_F(FeedMakersTest, RequestsForTheSameFeedShareOneMakingEvenIfOneLeaves) {
   const auto first = Ask("a", "feed");
   ASSERT_TRUE(Begins(1));
   const auto second = Ask("b", "feed");
@@ -218,7 +218,7 @@ TEST_F(FeedMakersTest, AFeedThatNobodyWantsIsGivenUpUnlessItsClientComesBackSoon
   EXPECT_THAT(begun(), ElementsAre("1", "1"));
 }
 
-TEST_F(FeedMakersTest, EachPeerLeavesAsManyPlacesInLineAsItTakes) {
+TEST_F(FeedMakersTest, APeerMayQueueNoMoreRequestsThanPlacesStayFree) {
   std::vector<std::shared_ptr<Asked>> asked;
   for (int i = 0; i < 33; ++i) asked.push_back(Ask("a", absl::StrCat("a", i)));
   EXPECT_THAT(asked.back()->made, StatusIs(absl::StatusCode::kUnavailable,
@@ -231,7 +231,7 @@ TEST_F(FeedMakersTest, EachPeerLeavesAsManyPlacesInLineAsItTakes) {
   EXPECT_FALSE(Ask("a", "one more")->ended);
 }
 
-TEST_F(FeedMakersTest, StopEndsAllRequestsAndWorkAndRefusesFurtherOnes) {
+TEST_F(FeedMakersTest, StopEndsAllRequestsAndRefusesNewRequests) {
   const auto in_making = Ask("a", "1");
   ASSERT_TRUE(Begins(1));
   const auto in_line = Ask("a", "2");

@@ -79,7 +79,7 @@ class ServedFeedsTest : public testing::Test {
   EventLog events_{[this](LogLevel, const std::string& line) { lines_.push_back(line); }};
 };
 
-TEST_F(ServedFeedsTest, WhatAFeedOverFarShardsFetchesIsToldOnceForEachPlan) {
+TEST_F(ServedFeedsTest, TheFetchesOfARemoteFeedAreLoggedOncePerPlan) {
   const Catalogue catalogue = Open();
   ServedFeeds feeds(catalogue, {}, events_);
   const auto first = Find(feeds, Spec("far"));
@@ -100,7 +100,7 @@ TEST_F(ServedFeedsTest, WhatAFeedOverFarShardsFetchesIsToldOnceForEachPlan) {
   EXPECT_EQ(lines_.size(), 2);
 }
 
-TEST_F(ServedFeedsTest, WithRoomForAllOfTheSetNothingIsProposed) {
+TEST_F(ServedFeedsTest, NoOtherShuffleIsProposedIfTheCacheHoldsTheWholeSet) {
   const Catalogue catalogue = Open();
   ServedFeeds feeds(catalogue, {.memory_bytes = 1 << 20}, events_);
   ASSERT_THAT(Find(feeds, Spec("far")), IsOk());
@@ -108,7 +108,7 @@ TEST_F(ServedFeedsTest, WithRoomForAllOfTheSetNothingIsProposed) {
                                         Not(HasSubstr("WINDOW")))));
 }
 
-TEST_F(ServedFeedsTest, OfShardsAtHandAndOfRefusedSpecsNothingIsTold) {
+TEST_F(ServedFeedsTest, FeedsOverLocalShardsAndRefusedSpecsAreNotLogged) {
   const Catalogue catalogue = Open();
   ServedFeeds feeds(catalogue, {}, events_);
   ASSERT_THAT(Find(feeds, Spec("near")), IsOk());
@@ -116,7 +116,7 @@ TEST_F(ServedFeedsTest, OfShardsAtHandAndOfRefusedSpecsNothingIsTold) {
   EXPECT_THAT(lines_, IsEmpty());
 }
 
-TEST_F(ServedFeedsTest, ManyPlansWriteAFewLines) {
+TEST_F(ServedFeedsTest, LogLinesAboutManyPlansAreLimited) {
   const Catalogue catalogue = Open();
   ServedFeeds feeds(catalogue, {}, events_);
   for (int seed = 0; seed < 200; ++seed) ASSERT_THAT(Find(feeds, Spec("far", seed)), IsOk());
@@ -125,7 +125,7 @@ TEST_F(ServedFeedsTest, ManyPlansWriteAFewLines) {
   EXPECT_THAT(lines_.back(), HasSubstr("more feeds planned"));
 }
 
-TEST_F(ServedFeedsTest, ListsOfFeedsThatNobodyReadsMakeRoomForOthers) {
+TEST_F(ServedFeedsTest, RecordListsOfUnusedFeedsAreDroppedForNewFeeds) {
   const Catalogue catalogue = Open();
   ASSERT_THAT((*FindIn(catalogue, "near"))->NoteColumns({"label", "weight"}), IsOk());
   ServedFeeds feeds(catalogue, {}, events_);
@@ -144,7 +144,7 @@ TEST_F(ServedFeedsTest, ListsOfFeedsThatNobodyReadsMakeRoomForOthers) {
   EXPECT_THAT(find(1000), IsOk());
 }
 
-TEST_F(ServedFeedsTest, FeedsOfOthersDoNotTakeTheRoomOfAFreshFeedWithAWhere) {
+TEST_F(ServedFeedsTest, AFreshWhereFeedIsNotEvictedByFeedsOfAnotherPeer) {
   const Catalogue catalogue = Open();
   ASSERT_THAT((*FindIn(catalogue, "near"))->NoteColumns({"label", "weight"}), IsOk());
   ServedFeeds feeds(catalogue, {}, events_);
@@ -166,7 +166,7 @@ TEST_F(ServedFeedsTest, FeedsOfOthersDoNotTakeTheRoomOfAFreshFeedWithAWhere) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("call ResolveFeed")));
 }
 
-TEST_F(ServedFeedsTest, ARefusedPeerDoesNotTakeTheListsOfAFreshFeedOfAnother) {
+TEST_F(ServedFeedsTest, AFreshFeedsRecordListIsNotDroppedForAnotherPeersFeed) {
   const Catalogue catalogue = Open();
   ASSERT_THAT((*FindIn(catalogue, "near"))->NoteColumns({"label", "weight"}), IsOk());
   ServedFeeds feeds(catalogue, {}, events_);

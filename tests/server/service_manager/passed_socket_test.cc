@@ -52,7 +52,7 @@ TEST(PassedSocketTest, ASocketAtThePathIsTakenOver) {
   EXPECT_EQ(fcntl(fd, F_GETFD), FD_CLOEXEC);
 }
 
-TEST(PassedSocketTest, WhatIsAnnouncedToNobodyOrToAnotherProcessIsNotTouched) {
+TEST(PassedSocketTest, SocketsNotPassedToThisProcessAreNotTouched) {
   const TempFolder folder;
   const OwnedFd fd(Bound(folder / "s"));
   for (const char* const pid : {"", "8", "x"}) {
@@ -66,7 +66,7 @@ TEST(PassedSocketTest, WhatIsAnnouncedToNobodyOrToAnotherProcessIsNotTouched) {
   EXPECT_EQ(fcntl(fd.get(), F_GETFL) & O_NONBLOCK, 0);
 }
 
-TEST(PassedSocketTest, ASocketElsewhereIsRefusedWithBothAddresses) {
+TEST(PassedSocketTest, ASocketWithAnotherPathIsRefusedNamingBothPaths) {
   const TempFolder folder;
   const OwnedFd fd(Bound(folder / "s"));
   EXPECT_THAT(Take(folder / "other", fd.get()),
@@ -77,7 +77,7 @@ TEST(PassedSocketTest, ASocketElsewhereIsRefusedWithBothAddresses) {
                                            HasSubstr("--listen names no Unix socket")));
 }
 
-TEST(PassedSocketTest, WhatIsNoListeningUnixSocketIsRefused) {
+TEST(PassedSocketTest, DescriptorsOtherThanListeningUnixStreamSocketsAreRefused) {
   const TempFolder folder;
   const OwnedFd unheard(Bound(folder / "a", SOCK_STREAM, /*listens=*/false));
   const OwnedFd packets(Bound(folder / "b", SOCK_SEQPACKET));
@@ -93,7 +93,7 @@ TEST(PassedSocketTest, WhatIsNoListeningUnixSocketIsRefused) {
                                                 HasSubstr("not a Unix socket that listens")));
 }
 
-TEST(PassedSocketTest, SeveralSocketsAndNumbersThatAreNoneAreRefused) {
+TEST(PassedSocketTest, MoreThanOneSocketOrAnInvalidCountIsRefused) {
   const TempFolder folder;
   const OwnedFd fd(Bound(folder / "s"));
   EXPECT_THAT(Take(folder / "s", fd.get(), "2"),

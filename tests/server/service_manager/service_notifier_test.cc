@@ -67,7 +67,7 @@ TEST(ServiceNotifierTest, EachMessageIsOneDatagramOfLines) {
   EXPECT_EQ(manager.Poll(), "");
 }
 
-TEST(ServiceNotifierTest, AReloadSaysTheKernelsTime) {
+TEST(ServiceNotifierTest, AReloadMessageHasTheMonotonicTime) {
   const TempFolder folder;
   NotifySocket manager(folder / "notify");
   ServiceNotifier notifier = MustCreate({.socket = folder / "notify"});
@@ -84,7 +84,7 @@ TEST(ServiceNotifierTest, AReloadSaysTheKernelsTime) {
   EXPECT_LE(said, after);
 }
 
-TEST(ServiceNotifierTest, ANameInTheAbstractNamespaceIsReached) {
+TEST(ServiceNotifierTest, AnAbstractSocketNameIsReached) {
   const std::string name = absl::StrCat("@systole-notify-", getpid());
   NotifySocket manager(name);
   MustCreate({.socket = name}).Ready("serving");
@@ -101,7 +101,7 @@ TEST(ServiceNotifierTest, AStatusStaysOneShortLine) {
   EXPECT_THAT(manager.Poll().size(), Lt(600));
 }
 
-TEST(ServiceNotifierTest, SignsOfLifeComeFourTimesAnInterval) {
+TEST(ServiceNotifierTest, WatchdogMessagesComeFourTimesPerInterval) {
   const TempFolder folder;
   NotifySocket manager(folder / "notify");
   absl::Duration now = absl::Seconds(1000);
@@ -115,7 +115,7 @@ TEST(ServiceNotifierTest, SignsOfLifeComeFourTimesAnInterval) {
   EXPECT_EQ(signs, 8);
 }
 
-TEST(ServiceNotifierTest, AManagerThatDoesNotLookGetsNoSignOfLife) {
+TEST(ServiceNotifierTest, WithoutAWatchdogIntervalNoWatchdogMessageIsSent) {
   const TempFolder folder;
   NotifySocket manager(folder / "notify");
   ServiceNotifier notifier = MustCreate({.socket = folder / "notify"});
@@ -123,7 +123,7 @@ TEST(ServiceNotifierTest, AManagerThatDoesNotLookGetsNoSignOfLife) {
   EXPECT_EQ(manager.Poll(), "");
 }
 
-TEST(ServiceNotifierTest, WithoutAManagerNothingIsSaid) {
+TEST(ServiceNotifierTest, WithoutANotifySocketNoFailureIsReported) {
   int untold = 0;
   ServiceNotifier notifier = MustCreate(
       {.watchdog = absl::Seconds(1), .untold = [&untold](absl::string_view) { ++untold; }});
@@ -133,7 +133,7 @@ TEST(ServiceNotifierTest, WithoutAManagerNothingIsSaid) {
   EXPECT_EQ(untold, 0);
 }
 
-TEST(ServiceNotifierTest, AManagerThatIsGoneIsSaidAndOneThatComesBackIsTold) {
+TEST(ServiceNotifierTest, AnUnreachableManagerIsReportedAndNotifiedOnceItIsBack) {
   const TempFolder folder;
   std::string why;
   ServiceNotifier notifier =
@@ -148,7 +148,7 @@ TEST(ServiceNotifierTest, AManagerThatIsGoneIsSaidAndOneThatComesBackIsTold) {
   EXPECT_THAT(manager.Poll(), StartsWith("READY=1"));
 }
 
-TEST(ServiceNotifierTest, AManagerThatDoesNotReadHoldsNobodyUpForLong) {
+TEST(ServiceNotifierTest, NotifyingGivesUpIfTheManagerDoesNotRead) {
   const TempFolder folder;
   const NotifySocket manager(folder / "notify");
   bool gave_up = false;
@@ -158,7 +158,7 @@ TEST(ServiceNotifierTest, AManagerThatDoesNotReadHoldsNobodyUpForLong) {
   EXPECT_TRUE(gave_up);
 }
 
-TEST(ServiceNotifierTest, AWrongVariableIsSaidAndTheServerGoesOn) {
+TEST(ServiceNotifierTest, AnInvalidVariableIsReportedAndDisablesNotifications) {
   const TempFolder folder;
   NotifySocket manager(folder / "notify");
   Environment environment = {{"NOTIFY_SOCKET", folder / "notify"}, {"WATCHDOG_USEC", "often"}};
@@ -178,7 +178,7 @@ TEST(ServiceNotifierTest, AWrongVariableIsSaidAndTheServerGoesOn) {
   EXPECT_THAT(manager.Poll(), StartsWith("READY=1"));
 }
 
-TEST(ServiceNotifierTest, WhatIsNoNameOfASocketIsRefused) {
+TEST(ServiceNotifierTest, InvalidSocketNamesAreRefused) {
   for (const std::string& socket :
        {std::string("notify"), std::string("/"), std::string("@"), std::string("vsock:2:1234"),
         "/" + std::string(107, 'x'), "@" + std::string(108, 'x')}) {
@@ -190,7 +190,7 @@ TEST(ServiceNotifierTest, WhatIsNoNameOfASocketIsRefused) {
   EXPECT_THAT(ServiceNotifier::Create({.socket = "@" + std::string(107, 'x')}), IsOk());
 }
 
-TEST(NotifierOptionsTest, TheWatchdogIsForTheProcessThatItNames) {
+TEST(NotifierOptionsTest, TheWatchdogIsOffIfItNamesAnotherProcess) {
   const auto watchdog = [](const Environment& environment) {
     const absl::StatusOr<NotifierOptions> options = OptionsOf(environment);
     EXPECT_THAT(options, IsOk());
@@ -203,7 +203,7 @@ TEST(NotifierOptionsTest, TheWatchdogIsForTheProcessThatItNames) {
   EXPECT_EQ(watchdog({}), absl::InfiniteDuration());
 }
 
-TEST(NotifierOptionsTest, WhatIsNoNumberIsRefusedByItsVariable) {
+TEST(NotifierOptionsTest, InvalidNumbersAreRefusedNamingTheirVariable) {
   for (const std::string name : {"WATCHDOG_USEC", "WATCHDOG_PID"}) {
     for (const std::string value : {"0", "-1", "30s", "99999999999999999999"}) {
       EXPECT_THAT(OptionsOf({{name, value}}),

@@ -99,7 +99,7 @@ class SlotServerTest : public testing::Test {
   std::unique_ptr<SlotServer> server_;
 };
 
-TEST(MaxSlotsForTest, AreAQuarterOfTheDescriptorsAndFewerThanClientsMap) {
+TEST(MaxSlotsForTest, SlotsAreAQuarterOfTheDescriptorsUpToAMaximum) {
   EXPECT_EQ(MaxSlotsFor(0), 0);
   EXPECT_EQ(MaxSlotsFor(1024), 256);
   EXPECT_EQ(MaxSlotsFor(1 << 20), 3072);
@@ -107,14 +107,14 @@ TEST(MaxSlotsForTest, AreAQuarterOfTheDescriptorsAndFewerThanClientsMap) {
   EXPECT_LT(MaxSlotsFor(1 << 20), kMaxMappedSlots);
 }
 
-TEST_F(SlotServerTest, FindsAClientThatSaidHelloBeforeItAsked) {
+TEST_F(SlotServerTest, ClaimFindsSessionsOfClientsThatSaidHello) {
   const SlotSocket a = ConnectAs(Id('a'));
   const SlotSocket b = ConnectAs(Id('b'));
   EXPECT_NE(Claim(Id('b')), nullptr);
   EXPECT_NE(Claim(Id('a')), nullptr);
 }
 
-TEST_F(SlotServerTest, AGuessedSessionOrASecondAskerGetsNothing) {
+TEST_F(SlotServerTest, UnknownAndAlreadyClaimedSessionsAreRefused) {
   const SlotSocket client = ConnectAs(Id('a'));
   EXPECT_EQ(RefusalOf(Id('b')), v1::SESSION_UNKNOWN);
   EXPECT_EQ(RefusalOf(""), v1::SESSION_UNKNOWN);
@@ -133,7 +133,7 @@ TEST_F(SlotServerTest, AConnectionWithoutAHelloMatchesNoSession) {
   EXPECT_NE(Claim(Id('a')), nullptr);
 }
 
-TEST_F(SlotServerTest, WhoBreaksTheProtocolBeforeAStreamIsHungUpOn) {
+TEST_F(SlotServerTest, ClientsThatBreakTheProtocolBeforeAStreamAreDropped) {
   const SlotSocket garbage = Connect();
   EXPECT_THAT(garbage.Send("\xff"), IsOk());
   const SlotSocket twice = ConnectAs(Id('a'));
@@ -149,7 +149,7 @@ TEST_F(SlotServerTest, WhoBreaksTheProtocolBeforeAStreamIsHungUpOn) {
   }
 }
 
-TEST_F(SlotServerTest, MoreSessionsThanAllowedGetNothing) {
+TEST_F(SlotServerTest, SessionsOverTheLimitAreRefused) {
   Restart({.max_sessions = 1});
   const SlotSocket a = ConnectAs(Id('a'));
   const SlotSocket b = ConnectAs(Id('b'));
@@ -159,7 +159,7 @@ TEST_F(SlotServerTest, MoreSessionsThanAllowedGetNothing) {
   WaitForHangUp(b);
 }
 
-TEST_F(SlotServerTest, AServerWithoutDescriptorsSaysSoAndFindsTheClientLater) {
+TEST_F(SlotServerTest, WithoutFreeDescriptorsAClaimFailsAndSucceedsLater) {
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   // The limit leaves one free descriptor. The socket of the client takes it, and the server finds
@@ -186,7 +186,7 @@ TEST_F(SlotServerTest, AFloodOfConnectionsDoesNotKeepOthersOut) {
   EXPECT_NE(Claim(Id('a')), nullptr);
 }
 
-TEST_F(SlotServerTest, ConnectionsThatAskForNothingKeepNobodyOut) {
+TEST_F(SlotServerTest, ClosedConnectionsWithoutAHelloKeepNoClientOut) {
   // The socket's queue holds fewer than 1,000 connections, and Connect() fails while the queue is
   // full. None of these clients asks for a stream.
   for (int i = 0; i < 1000; ++i) {
@@ -235,7 +235,7 @@ TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredWithTheNextOffer) {
   EXPECT_THAT(OfferTo(client).retired, testing::SizeIs(1));
 }
 
-TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredThoughNoneIsOffered) {
+TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredEvenWithoutANewOffer) {
   const SlotSocket client = ConnectAs(Id('a'));
   const auto session = Claim(Id('a'));
   ASSERT_NE(session, nullptr);
@@ -260,7 +260,7 @@ TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredThoughNoneIsOffered) {
   EXPECT_THAT(client.Receive(), IsOkAndHolds(testing::Eq(std::nullopt)));
 }
 
-TEST_F(SlotServerTest, AllComesBackWhenTheClientGoes) {
+TEST_F(SlotServerTest, AllLentMemoryIsReleasedWhenAClientDisconnects) {
   std::optional<SlotSocket> client(ConnectAs(Id('a')));
   const auto session = Claim(Id('a'));
   ASSERT_NE(session, nullptr);
@@ -277,7 +277,7 @@ TEST_F(SlotServerTest, AllComesBackWhenTheClientGoes) {
   EXPECT_EQ(session->Lend(Memory(), nullptr), v1::SESSION_OVER);
 }
 
-TEST_F(SlotServerTest, AClientIsStalledSinceItLastGaveSomethingBack) {
+TEST_F(SlotServerTest, AClientsStallTimeCountsFromItsLastReturnedSlot) {
   std::atomic<int64_t> seconds = 0;
   Restart({.clock = [&seconds] { return absl::Seconds(seconds.load()); }});
   const SlotSocket client = ConnectAs(Id('a'));
@@ -344,7 +344,7 @@ TEST_F(SlotServerTest, ClientsTogetherHoldNoMoreThanTheLimit) {
   EXPECT_EQ(b->Lend(Memory(), nullptr), v1::NO_REASON);
 }
 
-TEST_F(SlotServerTest, AClientThatNeverReadsItsOffersGetsBytesNotAWait) {
+TEST_F(SlotServerTest, LendingToAClientThatReadsNoOffersFailsWithoutWaiting) {
   Restart({.max_lent_bytes = int64_t{1} << 40});
   const SlotSocket client = ConnectAs(Id('a'));
   const auto session = Claim(Id('a'));
@@ -367,7 +367,7 @@ std::shared_ptr<const void> Owner(std::function<void()> drop) {
                                      [drop = std::move(drop)](const void*) { drop(); });
 }
 
-TEST_F(SlotServerTest, AFloodWhileAnotherIsServed) {
+TEST_F(SlotServerTest, AFloodOfReturnsDoesNotDelayAnotherClientsReturn) {
   constexpr int kFlood = 50;
   const SlotSocket flooder = ConnectAs(Id('a'));
   const SlotSocket other = ConnectAs(Id('b'));
@@ -438,13 +438,13 @@ class BadReturnTest : public SlotServerTest {
   std::weak_ptr<const void> held_;
 };
 
-TEST_F(BadReturnTest, ASlotTwice) {
+TEST_F(BadReturnTest, ReturningASlotTwiceEndsTheSession) {
   ASSERT_THAT(client_->Send(EncodeSlotReturn(memory_->id())), IsOk());
   ASSERT_THAT(client_->Send(EncodeSlotReturn(memory_->id())), IsOk());
   ExpectHungUp();
 }
 
-TEST_F(BadReturnTest, ASlotOfAnotherClient) {
+TEST_F(BadReturnTest, ReturningAnotherClientsSlotEndsOnlyTheSendersSession) {
   const SlotSocket other = ConnectAs(Id('b'));
   const auto session = Claim(Id('b'));
   ASSERT_NE(session, nullptr);
@@ -458,27 +458,27 @@ TEST_F(BadReturnTest, ASlotOfAnotherClient) {
   EXPECT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
 }
 
-TEST_F(BadReturnTest, ASlotThatNeverWas) {
+TEST_F(BadReturnTest, ReturningAnUnknownSlotEndsTheSession) {
   ASSERT_THAT(client_->Send(EncodeSlotReturn(uint64_t{1} << 60)), IsOk());
   ExpectHungUp();
 }
 
-TEST_F(BadReturnTest, SlotZero) {
+TEST_F(BadReturnTest, ReturningSlotZeroEndsTheSession) {
   ASSERT_THAT(client_->Send(EncodeSlotReturn(0)), IsOk());
   ExpectHungUp();
 }
 
-TEST_F(BadReturnTest, Garbage) {
+TEST_F(BadReturnTest, AReturnThatCannotBeParsedEndsTheSession) {
   ASSERT_THAT(client_->Send("\xff\xff\xff"), IsOk());
   ExpectHungUp();
 }
 
-TEST_F(BadReturnTest, ADescriptorWithIt) {
+TEST_F(BadReturnTest, AReturnWithADescriptorEndsTheSession) {
   ASSERT_THAT(client_->Send(EncodeSlotReturn(memory_->id()), STDERR_FILENO), IsOk());
   ExpectHungUp();
 }
 
-TEST_F(BadReturnTest, AFloodOfHellos) {
+TEST_F(BadReturnTest, AFloodOfHellosEndsTheSession) {
   for (int i = 0; i < 1000; ++i) {
     if (!client_->Send(EncodeSlotHello(Id('z'))).ok()) break;
   }

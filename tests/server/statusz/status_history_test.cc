@@ -9,7 +9,7 @@
 namespace systole {
 namespace {
 
-TEST(StatusHistoryTest, ItKeepsASampleEachFiveSecondsForTenMinutes) {
+TEST(StatusHistoryTest, KeepsASampleEveryFiveSecondsForTenMinutes) {
   const ServerView view = SampleView();
   StatusHistory history;
   for (int second = 0; second < 3600; ++second) {
@@ -36,7 +36,7 @@ TEST(StatusHistoryTest, StreamsAreComparedWithTheSampleBeforeTheLast) {
   EXPECT_EQ(view.streams_before[0].number, 2);
 }
 
-TEST(StatusHistoryTest, IfNoTrainerReportsItsWaitIsNotKnown) {
+TEST(StatusHistoryTest, WithoutTrainerReportsTheMeanWaitIsUnknown) {
   const std::vector<MetricFamily> families =
       FamiliesOf(kTrainerMetricPrefix, ReadTrainerMetrics({}));
   EXPECT_EQ(MeanWait(families), std::nullopt);

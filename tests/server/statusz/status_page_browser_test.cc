@@ -167,7 +167,7 @@ class StatusPageBrowserTest : public testing::Test {
   std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader_;
 };
 
-TEST_F(StatusPageBrowserTest, ItsNumbersAreThoseOfTheMetrics) {
+TEST_F(StatusPageBrowserTest, TheNumbersOnThePageEqualTheMetrics) {
   const OpenedPage page = Open();
   ASSERT_EQ(page.error, "");
   EXPECT_EQ(page.console, "");
@@ -189,7 +189,7 @@ TEST_F(StatusPageBrowserTest, ItsNumbersAreThoseOfTheMetrics) {
   EXPECT_GT(compared, 40);
 }
 
-TEST_F(StatusPageBrowserTest, AStreamThatBeginsAppearsByItself) {
+TEST_F(StatusPageBrowserTest, ANewStreamAppearsWithoutReloadingThePage) {
   at_event_ = [this] { Stream(); };
   const OpenedPage page = Open();
   ASSERT_EQ(page.error, "");
@@ -208,7 +208,7 @@ TEST_F(StatusPageBrowserTest, AStreamThatBeginsAppearsByItself) {
   context_.TryCancel();
 }
 
-TEST_F(StatusPageBrowserTest, ADrainIsTold) {
+TEST_F(StatusPageBrowserTest, ADrainIsShownOnThePage) {
   at_event_ = [this] { server_->Drain(absl::FromChrono(kLongestWait)); };
   const OpenedPage page = Open();
   ASSERT_EQ(page.error, "");
@@ -304,7 +304,7 @@ TEST(StatusPageInFramesTest, NothingIsWiderThanTheWindow) {
   EXPECT_THAT(opened.measured, ElementsAre("400 400 wide:", "800 800 wide:", "1200 1200 wide:"));
 }
 
-TEST(StatusPageInFramesTest, LightAndDarkCanBeRead) {
+TEST(StatusPageInFramesTest, TextHasEnoughContrastInLightAndDarkMode) {
   ServerView draining = LongView();
   draining.draining = true;
   const std::vector<Frame> frames = {{Still(LongView()), 400}, {Still(draining), 1200}};
@@ -315,7 +315,7 @@ TEST(StatusPageInFramesTest, LightAndDarkCanBeRead) {
   }
 }
 
-TEST(StatusPageInFramesTest, AScreenReaderFindsItsWay) {
+TEST(StatusPageInFramesTest, ThePageHasTheElementsThatAScreenReaderNeeds) {
   const MeasuredFrames opened =
       OpenInFrames({{Still(LongView()), 800}}, kAccess, ColorScheme::kLight, kHeight);
   ASSERT_EQ(opened.error, "");
@@ -323,7 +323,7 @@ TEST(StatusPageInFramesTest, AScreenReaderFindsItsWay) {
 }
 
 // Checks that the tests above can fail.
-TEST(StatusPageInFramesTest, APageThatIsTooWideOrTooPaleWouldBeSeen) {
+TEST(StatusPageInFramesTest, TheChecksDetectAWidePaleOrInaccessiblePage) {
   const std::string page = absl::StrReplaceAll(
       Still(LongView()), {{"</style>", "h1 { width: 700px; color: #999 !important; }</style>"},
                           {"scope=\"row\"", ""}});

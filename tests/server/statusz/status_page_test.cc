@@ -39,7 +39,7 @@ std::string Sha256Base64(const std::string& text) {
   return absl::Base64Escape(hash);
 }
 
-TEST(StatusPageTest, ThePolicyNamesTheStyleAndTheScript) {
+TEST(StatusPageTest, TheContentSecurityPolicyHasTheStyleAndScriptHashes) {
   const std::string page = StatusPage(SampleView());
   EXPECT_THAT(
       StatusPagePolicy(),
@@ -49,13 +49,13 @@ TEST(StatusPageTest, ThePolicyNamesTheStyleAndTheScript) {
                                    Sha256Base64(Between(page, "<script>", "</script>")), "';"))));
 }
 
-TEST(StatusPageTest, ItNamesNothingElsewhere) {
+TEST(StatusPageTest, ThePageRefersToNoExternalResources) {
   const std::string page = StatusPage(SampleView());
   EXPECT_THAT(page, AllOf(Not(HasSubstr("http:")), Not(HasSubstr("https:")),
                           Not(HasSubstr("style=\"")), Not(HasSubstr("src=\"/"))));
 }
 
-TEST(StatusPageTest, EveryValueIsThatOfItsSeries) {
+TEST(StatusPageTest, EverySeriesIsOnThePageWithItsValue) {
   const ServerView view = SampleView();
   std::map<std::string, double> series;
   for (const MetricFamily& family : view.families) {
@@ -83,7 +83,7 @@ TEST(StatusPageTest, EveryValueIsThatOfItsSeries) {
   EXPECT_EQ(shown.size(), series.size());  // Every series is shown.
 }
 
-TEST(StatusPageTest, WhatOthersNameIsText) {
+TEST(StatusPageTest, HostileNamesAreEscaped) {
   const std::string hostile = "</style></script><img src=x>\"'&\n\x01";
   const ServerView view = SampleView(hostile);
   const std::string page = StatusPage(view);
@@ -93,7 +93,7 @@ TEST(StatusPageTest, WhatOthersNameIsText) {
   EXPECT_EQ(event.find('\n'), event.size() - 2);
 }
 
-TEST(StatusPageTest, AnEventSaysWhatThePageSays) {
+TEST(StatusPageTest, AnEventHasTheTableCellsOfThePage) {
   const ServerView view = SampleView();
   const std::string event = StatusEvent(view, 0, /*is_last=*/false);
   EXPECT_THAT(event,
@@ -111,7 +111,7 @@ TEST(StatusPageTest, AnEventSaysWhatThePageSays) {
   EXPECT_THAT(StatusEvent(view, 0, /*is_last=*/true), StartsWith("event: last\ndata: {"));
 }
 
-TEST(StatusPageTest, PicturesComeWithTheFirstEventThatHasThem) {
+TEST(StatusPageTest, PicturesAreSentOnceAndClearedWhenNoLongerVisible) {
   ServerView view = SampleView();
   PictureSheet sheet = {.number = 5, .datasets = {"a", "b"}, .step = 7, .how = "as they are"};
   sheet.pictures = {{.jpeg = "jpeg", .width = 8, .height = 6, .slot = 2}};
@@ -144,14 +144,14 @@ TEST(PageModelTest, RatesOfAStreamAreThoseOfTheLastSeconds) {
   EXPECT_EQ(streams.rest, "and 7 more");
 }
 
-TEST(PageModelTest, StreamsThatMayNotBeListedAreNotDenied) {
+TEST(PageModelTest, StreamsOfUnlistableDatasetsAreMentionedWithoutDetails) {
   ServerView view = SampleView();
   view.streams = {};
   EXPECT_EQ(PageModelOf(view).tables[0].rest,
             "Streams run, but each reads a dataset that you may not list.");
 }
 
-TEST(PageModelTest, ListsAreBounded) {
+TEST(PageModelTest, TheRowsOfTablesAndThePageSizeAreLimited) {
   ServerView view = SampleView();
   view.streams.streams.resize(256, view.streams.streams[0]);
   std::vector<DatasetNumbers> datasets;
@@ -171,7 +171,7 @@ TEST(PageModelTest, APlotHasItsNumbersInWords) {
   EXPECT_THAT(plot.path, AllOf(StartsWith("M5.0 0.0L10.0 0.0L"), HasSubstr("L600.0 0.0")));
 }
 
-TEST(PageModelTest, NothingIsKnownAtFirst) {
+TEST(PageModelTest, AnEmptyViewSaysThatNothingIsKnown) {
   const PageModel model = PageModelOf({});
   EXPECT_EQ(model.plots[0].path, "");
   EXPECT_EQ(model.plots[0].words, "Nothing is known yet.");
