@@ -130,8 +130,8 @@ def server(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Iterator[Se
 
 @pytest.fixture(scope="session")
 def neighbour(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Iterator[Server]:
-    """A server on a Unix socket, for all tests that do not disturb a server. It passes steps to its
-    clients in shared memory."""
+    """A server on a Unix socket, for all tests that do not disturb a server. It shares memory with
+    its clients for feeds whose slices have at least 256 KiB."""
     folder = tmp_path_factory.mktemp("neighbour")
     running = Server(folder, f"unix:{folder}/socket", shards)
     yield running

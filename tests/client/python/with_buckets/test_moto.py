@@ -128,12 +128,38 @@ def test_a_feed_from_a_bucket_has_the_bytes_of_the_same_feed_from_files(bucket):
     expect_same_steps(bucket, bucket.feed(**bucket.reader))
 
 
-def test_the_block_cache_keeps_all_shards_and_does_not_change_the_steps(bucket, tmp_path):
-    command = bucket_feed.command(bucket.pattern, bucket.spec, block_cache=tmp_path)
-    expect_same_steps(bucket, bucket.run(command, **bucket.reader))
-    kept = sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file())
-    assert kept > sum(Path(shard).stat().st_size for shard in glob.glob(bucket.shards))
-    expect_same_steps(bucket, bucket.run(command, **bucket.reader))
+def test_a_later_feed_reads_from_the_block_cache_and_not_from_the_bucket(
+    bucket, tmp_path, monkeypatch
+):
+    indexes, blocks = tmp_path / "indexes", tmp_path / "blocks"
+    indexes.mkdir()
+    check = ActionAuthenticatorMixin._authenticate_and_authorize_action
+    ranges = []
+
+    def check_and_note(self, *arguments):
+        if "Range" in self.headers:
+            ranges.append(self.headers["Range"].removeprefix("bytes=").split("-"))
+        check(self, *arguments)
+
+    monkeypatch.setattr(
+        ActionAuthenticatorMixin, "_authenticate_and_authorize_action", check_and_note
+    )
+    # To make an index, a feed reads whole shards. Later feeds find the indexes in this folder.
+    told = bucket_feed.FEED.replace("sys.argv[2])", f"sys.argv[2], index_dir={str(indexes)!r})")
+
+    def bytes_read(block_cache: Path | str) -> int:
+        ranges.clear()
+        command = [sys.executable, "-c", told, bucket.pattern, bucket.spec, block_cache]
+        expect_same_steps(bucket, bucket.run(command, **bucket.reader))
+        return sum(int(last) - int(first) + 1 for first, last in ranges)
+
+    size = sum(Path(shard).stat().st_size for shard in glob.glob(bucket.shards))
+    assert bytes_read(blocks) > size
+    kept = sum(file.stat().st_size for file in blocks.rglob("*") if file.is_file())
+    assert kept > size
+    # When a feed is opened, it reads a few parts of the shards, to see whether they have changed.
+    assert bytes_read(blocks) < size / 2
+    assert bytes_read("") > size
 
 
 def test_inspect_and_verify_read_a_bucket(bucket):

@@ -64,11 +64,9 @@ def run(shards, write_spec):
 
 def test_thirty_feeds_share_the_threads_of_one_and_give_right_batches(run):
     run("""
-with open_feed(threads=2) as feed:
-    wanted = digests(feed)
 before = threads()
 with open_feed(threads=2) as feed:
-    next(feed)
+    wanted = digests(feed)
     of_one = threads() - before
 # An engine has 7 * threads threads, and one more.
 assert of_one == 7 * 2 + 1 and has_threads(before)
@@ -133,22 +131,27 @@ assert [stalled[0].digest(next(stalled[0]))] == wanted[1:2]
 """)
 
 
-def test_feeds_opened_and_closed_by_threads_at_once_have_right_batches(run):
+def test_feeds_opened_by_threads_at_once_share_an_engine_and_are_right(run):
     run("""
 import threading
+before = threads()
 with open_feed(threads=2) as feed:
     wanted = digests(feed)
-got = []
+got, feeds = [], []
 def work():
     for _ in range(5):
         with open_feed(threads=2) as feed:
             got.append(digests(feed))
+    feed = open_feed(threads=2)
+    feeds.append(feed)
+    got.append(digests(feed))
 workers = [threading.Thread(target=work) for _ in range(4)]
 for worker in workers:
     worker.start()
 for worker in workers:
     worker.join()
-assert got == [wanted] * 20
+assert got == [wanted] * 24
+assert len(feeds) == 4 and has_threads(before + 7 * 2 + 1)
 """)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import systole
-from conftest import python
+from conftest import LONGEST_WAIT, python
 
 ROWS = 50
 RNG = np.random.default_rng(5)
@@ -388,8 +388,33 @@ def test_from_arrays_frees_its_arrays_when_the_result_is_dropped():
         systole.from_arrays({"x": watched})
         del watched
     gc.collect()
+    # A pending call of Python frees the arrays. Python makes pending calls between turns of a loop.
     for _ in range(100):
         pass
+    assert [one for one in gone if one() is not None] == []
+
+
+def test_many_feeds_that_end_at_once_leave_no_array_behind():
+    spec = spec_of(outputs={"x": systole.Output(feature="x", dtype="int64")})
+    gone, feeds = [], []
+    # If 100 feeds end at once, Python refuses some of the pending calls that free the arrays.
+    for _ in range(100):
+        watched = np.arange(10).view(Watched)
+        gone.append(weakref.ref(watched))
+        feeds.append(systole.LocalFeed(systole.from_arrays({"x": watched}), spec))
+        next(feeds[-1])
+        del watched
+    gc.collect()
+    assert all(one() is not None for one in gone)
+    for feed in feeds:
+        feed.close()
+    del feed
+    feeds.clear()
+    # A thread that made a batch ahead may still hold the arrays for a moment.
+    deadline = time.monotonic() + LONGEST_WAIT
+    while any(one() is not None for one in gone) and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.01)
     assert [one for one in gone if one() is not None] == []
 
 
@@ -448,13 +473,19 @@ def test_outputs_that_do_not_fit_the_arrays_are_refused_with_the_remedy():
         assert name in str(caught.value)
 
 
-def test_expect_records_is_compared_with_the_number_of_rows(shard):
+def test_arrays_with_an_unexpected_number_of_rows_or_bytes_are_refused(shard):
     data = systole.from_arrays(ARRAYS)
-    size = os.path.getsize(shard)
+    size = os.path.getsize(shard)  # The arrays count as many bytes as a shard of the same rows.
     with systole.LocalFeed(data, spec_of(), expect_records=ROWS, expect_bytes=size):
         pass
-    with pytest.raises(systole.FailedPrecondition, match="have 50 records"):
-        systole.LocalFeed(data, spec_of(), expect_records=ROWS + 1)
+    for wrong, message in (
+        ({"expect_records": ROWS + 1}, "have 50 records, expect_records says 51"),
+        ({"expect_records": ROWS - 1}, "have 50 records, expect_records says 49"),
+        ({"expect_bytes": size + 1}, f"have {size} bytes, expect_bytes says {size + 1}"),
+        ({"expect_bytes": size - 1}, f"have {size} bytes, expect_bytes says {size - 1}"),
+    ):
+        with pytest.raises(systole.FailedPrecondition, match=message):
+            systole.LocalFeed(data, spec_of(), **wrong)
 
 
 def test_arrays_are_pickled_and_shown():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -224,23 +226,30 @@ def test_a_function_that_processes_cannot_import_is_refused(local):
         systole.map(local(), lambda batch: {}, processes=1)
 
 
-def test_a_script_that_maps_without_a_main_guard_fails(shards, write_spec, tmp_path):
+@pytest.mark.parametrize("guard", ["if True:", 'if __name__ == "__main__":'])
+def test_a_script_needs_a_main_guard_for_processes_and_the_error_says_so(
+    guard, shards, write_spec, tmp_path
+):
     script = tmp_path / "script.py"
     script.write_text(
         "import sys, systole\n"
         "def same(batch): return dict(batch)\n"
-        "mapped = systole.map(systole.LocalFeed({'flowers': sys.argv[1]}, sys.argv[2]), same, "
-        "processes=1)\n"
-        "next(mapped)\n"
+        f"{guard}\n"
+        "    feed = systole.LocalFeed({'flowers': sys.argv[1]}, sys.argv[2])\n"
+        "    with systole.map(feed, same, processes=1) as mapped:\n"
+        "        print(next(mapped).step)\n"
     )
-    done = python(
-        "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], "
-        "run_name='__main__')",
-        str(script),
-        shards,
-        str(write_spec(spec_text())),
+    done = subprocess.run(
+        [sys.executable, script, shards, write_spec(spec_text())], capture_output=True, text=True
     )
-    assert done.returncode != 0
+    if "__main__" in guard:
+        assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+    else:
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.endswith(
+            "InvalidSpec: the process of same ended with exit code 1 before its first batch: a "
+            'script that uses processes= needs `if __name__ == "__main__":` around what it does\n'
+        )
 
 
 def test_maps_can_be_nested_and_begin_where_the_feed_is(local):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import systole
-from conftest import LONGEST_WAIT
+from conftest import LONGEST_WAIT, image, spec_text
 
 
 def exists(pid: int) -> bool:
@@ -47,12 +47,22 @@ def wait_until(holds) -> bool:
     return True
 
 
-def test_serve_uses_a_private_unix_socket_and_leaves_nothing(shards, write_spec):
+def test_serve_shares_memory_by_a_private_socket_and_leaves_nothing(shards, write_spec):
+    # A core's part of less than 256 KiB would be sent, not shared. These parts are larger.
+    outputs = image("image", "BFLOAT16", "NHWC", size=160)
+    spec = write_spec(spec_text(outputs, more="epochs: 1 tail: PAD"))
+    with systole.LocalFeed(shards, spec, threads=2) as feed:
+        wanted = [feed.digest(batch) for batch in feed]
     with systole.serve({"flowers": shards}, threads=2) as server:
+        assert server.address.startswith("unix:")
         folder = Path(server.address.removeprefix("unix:")).parent
         assert folder.stat().st_mode & 0o077 == 0
-        with systole.Feed(server.address, write_spec()) as feed:
-            assert len(list(feed)) == 6
+        with systole.Feed(server.address, spec) as feed:
+            assert [feed.digest(batch) for batch in feed] == wanted
+            stats = feed.stats()
+    assert len(wanted) == 6
+    assert stats["not_shared"] == ""
+    assert stats["shared_payload_bytes"] == stats["payload_bytes"] > 0
     assert not folder.exists()
     assert servers_in(str(folder)) == []
     with pytest.raises(systole.FailedPrecondition, match="with"):

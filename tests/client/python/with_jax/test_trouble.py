@@ -72,11 +72,19 @@ def test_a_spec_that_the_server_refuses_raises_invalid_spec(server, write_spec):
         systole.Feed(server.address, spec)
 
 
-def test_errors_derive_from_pythons_exception_classes():
-    assert issubclass(systole.InvalidSpec, (systole.Error, ValueError))
-    assert issubclass(systole.Unavailable, ConnectionError)
-    assert issubclass(systole.NotFound, LookupError)
-    assert issubclass(systole.Error, RuntimeError)
+def test_errors_derive_from_systole_error_and_from_pythons_exceptions():
+    errors = [each for each in vars(systole._errors).values() if isinstance(each, type)]
+    assert systole.Unavailable in errors
+    for each in errors:
+        assert issubclass(each, systole.Error)
+    for each, kind in (
+        (systole.Error, RuntimeError),
+        (systole.InvalidSpec, ValueError),
+        (systole.NotFound, LookupError),
+        (systole.Unavailable, ConnectionError),
+        (systole.PermissionDenied, PermissionError),
+    ):
+        assert issubclass(each, kind)
 
 
 @pytest.fixture

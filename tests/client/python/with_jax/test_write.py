@@ -190,11 +190,38 @@ def test_nested_dicts_become_features_with_joined_names(tmp_path):
     }
 
 
-def test_jax_arrays_are_accepted(tmp_path):
+class Wrapped:
+    """An array of a library that systole.write does not know."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype)
+
+
+def test_arrays_of_jax_and_of_others_with_numpys_protocol_are_accepted(tmp_path):
     import jax.numpy as jnp
 
-    path = systole.write(tmp_path / "a", [{"x": jnp.arange(3, dtype=jnp.int32)}]).shards[0]
-    np.testing.assert_array_equal(next(systole.read(path))["x"], [0, 1, 2])
+    example = {
+        "jax": jnp.arange(3, dtype=jnp.int32),
+        "jax half": jnp.array([1.5, -2], jnp.bfloat16),
+        "jax bytes": jnp.array([1, 2, 255], jnp.uint8),
+        "other": Wrapped([4, 5]),
+        "other floats": Wrapped([[0.5, 1], [2, 3]]),
+    }
+    (got,) = systole.read(systole.write(tmp_path / "a", [example]).shards[0])
+    assert got.pop("jax bytes") == [b"\x01\x02\xff"]
+    wanted = {
+        "jax": np.array([0, 1, 2]),
+        "jax half": np.array([1.5, -2], np.float32),
+        "other": np.array([4, 5]),
+        "other floats": np.array([0.5, 1, 2, 3], np.float32),
+    }
+    assert sorted(got) == sorted(wanted)
+    for name, values in wanted.items():
+        assert got[name].dtype == values.dtype
+        np.testing.assert_array_equal(got[name], values)
 
 
 WRONG = [
