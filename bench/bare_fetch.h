@@ -28,8 +28,8 @@ class BareFetch {
   BareFetch(const BareFetch&) = delete;
   BareFetch& operator=(const BareFetch&) = delete;
 
-  // Requests the ranges in order. Copies each range into its connection's memory, over the range
-  // that this connection fetched before.
+  // Requests the ranges in order. Each connection has one buffer. Each range is copied into the
+  // buffer of its connection, and overwrites the range that this connection fetched before.
   void Fetch(absl::Span<const FetchRange> ranges);
 
  private:

@@ -1,6 +1,6 @@
 // Decides which servers of the list a feed uses. It takes a server from the list while too few
-// servers serve, gives servers that are not needed back to the list, and now and then compares the
-// servers in use with another server.
+// servers serve, and gives a server back to the list when it is not needed. Now and then it
+// compares the servers in use with another server.
 //
 // The servers that were taken are in the feed's ServerRoster, which the calls below change. Times
 // are those of StepSchedule, and never go back. Advance() appends to `actions`. Thread-compatible.
@@ -38,7 +38,7 @@ class ServerChoice {
   void Answered(int server, const std::optional<ServerLoad>& load, absl::Duration now,
                 ServerRoster& roster);
   // The trainer took a step after a wait of `waited`. `settled`: the step belongs to the present
-  // plan.
+  // plan, the division of the coming steps among the servers in use (see the README).
   void StepTaken(absl::Duration now, absl::Duration waited, bool settled,
                  const ServerRoster& roster);
   // Gives back a server that the roster no longer uses.

@@ -46,9 +46,9 @@ struct FeedClientStats {
   int64_t damaged_chunks = 0;
   int64_t damaged_requests = 0;
   int64_t damaged_answers = 0;
-  FeedWaits waits;  // FeedWaits::times and FeedWaits::recent are metrics.
+  FeedWaits waits;  // Of these, only FeedWaits::times and FeedWaits::recent are metrics.
   StepWaits step_waits;
-  // The fields from here on are not metrics.
+  // The fields down to here are the feed's metrics. The fields from here on are not metrics.
   // The record_ids of the first kMaxMaskedRecords masked records, each once, in the order in which
   // the trainer got them. The servers' logs and ServerStatus name the shards of these records.
   std::vector<int64_t> masked_records;

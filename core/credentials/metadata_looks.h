@@ -1,5 +1,5 @@
-// Looks for the machine's metadata service, and decides after how many looks the machine counts as
-// one without this service. These rules are the same for every cloud, but each cloud passes a
+// Sends requests to the machine's metadata service, and decides after how many failed attempts the
+// machine has no such service. These rules are the same for every cloud, but each cloud passes a
 // request of its own.
 #ifndef SYSTOLE_CORE_CREDENTIALS_METADATA_LOOKS_H_
 #define SYSTOLE_CORE_CREDENTIALS_METADATA_LOOKS_H_

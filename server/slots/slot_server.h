@@ -60,8 +60,8 @@ class SlotServer {
   StreamSlots Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Accepts clients that have connected, and forgets clients that have gone. Claim() does the same.
-  // For a request without a session, call LetIn(): perhaps the request names no session because its
-  // client found the socket's queue full.
+  // Call LetIn() when a request names no session. Its client may have failed to connect because the
+  // socket's queue was full, and LetIn() empties the queue for the next clients.
   void LetIn() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Hangs up on the clients that have held slots for `timeout` and given none back, whether or not

@@ -1,5 +1,5 @@
-// The style sheet and the script of the server's page, apart from the code that fills the page. The
-// style follows kBaseStyle.
+// The style sheet and the script of the server's page, apart from the code that fills the page. In
+// the page, kBaseStyle (core/page/base_style.h) comes before this style sheet.
 //
 // Thread-safe: constants.
 #ifndef SYSTOLE_SERVER_STATUSZ_PAGE_STYLE_H_
@@ -138,7 +138,7 @@ inline constexpr char kStatusScript[] = R"js(
       stop('The server drains. These are its last numbers.');
     });
     source.onerror = () => source.readyState === EventSource.CLOSED
-        ? stop('Not live: the server takes no more viewers, or this one may not look any more.')
+        ? stop('Not live: the server has too many viewers, or you may no longer see this page.')
         : live('The connection is lost. Trying again.');
   };
   button.hidden = false;

@@ -21,7 +21,7 @@ namespace {
 // runs no other script. StatusPageTest.TheContentSecurityPolicyHasTheStyleAndScriptHashes prints the
 // hashes.
 constexpr absl::string_view kStyleHash = "oFE7oPJZTHnXzg+Dia9ule/1oxYiKpzZNQ9YXkwp/Hw=";
-constexpr absl::string_view kScriptHash = "sDjBLa+DLD/K0ecVVKnfIEsW4TMG3lQqRY3d3UqIWeU=";
+constexpr absl::string_view kScriptHash = "xa64nmFZ4woQ6WIWfc6asonVGtX4EH6OF/xWp8/fnWQ=";
 
 // `value` with the same digits as in `/metrics`.
 std::string Exact(double value) {

@@ -33,7 +33,8 @@ struct Feed {
 };
 
 // A feed with two cores and four examples per core in each step. Its output `x` has three values
-// for each example. `honest` has the fields of a valid answer that say how many records there are.
+// for each example. The argument `honest` is a text that has, of a valid answer, only the fields
+// that say how many records there are. The function adds the other fields.
 Feed MakeFeed(const std::string& spec, const std::string& honest, DType dtype = DType::kUint8) {
   using google::protobuf::TextFormat;
   Feed feed;

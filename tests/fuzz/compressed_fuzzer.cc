@@ -1,6 +1,7 @@
 // Reads any bytes as a gzip, zlib or zstd file. The first byte chooses the format. If a scan
-// accepts the file, each restart point is tried. A read from the point, without the bytes after the
-// next point, must equal a read from the beginning.
+// accepts the file, each restart point is tried: the data from this point to the next one must be
+// the same whether the read begins at this point or at the beginning of the file. The first of
+// these reads gets no bytes of the file after the next point.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // Reads any bytes as an address, and as the Location of a redirect. The text of an accepted address
-// is plain ASCII, and is read as the same address. The text for messages has no query and no
-// password.
+// is plain ASCII, and is read as the same address. ShownUrl(), which makes the text for logs and
+// errors, leaves out the query and the password.
 #include <cstddef>
 #include <cstdint>
 #include <string>

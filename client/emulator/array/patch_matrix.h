@@ -11,8 +11,9 @@ namespace systole::emulator {
 
 // Row r belongs to place (image, y, x); x changes fastest. The row starts at
 //   data + image * image_stride + y * y_stride + x * x_stride
-// and consists of `runs` runs of `run_length` consecutive elements, `run_stride` apart.
-// kArraySlack elements after the row's last element must be readable.
+// and consists of `runs` runs. Each run has `run_length` consecutive elements, and starts
+// `run_stride` elements after the start of the run before it. kArraySlack elements after the row's
+// last element must be readable.
 template <typename Element>
 struct PatchMatrix {
   const Element* data = nullptr;

@@ -64,8 +64,8 @@ class PeGrid {
   // move as in AccumulateCycle().
   void DrainCycle();
 
-  // Rows of registers are padded. A row has at most this many numbers in addition to one for each
-  // column.
+  // Rows of registers are padded. A row has one number for each column, and at most kMostPadding
+  // numbers of padding.
   static constexpr int64_t kMostPadding = 31;
 
   // Pointers to the registers, whose rows are `stride` elements apart. The entering values lie in
@@ -74,7 +74,8 @@ class PeGrid {
   struct Planes {
     float *a, *b, *shadow, *sum;  // PE (0, 0).
     const int32_t* shift_depth;
-    int64_t rows, columns, stride;  // `columns` rounded up to whole vectors.
+    // These `columns` are the grid's columns, rounded up to whole vectors.
+    int64_t rows, columns, stride;
   };
 
  private:

@@ -1,6 +1,6 @@
-// A saved training run, as a value. It has the report so far, and what the next step depends on:
-// all of it except the model text, the options and the feed. A run that is saved, ended and resumed
-// computes the same bits as a run without the break. checkpoint_file.h describes the file.
+// A saved training run, as a value. It has the run's report so far, and everything that the next
+// step depends on, except the model text, the options and the feed. A run that is saved, ended and
+// resumed computes the same bits as a run without the break. checkpoint_file.h describes the file.
 //
 // Thread-compatible value type; functions without state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_CHECKPOINT_H_
@@ -44,8 +44,9 @@ struct EpochSize {
 Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, const EpochSize& size,
                           const std::string& feed_token);
 
-// The step of the current epoch with which a resumed run goes on: the first step without an example
-// that was used before the checkpoint. Returns size.steps_per_epoch if the epoch has no such step.
+// The step of the current epoch at which a resumed run continues: the first step of which the run
+// had used no example before the checkpoint. Returns size.steps_per_epoch if the epoch has no such
+// step.
 // `size` describes the epochs of the resumed run.
 int64_t StepInEpoch(const Checkpoint& checkpoint, const EpochSize& size);
 

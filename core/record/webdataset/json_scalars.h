@@ -26,9 +26,10 @@ using JsonScalar = std::variant<std::string, int64_t, float>;
 
 // Checks all of `text`, and calls `visit` with each member of the object that is a string, a number
 // or a boolean. Skips null, lists and objects, and all that is inside them. If a name comes twice,
-// the later member counts. A text that is not an object has no members. DataLoss, with the cause
-// and the byte: the text is not JSON in UTF-8, has a number too large for a float, has half
-// a surrogate pair, or is above a limit. NaN and Infinity are numbers here, as Python writes them.
+// the later member counts. A text that is not an object has no members. NaN and Infinity are
+// numbers here, as Python writes them. Returns DataLoss if the text is not JSON in UTF-8, has a
+// number too large for a float, has half a surrogate pair, or exceeds a limit. The message names
+// the cause and the byte's offset.
 absl::Status VisitJsonScalars(
     absl::string_view text,
     absl::FunctionRef<void(absl::string_view name, JsonScalar value)> visit);

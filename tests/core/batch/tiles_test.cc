@@ -1,4 +1,5 @@
-// Compares tensors in tiles with the rule in feed.proto.
+// Checks that a tensor in tiles has the shape that feed.proto states, and has each element where
+// feed.proto states.
 #include <cstdint>
 #include <cstring>
 #include <string>

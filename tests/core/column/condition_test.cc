@@ -138,7 +138,7 @@ TEST(ConditionTest, AllAndAnyCombineConditionsOverMoreThan64Records) {
   EXPECT_THAT(FeaturesOf({.parts = {low, {.feature = "a"}, high}}), ElementsAre("a", "n"));
 }
 
-TEST(ConditionTest, ComparingBytesListsOrMixedTypesIsRefusedNamingTheRecord) {
+TEST(ConditionTest, ComparingListsBytesOrMixedTypesIsAnErrorThatNamesTheRecord) {
   const Condition compares = {.field = "select[0].where.any[1]", .feature = "n", .in = {1}};
   const auto check = [&](const ColumnFacts& first, const ColumnFacts& second) {
     return CheckComparable(
