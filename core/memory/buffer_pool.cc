@@ -44,8 +44,9 @@ void FreeWithPages(AlignedBuffer buffer) {
 // A smaller buffer does not fill a huge page. Two buffers cannot share a huge page, because malloc
 // keeps some bytes between them.
 constexpr int64_t kMinHugeBytes = 2 << 20;
-// If the budget has room for more buffers of a size, they get no huge pages. madvise() may split
-// the mapping of a buffer into three, and by default a process may have only 65,530 mappings.
+// If the budget has room for more buffers of one size than this, buffers of this size get no huge
+// pages. madvise() may split the mapping of a buffer into three, and by default a process may have
+// only 65,530 mappings.
 constexpr int64_t kMostHugeBuffers = 4096;
 
 // Asks the kernel for huge pages, because in the usual setting (`madvise`) the kernel gives them

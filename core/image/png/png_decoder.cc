@@ -16,8 +16,8 @@
 namespace systole {
 namespace {
 
-// The largest width and height. The format allows 2^31 - 1. The caller, who makes `out`, bounds the
-// number of pixels.
+// The largest width and height. The format allows 2^31 - 1. The caller of DecodePng() makes the
+// memory for the pixels, and so bounds their number.
 constexpr uint32_t kMaxEdge = 1 << 20;
 // Limits of one chunk such as a text or a colour profile, and of all such chunks that are kept.
 // They are libpng's defaults.
@@ -95,8 +95,9 @@ PngLayout LayoutOf(const OpenPng& opened) {
   return layout;
 }
 
-// Decodes to 8 bits. `channels` is 3, or 1 if the file is grey. libspng decodes files that are not
-// plain, and decides whether they are too damaged. REQUIRES: the chunks before the pixels are read.
+// Decodes to 8 bits. `channels` is 3, or 1 if the file is grey. A file that DecodePlainPng() does
+// not decode, because it is damaged or of a rare kind, is left to libspng. REQUIRES: the chunks
+// before the pixels are read.
 absl::Status DecodeSamples(const OpenPng& opened, absl::string_view png, int channels,
                            absl::Span<uint8_t> out) {
   if (DecodePlainPng(png, LayoutOf(opened), channels, out.data())) return absl::OkStatus();
@@ -159,8 +160,8 @@ absl::Status DecodePng(absl::string_view png, int channels, absl::Span<uint8_t> 
   std::vector<uint8_t> rgb(pixels * 3);
   spng_iccp profile;
   // After libspng has decoded the pixels, spng_get_iccp() gives a profile only if the chunks after
-  // the pixels are good, too. So that this rule holds for all files, libspng decodes every file
-  // that has a profile.
+  // the pixels are good, too. If DecodePlainPng() decoded the pixels, libspng would not have read
+  // these chunks. So libspng decodes every file that has a profile.
   const bool has_profile = spng_get_iccp(context, &profile) == 0;
   SYSTOLE_RETURN_IF_ERROR(has_profile ? DecodeAs(context, SPNG_FMT_RGB8, rgb.data(), rgb.size())
                                       : DecodeSamples(opened, png, 3, absl::MakeSpan(rgb)));

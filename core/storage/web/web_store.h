@@ -30,9 +30,9 @@ class WebStore final : public Store {
 
   explicit WebStore(const WebStoreOptions& options) : options_(options) {}
 
-  // Returns `pattern` itself, if it is wanted. It must be the name of one object. HTTP has no
-  // lists, so a glob or a folder is InvalidArgument. Sends no request: Open() finds out whether the
-  // object exists.
+  // Returns `pattern` itself if `wanted` accepts it, else nothing. The pattern must be the name of
+  // one object. HTTP has no lists, so a glob or a folder is InvalidArgument. Sends no request:
+  // Open() finds out whether the object exists.
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                 NameFilter wanted) const override;
   bool Takes(const std::string& pattern, const std::string& name) const override {
