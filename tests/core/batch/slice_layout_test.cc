@@ -69,7 +69,7 @@ TEST(SliceLayoutTest, ClearingAnExampleTouchesNoOther) {
   EXPECT_THAT(layout.View(2, slice.data()).As<uint8_t>(), ElementsAre(0, 1));
 }
 
-TEST(SliceLayoutTest, DigestDependsOnNamesShapesAndBytesButNotOnPadding) {
+TEST(SliceLayoutTest, DigestDependsOnNamesTypesShapesAndBytesButNotOnPadding) {
   const SliceLayout layout =
       MustCreate({Tensor("x", DType::kUint8, {2, 3}), Tensor("valid", DType::kUint8, {2})});
   std::vector<uint8_t> slice(static_cast<size_t>(layout.slice_bytes()), 5);
@@ -90,6 +90,14 @@ TEST(SliceLayoutTest, DigestDependsOnNamesShapesAndBytesButNotOnPadding) {
   const SliceLayout other_shape =
       MustCreate({Tensor("x", DType::kUint8, {2, 3, 1}), Tensor("valid", DType::kUint8, {2})});
   EXPECT_NE(SliceDigest(other_shape, slice.data()), digest);
+
+  // Two types of the same width, so the bytes are the same.
+  const SliceLayout int32s =
+      MustCreate({Tensor("x", DType::kInt32, {2, 3}), Tensor("valid", DType::kUint8, {2})});
+  const SliceLayout floats =
+      MustCreate({Tensor("x", DType::kFloat32, {2, 3}), Tensor("valid", DType::kUint8, {2})});
+  slice.resize(static_cast<size_t>(int32s.slice_bytes()), 5);
+  EXPECT_NE(SliceDigest(floats, slice.data()), SliceDigest(int32s, slice.data()));
 }
 
 // proto/README.md publishes these numbers, which another program computed.

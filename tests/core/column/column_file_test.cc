@@ -1,6 +1,5 @@
 #include "core/column/column_file.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -12,6 +11,7 @@
 #include "core/storage/memory_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/column/boasting_source.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -93,35 +93,11 @@ TEST(ColumnFileTest, EveryFlippedBitAndEveryTruncationIsDetected) {
   }
 }
 
-// A source that claims more bytes than it has.
-class Boasting final : public ByteSource {
- public:
-  explicit Boasting(std::string bytes, uint64_t claimed)
-      : bytes_(std::move(bytes)), claimed_(claimed) {}
-  absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override {
-    most_ = std::max(most_, out.size());
-    return bytes_.ReadAt(offset, out);
-  }
-  absl::StatusOr<uint64_t> Size() const override { return claimed_; }
-  absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
-  absl::string_view name() const override { return "boasting"; }
-  size_t most() const { return most_; }
-
- private:
-  const MemorySource bytes_;
-  const uint64_t claimed_;
-  mutable size_t most_ = 0;
-};
-
+// ColumnMemoryTest measures the memory.
 TEST(ColumnFileTest, AFalseFileSizeFailsAndCausesNoReadLargerThanOneMiB) {
-  constexpr int64_t kRecords = int64_t{1} << 40;
-  const ShardContent content = {.hash = 1, .num_records = kRecords};
-  Column column = {.feature = "n", .num_records = kRecords, .facts = {.first_int64 = 0}};
-  column.length = 1;
-  const std::string head = ColumnFileText(content.hash, column);
-  // The claimed size fits the head, so the reader accepts the head. But most numbers are missing.
-  const Boasting file(head + std::string(200'000, 'x'), head.size() + uint64_t{8} * kRecords);
-  EXPECT_FALSE(ReadColumnFile(file, content, "").ok());
+  const BoastingSource file = BoastingColumnFile();
+  EXPECT_THAT(ReadColumnFile(file, kBoastedContent, ""),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("")));
   EXPECT_LE(file.most(), size_t{1} << 20);
 }
 

@@ -13,10 +13,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/column/column_file.h"
 #include "core/column/shard_columns.h"
 #include "core/example/example_builder.h"
 #include "core/record/shard_formats.h"
 #include "gtest/gtest.h"
+#include "tests/core/column/boasting_source.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/core/storage/temp_folder.h"
 
@@ -84,6 +86,15 @@ TEST(ColumnMemoryTest, MakingAndKeepingColumnsTakesAboutTwelveBytesPerRecordAndC
   const int64_t then = most;
   ASSERT_TRUE(MakeColumns(**shard, features, {}).ok());
   EXPECT_LE(most - then, 24 * kRecords + kBeside);
+}
+
+TEST(ColumnMemoryTest, AFalseFileSizeTakesMemoryOnlyForTheBytesThatCome) {
+  const BoastingSource file = BoastingColumnFile();
+  most = taken.load();
+  const int64_t before = most;
+  EXPECT_FALSE(ReadColumnFile(file, kBoastedContent, "").ok());
+  EXPECT_LE(most - before, 1 << 20);
+  EXPECT_GT(most - before, 200'000);  // The counter works.
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "core/concurrency/worker_pool.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -90,6 +91,33 @@ TEST(ChunkCacheTest, ReadersOfLargeChunksAreNotStarvedByReadersOfSmallChunks) {
       EXPECT_THAT(cache.Read({.file = file, .chunk = chunk}, bytes, fill, use), IsOk());
     }
   });
+}
+
+TEST(ChunkCacheTest, ThreadsThatNeedAChunkAtTheSameTimeShareOneFill) {
+  constexpr int kThreads = 6;
+  ChunkCache cache(100);
+  const uint64_t file = cache.NewFile();
+  WorkerPool pool(kThreads - 1);  // The calling thread reads, too.
+  for (size_t chunk = 0; chunk < 200; ++chunk) {
+    std::atomic<int> begun = 0;
+    std::atomic<int> fills = 0;
+    std::atomic<int> right = 0;
+    ParallelFor(pool, kThreads, [&](int64_t) {
+      ++begun;
+      const auto fill = [&](absl::Span<char> out) {
+        ++fills;
+        // Meanwhile the other threads want the chunk.
+        EXPECT_TRUE(WaitUntil([&] { return begun == kThreads; }));
+        std::fill(out.begin(), out.end(), 'x');
+        return absl::OkStatus();
+      };
+      EXPECT_THAT(cache.Read({.file = file, .chunk = chunk}, 4, fill,
+                             [&](absl::string_view held) { right += held == "xxxx" ? 1 : 0; }),
+                  IsOk());
+    });
+    EXPECT_EQ(fills, 1);
+    EXPECT_EQ(right, kThreads);
+  }
 }
 
 TEST(ChunkCacheTest, ConcurrentReadsGetTheRightBytesAndFillNoMoreChunksThanFit) {

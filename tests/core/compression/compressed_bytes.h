@@ -49,6 +49,18 @@ inline std::string Zstd(absl::string_view bytes, size_t frame_bytes = SIZE_MAX) 
   return out;
 }
 
+// Makes one frame with a checksum of its content.
+inline std::string ZstdWithChecksum(absl::string_view bytes) {
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  SYSTOLE_CHECK(ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)) == 0);
+  std::string out(ZSTD_compressBound(bytes.size()), '\0');
+  const size_t size = ZSTD_compress2(context, out.data(), out.size(), bytes.data(), bytes.size());
+  SYSTOLE_CHECK(ZSTD_isError(size) == 0);
+  ZSTD_freeCCtx(context);
+  out.resize(size);
+  return out;
+}
+
 // Makes bytes that compress in part: runs of one byte, repeated pieces, and noise. The same seed
 // gives the same bytes.
 inline std::string MixedBytes(size_t size, uint64_t seed) {

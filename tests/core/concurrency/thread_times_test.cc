@@ -11,13 +11,13 @@
 namespace systole {
 namespace {
 
-TEST(ThreadTimesTest, AThreadThatRunsIsSeenToRun) {
+TEST(ThreadTimesTest, RunningTimeGrowsWhileAThreadRuns) {
   const std::optional<ThreadTimes> before = TimesOf(OwnThreadId());
   ASSERT_TRUE(before.has_value()) << "this kernel does not count the times of threads";
   EXPECT_TRUE(WaitUntil([&] { return TimesOf(OwnThreadId())->running > before->running; }));
 }
 
-TEST(ThreadTimesTest, AThreadThatWaitsIsSeenToDoNeither) {
+TEST(ThreadTimesTest, RunningAndQueuedTimesStopGrowingWhileAThreadWaits) {
   Mutex mu;
   CondVar changed;
   ThreadId thread = 0;
@@ -49,9 +49,7 @@ TEST(ThreadTimesTest, AThreadThatWaitsIsSeenToDoNeither) {
   changed.Signal();
 }
 
-TEST(ThreadTimesTest, OfAThreadThatIsNotThereNothingIsKnown) {
-  EXPECT_FALSE(TimesOf(-1).has_value());
-}
+TEST(ThreadTimesTest, AnUnknownThreadIdHasNoTimes) { EXPECT_FALSE(TimesOf(-1).has_value()); }
 
 }  // namespace
 }  // namespace systole

@@ -1,6 +1,8 @@
 #include "core/concurrency/worker_pool.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <thread>
 #include <vector>
@@ -26,8 +28,8 @@ TEST(WorkerPoolTest, EveryTaskRunsBeforeTheDestructorReturns) {
   EXPECT_EQ(ran, 1000);
 }
 
-// The pool has one thread. A first task holds it up while the others are submitted.
-TEST(WorkerPoolTest, TasksBeginInTheOrderTheyCome) {
+// A first task holds the thread up while the others are submitted.
+TEST(WorkerPoolTest, TheTasksOfOneThreadRunInTheOrderTheyCome) {
   std::vector<int> order;
   Mutex gate;
   gate.Lock();
@@ -38,6 +40,37 @@ TEST(WorkerPoolTest, TasksBeginInTheOrderTheyCome) {
     gate.Unlock();
   }
   EXPECT_THAT(order, ElementsAre(0, 1, 2, 3));
+}
+
+// Each task holds its thread up until it is released. So the next task begins only after a release.
+TEST(WorkerPoolTest, TheTasksOfSeveralThreadsBeginInTheOrderTheyCome) {
+  constexpr size_t kThreads = 3;
+  constexpr size_t kTasks = 20;
+  std::atomic<bool> begun[kTasks] = {};
+  std::atomic<bool> released[kTasks] = {};
+  WorkerPool pool(kThreads);
+  for (size_t i = 0; i < kTasks; ++i) {
+    pool.Submit([&, i] {
+      begun[i] = true;
+      EXPECT_TRUE(WaitUntil([&] { return released[i].load(); }));
+    });
+  }
+  std::vector<size_t> held;  // The tasks that hold up the threads now.
+  for (size_t next = 0; next < kTasks; ++next) {
+    if (next >= kThreads) {
+      const auto ends = held.begin() + static_cast<ptrdiff_t>(next % kThreads);
+      released[*ends] = true;
+      held.erase(ends);
+    }
+    held.push_back(next);
+    EXPECT_TRUE(WaitUntil([&] {
+      return static_cast<size_t>(std::count(begun, begun + kTasks, true)) >=
+             std::max(next + 1, kThreads);
+    }));
+    EXPECT_TRUE(begun[next]) << next;
+    if (HasFailure()) break;
+  }
+  for (std::atomic<bool>& release : released) release = true;
 }
 
 TEST(WorkerPoolTest, ATaskMaySubmitAnother) {

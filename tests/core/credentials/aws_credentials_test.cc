@@ -209,14 +209,6 @@ TEST_F(AwsCredentialsTest, FilesAreReadAgainAfterAMinuteAndAfterARefusal) {
   EXPECT_THAT(source->Get(kLongTime), Holds("c", "s3cr3t"));
 }
 
-TEST_F(AwsCredentialsTest, GetFailsAsCancelledAfterTheSourceEnded) {
-  const auto source = AwsCredentialsOfEnvironment(fake_.Get());
-  source->End();
-  fake_.Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/");
-  EXPECT_THAT(source->Get(kLongTime),
-              FailsWith(absl::StatusCode::kCancelled, HasSubstr("no longer requests")));
-}
-
 TEST_F(AwsCredentialsTest, RegionAndEndpointsComeFromVariablesThenFromTheProfile) {
   EXPECT_THAT(AwsRegionOfEnvironment(fake_.Get()), IsOkAndHolds(""));
   EXPECT_THAT(S3EndpointOfEnvironment(fake_.Get()), IsOkAndHolds(""));

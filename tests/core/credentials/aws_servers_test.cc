@@ -212,6 +212,17 @@ TEST_F(AwsServersTest, ContainerRequestsBypassTheProxyAndStsRequestsUseIt) {
   EXPECT_TRUE(server_.requests().back().method != "POST");
 }
 
+TEST_F(AwsServersTest, GetFailsAsCancelledWithoutARequestAfterTheSourceEnded) {
+  UseContainer();
+  const auto source = Source();
+  source->End();
+  EXPECT_THAT(source->Get(kLongTime),
+              FailsWith(absl::StatusCode::kCancelled, HasSubstr("no longer requests")));
+  EXPECT_EQ(server_.connections(), 0);
+  EXPECT_THAT(Get(), HoldsKeys(1));  // Another source would have got keys.
+  EXPECT_EQ(server_.requests().size(), 1u);
+}
+
 TEST_F(AwsServersTest, GetFailsWithDeadlineExceededWhenItsTimeoutIsOver) {
   UseWebIdentity();
   faulty_.SetFault([](const StubRequest&) { return StubAnswer{.hangs = true}; });

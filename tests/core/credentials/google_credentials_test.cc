@@ -33,6 +33,7 @@ namespace systole {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::Optional;
@@ -180,22 +181,25 @@ TEST_F(GoogleCredentialsTest, AServiceAccountSignsItsClaims) {
                          server_.Url("/token"), "\",\"iat\":", now, ",\"exp\":", now + 3600, "}"));
 }
 
-TEST_F(GoogleCredentialsTest, TokensForWritingHaveTheReadWriteScope) {
+TEST_F(GoogleCredentialsTest, TokensHaveTheScopeOfTheirAccess) {
   const TestKey key;
-  UseFile(Account(key.pem()));
-  const auto writing = GoogleTokensOfEnvironment(fake_.Get(), GoogleAccess::kWrite);
-  EXPECT_THAT(writing->Get(kLongTime), HoldsToken(1));
-  const std::string body = server_.requests().back().body;
-  const std::vector<std::string> parts = absl::StrSplit(body, '.');
-  ASSERT_EQ(parts.size(), 3u);
-  std::string claims;
-  ASSERT_TRUE(absl::WebSafeBase64Unescape(parts[1], &claims));
-  EXPECT_THAT(claims, HasSubstr("auth/devstorage.read_write\""));
-  fake_.Set("GOOGLE_APPLICATION_CREDENTIALS", "");
   UseMetadata();
-  GoogleTokensOfEnvironment(fake_.Get(), GoogleAccess::kWrite)->Get(kLongTime).IgnoreError();
-  EXPECT_THAT(server_.requests().back().target,
-              HasSubstr("?scopes=https://www.googleapis.com/auth/devstorage.read_write"));
+  for (const auto& [access, name] : {std::pair(GoogleAccess::kRead, "devstorage.read_only"),
+                                     std::pair(GoogleAccess::kWrite, "devstorage.read_write")}) {
+    SCOPED_TRACE(name);
+    const std::string scope = absl::StrCat("https://www.googleapis.com/auth/", name);
+    UseFile(Account(key.pem()));
+    EXPECT_THAT(GoogleTokensOfEnvironment(fake_.Get(), access)->Get(kLongTime), IsOk());
+    const std::string body = server_.requests().back().body;
+    const std::vector<std::string> parts = absl::StrSplit(body, '.');
+    ASSERT_EQ(parts.size(), 3u);
+    std::string claims;
+    ASSERT_TRUE(absl::WebSafeBase64Unescape(parts[1], &claims));
+    EXPECT_THAT(claims, HasSubstr(absl::StrCat("\"scope\":\"", scope, "\"")));
+    fake_.Set("GOOGLE_APPLICATION_CREDENTIALS", "");
+    GoogleTokensOfEnvironment(fake_.Get(), access)->Get(kLongTime).IgnoreError();
+    EXPECT_THAT(server_.requests().back().target, EndsWith(absl::StrCat("?scopes=", scope)));
+  }
 }
 
 TEST_F(GoogleCredentialsTest, KeyFilesThatCannotBeUsedAreErrorsThatSayWhy) {

@@ -119,29 +119,33 @@ TEST(DatasetSharesTest, ATimedOutReadFailsStreamsOnceItsDatasetHasItsShareOfThre
   EXPECT_EQ(more.Judge(hung, kBudgetBytes).Of(*plan), std::nullopt);
 }
 
-TEST(DatasetSharesTest, AConcatenationCountsForAllMembersUntilOneIsKnownToHang) {
+TEST(DatasetSharesTest, AConcatenationOrMixtureCountsForAllMembersUntilOneIsKnownToHang) {
   const std::shared_ptr<Dataset> a = OpenTestDataset(TestShards({16}), "a");
   const std::shared_ptr<Dataset> b = OpenTestDataset(TestShards({16}), "b");
   absl::StatusOr<std::shared_ptr<Dataset>> joined = Dataset::Join({a, b});
   ASSERT_THAT(joined, IsOk());
-  const Plan both =
-      PlanOver(*joined, "concatenation { dataset: 'a' } concatenation { dataset: 'b' }");
   const Plan of_a = PlanOver(a, "dataset: 'a'");
   const Plan of_b = PlanOver(b, "dataset: 'b'");
-  DatasetShares shares = Shares(4);  // One dataset may have two threads.
-  shares.Begin(*both);
-  EXPECT_TRUE(shares.Begin(*both));
-  for (const Plan& plan : {both, of_a, of_b}) {
-    EXPECT_THAT(shares.Judge({}, kBudgetBytes).Of(*plan), Optional(IsOk()));
+  for (const char* members :
+       {"concatenation { dataset: 'a' } concatenation { dataset: 'b' }",
+        "mixture { dataset: 'a' weight: 1 } mixture { dataset: 'b' weight: 1 }"}) {
+    SCOPED_TRACE(members);
+    const Plan both = PlanOver(*joined, members);
+    DatasetShares shares = Shares(4);  // One dataset may have two threads.
+    shares.Begin(*both);
+    EXPECT_TRUE(shares.Begin(*both));
+    for (const Plan& plan : {both, of_a, of_b}) {
+      EXPECT_THAT(shares.Judge({}, kBudgetBytes).Of(*plan), Optional(IsOk()));
+    }
+    // Both tasks read records of b.
+    const std::vector<HungTask> hung(2, {.plan = both.get(), .record = 20, .timed_out = true});
+    const DatasetShares::Verdict verdict = shares.Judge(hung, kBudgetBytes);
+    EXPECT_EQ(verdict.Of(*of_a), std::nullopt);
+    for (const Plan& plan : {both, of_b}) {
+      EXPECT_THAT(verdict.Of(*plan),
+                  Optional(StatusIs(absl::StatusCode::kUnavailable, HasSubstr("record_id 20"))));
+    }
   }
-  // Both tasks read records of b.
-  const std::vector<HungTask> hung(2, {.plan = both.get(), .record = 20, .timed_out = true});
-  const DatasetShares::Verdict verdict = shares.Judge(hung, kBudgetBytes);
-  EXPECT_EQ(verdict.Of(*of_a), std::nullopt);
-  EXPECT_THAT(verdict.Of(*of_b),
-              Optional(StatusIs(absl::StatusCode::kUnavailable, HasSubstr("record_id 20"))));
-  EXPECT_THAT(verdict.Of(*both),
-              Optional(StatusIs(absl::StatusCode::kUnavailable, HasSubstr("record_id 20"))));
 }
 
 TEST(DatasetSharesTest, AZipCountsForAllItsMembersUntilTheOneThatHangsIsKnown) {

@@ -479,13 +479,18 @@ TEST(GroupMixerTest, MixGroupLeavesTheSliceUnchangedIfAlreadyInterrupted) {
   EXPECT_FALSE(slice == before);
 }
 
-TEST(GroupMixerTest, ADamagedRecordFailsAMixedFeedWithItsNumber) {
+TEST(GroupMixerTest, ADamagedRecordFailsAMixedFeedAsItFailsTheUnmixedFeed) {
   const v1::FeedSpec spec = MixSpec("global_batch: 10 num_cores: 1", "group: 5 mixup {}");
+  const auto dataset = OpenTestDataset(ShardsWithDamage(10, {3}));
   StepEngine engine({.threads = 2});
-  const Plan plan = MakePlan(spec, OpenTestDataset(ShardsWithDamage(10, {3})));
-  absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {.count = 1});
-  ASSERT_THAT(stream, IsOk());
-  EXPECT_THAT((*stream)->Next(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("record 3")));
+  const auto error_of = [&](const v1::FeedSpec& of_feed) {
+    absl::StatusOr<std::unique_ptr<StepStream>> stream =
+        engine.Open(MakePlan(of_feed, dataset), {.count = 1});
+    return stream.ok() ? (*stream)->Next().status() : stream.status();
+  };
+  const absl::Status error = error_of(spec);
+  EXPECT_THAT(error, StatusIs(absl::StatusCode::kDataLoss, HasSubstr("record 3")));
+  EXPECT_EQ(error, error_of(Unmixed(spec)));
 }
 
 }  // namespace

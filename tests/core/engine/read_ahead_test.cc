@@ -214,10 +214,14 @@ TEST(ReadAheadTest, DamageInAFarShardIsHandledAsInALocalFeed) {
               StatusIs(failure.code(), HasSubstr("with `on_corrupt: MASK`")));
 }
 
-TEST(ReadAheadTest, AMixtureWithAFarMemberHasTheBytesOfLocalMembers) {
+TEST(ReadAheadTest, AMixtureReadsItsFarMemberAheadAndHasTheBytesOfLocalMembers) {
   const auto near = OpenTestDataset(Shards(), "near");
-  const auto far = OpenFarDataset(Shards(), std::make_shared<Gate>(), "far");
-  const auto other = OpenTestDataset(Shards(), "far");
+  // These records differ from all records of `near`.
+  ShardBuilder builder;
+  for (int64_t i = 0; i < 90; ++i) builder.Add(TestRecord(1000 + i));
+  const std::vector<std::string> others = {builder.Build()};
+  const auto far = OpenFarDataset(others, std::make_shared<Gate>(), "far");
+  const auto other = OpenTestDataset(others, "far");
   absl::StatusOr<std::shared_ptr<Dataset>> mixed = Dataset::Join({near, far});
   absl::StatusOr<std::shared_ptr<Dataset>> local = Dataset::Join({near, other});
   ASSERT_THAT(mixed, IsOk());
@@ -225,7 +229,7 @@ TEST(ReadAheadTest, AMixtureWithAFarMemberHasTheBytesOfLocalMembers) {
   const std::string text = absl::StrCat(
       "mixture { dataset: 'near' weight: 2 } mixture { dataset: 'far' weight: 3 } "
       "shuffle { mode: GLOBAL } global_batch: 16 ",
-      kId, " outputs { name: 'l' feature: 'label' dtype: INT32 }");
+      kId, " outputs { name: 'pair' feature: 'pair' shape: 2 dtype: INT64 }");
   absl::StatusOr<std::shared_ptr<const FeedPlan>> want_plan =
       FeedPlan::Create(SpecFromText(text), *local);
   absl::StatusOr<std::shared_ptr<const FeedPlan>> got_plan =
@@ -235,7 +239,9 @@ TEST(ReadAheadTest, AMixtureWithAFarMemberHasTheBytesOfLocalMembers) {
   StepEngine engine({.threads = 1});
   const absl::StatusOr<uint64_t> want = Digest(engine, *want_plan, 15);
   ASSERT_THAT(want, IsOk());
+  EXPECT_EQ(engine.GetStats().reads.blocks_read, 0);
   EXPECT_THAT(Digest(engine, *got_plan, 15), IsOkAndHolds(*want));
+  EXPECT_GT(engine.GetStats().reads.blocks_read, 0);
 }
 
 TEST(ReadAheadTest, SlicesOfOnlyPaddingAreDeliveredInFarFeeds) {

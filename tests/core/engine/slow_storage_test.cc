@@ -122,23 +122,28 @@ TEST(SlowStorageTest, AReadThatNeverReturnsFailsItsStepAndLeavesOtherDatasetsAlo
   EXPECT_TRUE(WaitUntil([&] { return engine.GetStats().memory_used_bytes == 0; }));
 }
 
-TEST(SlowStorageTest, AHangingMemberFailsItsConcatenationButNotTheHealthyDataset) {
+TEST(SlowStorageTest, AHangingMemberFailsItsConcatenationOrMixtureButNotTheHealthyDataset) {
   const auto gate = std::make_shared<Gate>();
   const std::shared_ptr<Dataset> hung = OpenGated("hung", gate);
   const std::shared_ptr<Dataset> healthy = OpenTestDataset(TestShards({16, 16}), "healthy");
   absl::StatusOr<std::shared_ptr<Dataset>> joined = Dataset::Join({healthy, hung});
   ASSERT_THAT(joined, IsOk());
-  absl::StatusOr<std::shared_ptr<const FeedPlan>> both = FeedPlan::Create(
-      SpecFromText(absl::StrCat(
-          "concatenation { dataset: 'healthy' } concatenation { dataset: 'hung' } epochs: 1 ",
-          kSpec)),
-      *joined);
-  ASSERT_THAT(both, IsOk());
+  const std::string members[] = {
+      "concatenation { dataset: 'healthy' } concatenation { dataset: 'hung' }",
+      "mixture { dataset: 'healthy' weight: 1 } mixture { dataset: 'hung' weight: 1 }"};
+  std::vector<std::shared_ptr<const FeedPlan>> both;
+  for (const std::string& of_feed : members) {
+    absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
+        FeedPlan::Create(SpecFromText(absl::StrCat(of_feed, " epochs: 1 ", kSpec)), *joined);
+    ASSERT_THAT(plan, IsOk()) << of_feed;
+    both.push_back(*plan);
+  }
   const auto alone = PlanOver(healthy);
   gate->Shut();
   StepEngine engine({.threads = 1, .max_threads = 4, .read_timeout = kReadTimeout});
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_THAT(Drain(engine, *both),
+  for (int i = 0; i < 4; ++i) {
+    SCOPED_TRACE(members[i % 2]);
+    EXPECT_THAT(Drain(engine, both[static_cast<size_t>(i % 2)]),
                 StatusIs(absl::StatusCode::kUnavailable, HasSubstr("shard 'hung")));
     EXPECT_THAT(Drain(engine, alone), IsOkAndHolds(2));
   }

@@ -25,12 +25,12 @@ constexpr int64_t kManySteps = 1 << 20;
 
 std::shared_ptr<const FeedPlan> MakePlan(
     int64_t global_batch,
-    const std::shared_ptr<Dataset>& dataset = OpenTestDataset(TestShards({20}))) {
-  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
-      FeedPlan::Create(SpecFromText(absl::StrCat(
-                           "dataset: 'test' num_cores: 1 tail: PAD global_batch: ", global_batch,
-                           " outputs { name: 'id' feature: 'record_id' dtype: INT32 }")),
-                       dataset);
+    const std::shared_ptr<Dataset>& dataset = OpenTestDataset(TestShards({20})), int cores = 1) {
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
+      SpecFromText(absl::StrCat("dataset: 'test' num_cores: ", cores,
+                                " tail: PAD global_batch: ", global_batch,
+                                " outputs { name: 'id' feature: 'record_id' dtype: INT32 }")),
+      dataset);
   EXPECT_THAT(plan, IsOk());
   return *plan;
 }
@@ -762,6 +762,20 @@ TEST(StepSchedulerTest, PaddingOfAFarSliceIsMadeWithoutARead) {
   EXPECT_EQ(records.examples(), (ExampleRange{0, 4}));
   const Task padding = MustTake(scheduler);
   EXPECT_EQ(padding.examples(), (ExampleRange{4, 16}));
+}
+
+TEST(StepSchedulerTest, AFarSliceOfOnlyPaddingIsMadeWithoutARead) {
+  StepScheduler scheduler({.threads = 1});
+  // The second step has one record, in the slice of the first core.
+  const auto plan =
+      MakePlan(16, OpenFarDataset(TestShards({17}), std::make_shared<Gate>()), /*cores=*/2);
+  const Stream stream =
+      MustAdd(scheduler, plan, {.first_step = 1, .count = 1, .core_begin = 1, .core_end = 2});
+  EXPECT_FALSE(scheduler.TakeToRead([](const FeedPlan&) { return true; }).task.has_value());
+  const Task padding = MustTake(scheduler);
+  EXPECT_EQ(padding.examples(), (ExampleRange{0, 8}));
+  Finish(scheduler, padding, 1);
+  EXPECT_NE(Deliver(scheduler, stream), nullptr);
 }
 
 TEST(StepSchedulerTest, ReadsAreTakenOnlyForPlansThatMayRead) {

@@ -162,13 +162,20 @@ TEST(ZipFeedTest, BytesDoNotDependOnThreadsResumingOrShardBoundaries) {
   EXPECT_NE(MustPlan(renamed, TwoOf20())->order_fingerprint(), plan->order_fingerprint());
 }
 
-TEST(ZipFeedTest, OutputsOfTheFirstMemberEqualThoseOfItsOwnFeed) {
+TEST(ZipFeedTest, OutputsOfEachMemberEqualThoseOfItsOwnFeed) {
   const std::string rest = "shuffle { mode: GLOBAL } global_batch: 6 num_cores: 2 epochs: 2 ";
-  const auto joined = MustPlan(absl::StrCat(kZip, rest, AllOutputs()), TwoOf20());
-  const auto alone = MustPlan(absl::StrCat("dataset: 'a' seed: 3 ", rest, AllOutputs()), TwoOf20());
-  const auto want = Digests(alone);
-  ASSERT_THAT(want, IsOk());
-  EXPECT_THAT(Digests(joined), IsOkAndHolds(*want));
+  std::vector<std::string> other;
+  for (const auto& [member, prefix] : {std::pair("a", ""), {"b", "b/"}}) {
+    SCOPED_TRACE(member);
+    const auto joined = MustPlan(absl::StrCat(kZip, rest, OutputsOf(prefix, "")), TwoOf20());
+    const auto alone =
+        MustPlan(absl::StrCat("dataset: '", member, "' seed: 3 ", rest, AllOutputs()), TwoOf20());
+    const auto want = Digests(alone);
+    ASSERT_THAT(want, IsOk());
+    EXPECT_NE(*want, other);
+    EXPECT_THAT(Digests(joined), IsOkAndHolds(*want));
+    other = *want;
+  }
 }
 
 TEST(ZipFeedTest, FeedsThatDifferInTheirSeedShareTheZip) {
@@ -188,7 +195,7 @@ TEST(ZipFeedTest, AMemberMayBeNamedTwice) {
   EXPECT_EQ(Values<int64_t>(plan, "pair"), Values<int64_t>(plan, "other"));
 }
 
-TEST(ZipFeedTest, CachingImagesDoesNotChangeTheBytes) {
+TEST(ZipFeedTest, CachedImagesAreFoundAgainAndDoNotChangeTheBytes) {
   const std::string spec = absl::StrCat(
       kZip, "shuffle { mode: GLOBAL } global_batch: 5 epochs: 3 ",
       absl::StrReplaceAll(
@@ -202,6 +209,13 @@ TEST(ZipFeedTest, CachingImagesDoesNotChangeTheBytes) {
       ValueCache::Create({.memory_bytes = 64 << 20});
   ASSERT_THAT(cache, IsOk());
   EXPECT_THAT(Digests(engine, plan, 0, *cache), IsOkAndHolds(*want));
+  const ValueCacheStats first = (*cache)->stats();
+  EXPECT_GE(first.misses, 2 * 20);  // Each of the 20 images of both members.
+  EXPECT_GT(first.memory_bytes, 0);
+  // A second feed finds all images.
+  EXPECT_THAT(Digests(engine, plan, 0, *cache), IsOkAndHolds(*want));
+  EXPECT_EQ((*cache)->stats().misses, first.misses);
+  EXPECT_GE((*cache)->stats().memory_hits, first.memory_hits + 3 * 2 * 20);
 }
 
 constexpr char kBatches[] = "global_batch: 5 epochs: 1 ";

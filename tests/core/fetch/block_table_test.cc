@@ -145,7 +145,7 @@ TEST_F(BlockTableTest, ALongWantFillsTheQueueOfItsDatasetAndNotOfOthers) {
   EXPECT_TRUE(table.Admit(WantOf({10}, 1)).admitted);
 }
 
-TEST_F(BlockTableTest, ABlockWithAnErrorIsNotKept) {
+TEST_F(BlockTableTest, ABlockWithAnErrorIsNotKeptAndIsReadAgain) {
   BlockTable table(OptionsOf(4, 4));
   table.Admit(WantOf({1}));
   const BlockTable::Job job = *table.NextRead(kNow);
@@ -155,7 +155,10 @@ TEST_F(BlockTableTest, ABlockWithAnErrorIsNotKept) {
               StatusIs(absl::StatusCode::kUnavailable, "no route"));
   table.End(job.read);
   EXPECT_EQ(table.GetStats().memory_bytes, 0);
-  EXPECT_FALSE(table.Admit(WantOf({1})).blocks.has_value());
+  const BlockTable::Admission again = table.Admit(WantOf({1}));
+  EXPECT_TRUE(again.admitted);
+  EXPECT_FALSE(again.blocks.has_value());
+  EXPECT_THAT(BeginAll(table), SizeIs(1));
 }
 
 TEST_F(BlockTableTest, ABlockOfNoBytesIsReadForEachWantAndNotKept) {

@@ -1,7 +1,6 @@
 #include "core/interrupt/interrupt.h"
 
 #include <cstddef>
-#include <numeric>
 #include <vector>
 
 #include "core/concurrency/worker_pool.h"
@@ -48,13 +47,29 @@ TEST(InterruptTest, HeededInterruptFlagIsThatOfTheInnermostScopeOrNull) {
   EXPECT_EQ(HeededInterruptFlag(), &outer);
 }
 
+TEST(InterruptTest, AnotherThreadCanLookAtTheFlagThatAThreadHeeds) {
+  InterruptFlag flag;
+  const InterruptScope scope(flag);
+  const auto raised_on_another_thread = [heeded = HeededInterruptFlag()] {
+    bool raised = false;
+    WorkerPool(1).Submit([heeded, &raised] {
+      EXPECT_EQ(HeededInterruptFlag(), nullptr);
+      raised = heeded->is_raised();
+    });
+    return raised;
+  };
+  EXPECT_FALSE(raised_on_another_thread());
+  flag.Raise();
+  EXPECT_TRUE(raised_on_another_thread());
+}
+
 TEST(InterruptTest, PartsCoverEachElementOnceAndBeginAtPixels) {
   std::vector<int> seen(1'000'000);
   InParts(seen.size(), [&](size_t begin, size_t end) {
     EXPECT_EQ(begin % 3, 0u);
     for (size_t i = begin; i < end; ++i) ++seen[i];
   });
-  EXPECT_EQ(std::accumulate(seen.begin(), seen.end(), 0), 1'000'000);
+  EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
 }
 
 TEST(InterruptTest, NoPartBeginsAfterTheFlagWasRaised) {

@@ -157,10 +157,21 @@ TEST(EventLogTest, HostileTextsBecomeOneEscapedJsonLineOfBoundedLength) {
   EXPECT_LT(written.lines[0].size(), 6000u);
 }
 
-TEST(EventLogTest, WithoutASinkAddAndFlushDoNotCrash) {
-  EventLog log(nullptr);
-  log.Add(LogCause::kDamage, LogLevel::kError, "x");
+TEST(EventLogTest, WithoutASinkNoLineIsMade) {
+  Written written;
+  EventLogOptions options = Json(written);
+  int times_asked = 0;  // A line in JSON asks for the time.
+  options.wall_clock = [&] {
+    ++times_asked;
+    return LastOfJanuary();
+  };
+  EventLog log(nullptr, options);
+  for (int i = 0; i < 9; ++i) log.Add(LogCause::kDamage, LogLevel::kError, "x");
+  log.Add(LogCause::kProgram, LogLevel::kError, "x");
+  written.now += absl::Seconds(31);
+  log.Tick();
   log.Flush();
+  EXPECT_EQ(times_asked, 0);
 }
 
 }  // namespace

@@ -133,17 +133,22 @@ TEST(BufferPoolTest, OverheadBytesOfEachBufferCountAgainstTheBudget) {
   EXPECT_EQ(MustAcquire(pool, 5).size(), 5);
 }
 
-TEST(BufferPoolTest, AnOlderKeptBufferMakesRoomAndTheLatestIsReused) {
-  BufferPool pool({.budget_bytes = 100});
-  AlignedBuffer first = MustAcquire(pool, 20);
-  AlignedBuffer second = MustAcquire(pool, 20);
-  AlignedBuffer third = MustAcquire(pool, 20);
-  const uint8_t* const latest = third.data();
+// The buffers are sealed, because a weak pointer shows when a sealed buffer is freed.
+TEST(BufferPoolTest, TheOldestKeptBufferMakesRoomAndTheLatestIsReused) {
+  BufferPool pool({.budget_bytes = 100'000});
+  AlignedBuffer first = MustAcquire(pool, 20'000, BufferKind::kSealed);
+  AlignedBuffer second = MustAcquire(pool, 20'000, BufferKind::kSealed);
+  AlignedBuffer third = MustAcquire(pool, 20'000, BufferKind::kSealed);
+  const std::weak_ptr<const SealedMemory> oldest = first.sealed();
+  const std::weak_ptr<const SealedMemory> middle = second.sealed();
+  const uint64_t latest = third.sealed()->id();
   pool.Release(std::move(first));
   pool.Release(std::move(second));
   pool.Release(std::move(third));
-  MustAcquire(pool, 60);  // Frees the buffer that was `first`.
-  EXPECT_EQ(MustAcquire(pool, 20).data(), latest);
+  MustAcquire(pool, 60'000);
+  EXPECT_TRUE(oldest.expired());
+  EXPECT_FALSE(middle.expired());
+  EXPECT_EQ(MustAcquire(pool, 20'000, BufferKind::kSealed).sealed()->id(), latest);
 }
 
 TEST(BufferPoolTest, SealedBuffersComeUnderTheSameBudget) {

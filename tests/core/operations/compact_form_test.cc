@@ -181,11 +181,20 @@ TEST(CompactFormTest, StepsThatMakeTheCachedValueStayOnTheServer) {
   EXPECT_EQ(with->first, 2u);
 }
 
-TEST(CompactFormTest, WithScaleAutoTheClientDoesOnlyTheNormalize) {
-  const auto form =
-      FormOf(Transforms({"decode_jpeg { scale: AUTO }", kCrop, kRound, "normalize { mean: 2 }"}));
-  ASSERT_TRUE(form.has_value());
-  EXPECT_EQ(form->first, 3u);
+// The steps that belong to decode_jpeg { scale: AUTO } are decoding, crops and a resize. A client
+// can do none of these steps in any case.
+TEST(CompactFormTest, ScaleAutoDoesNotChangeWhichStepsTheClientDoes) {
+  for (const std::string decode : {"decode_jpeg {}", "decode_jpeg { scale: AUTO }"}) {
+    SCOPED_TRACE(decode);
+    const auto one = FormOf(Transforms({decode, kCrop, kRound, "normalize { mean: 2 }"}));
+    ASSERT_TRUE(one.has_value());
+    EXPECT_EQ(one->first, 3u);
+    const auto two = FormOf(
+        Transforms({decode, "central_crop { fraction: 0.5 }", "resize { height: 4 width: 4 }",
+                    kRound, "clip_by_value { min: 3 max: 9 }", "normalize { mean: 2 }"}));
+    ASSERT_TRUE(two.has_value());
+    EXPECT_EQ(two->first, 4u);
+  }
 }
 
 // Computes the client's values from the sent values, by the definition in v1::CompactForm.

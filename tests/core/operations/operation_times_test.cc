@@ -19,6 +19,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "tests/core/image/png/png_builder.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -141,13 +142,15 @@ TEST(OperationTimesTest, AWindowCountsForDecodingAndLaterOperationsForThemselves
               ElementsAre(Pair(0, Gt(0)), Pair(1, 1), Pair(2, 1)));
 }
 
-TEST(OperationTimesTest, DecodeImageAndTheResizeAfterItCountSeparately) {
-  const std::string jpeg = Jpeg(64, 48);
-  EXPECT_THAT(MeasuredLaps(ProgramOf("transforms { decode_image {} } "
-                                     "transforms { resize { height: 16 width: 16 } }",
-                                     {.element = ElementType::kBytes}),
-                           DType::kFloat32, Way::kInterpreter, {.bytes = jpeg}),
-              ElementsAre(Pair(0, 1), Pair(1, 1)));
+TEST(OperationTimesTest, DecodeImageAndTheResizeAfterItCountSeparatelyForJpegAndPng) {
+  const std::string png = PngOf(std::string(size_t{64} * 48 * 3, 'a'), 64, 48, 3);
+  for (const std::string& image : {Jpeg(64, 48), png}) {
+    EXPECT_THAT(MeasuredLaps(ProgramOf("transforms { decode_image {} } "
+                                       "transforms { resize { height: 16 width: 16 } }",
+                                       {.element = ElementType::kBytes}),
+                             DType::kFloat32, Way::kInterpreter, {.bytes = image}),
+                ElementsAre(Pair(0, 1), Pair(1, 1)));
+  }
 }
 
 TEST(OperationTimesTest, EachOperationThatRunsByRowIsMeasuredInEachPartOfTheImage) {

@@ -26,6 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::Le;
+using ::testing::StartsWith;
 
 absl::StatusOr<Program> Compile(const std::string& text,
                                 ElementType element = ElementType::kBytes) {
@@ -180,21 +181,26 @@ TEST(ProgramTest, BrightnessDrawsWithinItsRangeAndOncePerExample) {
   EXPECT_GT(*std::max_element(deltas.begin(), deltas.end()), 2);
 }
 
-TEST(ProgramTest, InvalidTransformParametersAreRefusedWithAReason) {
-  const auto refuses = [](const std::string& transforms, const std::string& message) {
-    EXPECT_THAT(Compile("shape: [4, 5, 1] transforms { decode_raw {} }" + transforms),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(message)));
+TEST(ProgramTest, InvalidTransformsAreRefusedByIndexAndNameWithAReason) {
+  // The transform is number 1 of its program, or number 2 behind a random_flip.
+  const auto refuses = [](const std::string& transform, const std::string& reason) {
+    const std::string name = transform.substr(0, transform.find(' '));
+    for (const auto& [before, index] : {std::pair("", 1), {kFlip, 2}}) {
+      EXPECT_THAT(Compile(absl::StrCat("shape: [4, 5, 1] transforms { decode_raw {} } ", before,
+                                       " transforms { ", transform, " }")),
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           AllOf(StartsWith(absl::StrCat("transforms[", index, "] ", name, " ")),
+                                 HasSubstr(reason))));
+    }
   };
-  refuses("transforms { brightness { delta_min: 1 } }",
-          "transforms[1] brightness has delta_min: 1 and delta_max: 0");
-  refuses("transforms { brightness {} }",
-          "does not change the brightness; set delta_min or delta_max");
-  refuses("transforms { brightness { delta_min: nan delta_max: 1 } }", "want finite numbers");
-  refuses("transforms { brightness { delta_min: -3e38 delta_max: 3e38 } }", "want finite numbers");
-  refuses("transforms { random_crop { height: 2 } }", "has height: 2 and width: 0");
-  refuses("transforms { random_crop { height: 5 width: 5 } }", "but gets images of 4 x 5 pixels");
-  refuses("transforms { normalize { mean: [1, 2, 3] } }", "has 3 values of mean, want 1");
-  refuses("transforms { decode_raw {} }", "needs a bytes feature as it is stored");
+  refuses("brightness { delta_min: 1 }", "has delta_min: 1 and delta_max: 0");
+  refuses("brightness {}", "does not change the brightness; set delta_min or delta_max");
+  refuses("brightness { delta_min: nan delta_max: 1 }", "want finite numbers");
+  refuses("brightness { delta_min: -3e38 delta_max: 3e38 }", "want finite numbers");
+  refuses("random_crop { height: 2 }", "has height: 2 and width: 0");
+  refuses("random_crop { height: 5 width: 5 }", "but gets images of 4 x 5 pixels");
+  refuses("normalize { mean: [1, 2, 3] }", "has 3 values of mean, want 1");
+  refuses("decode_raw {}", "needs a bytes feature as it is stored");
 }
 
 TEST(ProgramTest, AnImageSmallerThanItsCropIsDataLoss) {

@@ -69,13 +69,20 @@ constexpr char kOutputs[] = R"pb(
   }
 )pb";
 
-absl::StatusOr<std::shared_ptr<const FeedPlan>> Plan(
-    const std::string& mix, const std::string& head = "global_batch: 12 num_cores: 2") {
+constexpr char kHead[] = "global_batch: 12 num_cores: 2";
+
+// `rest` is the part of the spec that comes after the outputs.
+absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(const std::string& rest,
+                                                       const std::string& head = kHead) {
   static const auto* const dataset =
       new std::shared_ptr<const Dataset>(OpenTestDataset(TestShards({12})));
-  return FeedPlan::Create(
-      SpecFromText(absl::StrCat("dataset: 'test' ", head, kOutputs, " mix { ", mix, " }")),
-      *dataset);
+  return FeedPlan::Create(SpecFromText(absl::StrCat("dataset: 'test' ", head, kOutputs, rest)),
+                          *dataset);
+}
+
+absl::StatusOr<std::shared_ptr<const FeedPlan>> Plan(const std::string& mix,
+                                                     const std::string& head = kHead) {
+  return PlanOf(absl::StrCat(" mix { ", mix, " }"), head);
 }
 
 TEST(MixPlanTest, ValidMixesAreAccepted) {
@@ -141,13 +148,18 @@ TEST(MixPlanTest, TheGroupMustDivideThePlacesOfACoreForEverySplit) {
   }
 }
 
-TEST(MixPlanTest, MixupAndCutmixDifferOnlyInTheSpecFingerprint) {
+TEST(MixPlanTest, AMixChangesTheSpecFingerprintButNotTheOrderFingerprint) {
+  const auto plain = PlanOf("");
   const auto mixed = Plan("group: 2 images: 'image' mixup {}");
   const auto cut = Plan("group: 2 images: 'image' cutmix {}");
+  ASSERT_THAT(plain, IsOk());
   ASSERT_THAT(mixed, IsOk());
   ASSERT_THAT(cut, IsOk());
+  EXPECT_NE((*mixed)->fingerprint(), (*plain)->fingerprint());
+  EXPECT_NE((*cut)->fingerprint(), (*plain)->fingerprint());
   EXPECT_NE((*mixed)->fingerprint(), (*cut)->fingerprint());
-  EXPECT_EQ((*mixed)->order_fingerprint(), (*cut)->order_fingerprint());
+  EXPECT_EQ((*mixed)->order_fingerprint(), (*plain)->order_fingerprint());
+  EXPECT_EQ((*cut)->order_fingerprint(), (*plain)->order_fingerprint());
 }
 
 TEST(MixPlanTest, ImagesToMixHaveAtMost65536PixelsASide) {

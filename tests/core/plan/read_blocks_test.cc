@@ -89,20 +89,29 @@ TEST(ReadBlocksTest, BlocksOfEachOrderPartitionTheRecordsOfEachShard) {
   }
 }
 
-TEST(ReadBlocksTest, WithoutItsLastRecordARunIsShorterThanItsTargetSize) {
+// The stretches of a file have `run_bytes` bytes each.
+void CheckRuns(const Dataset& dataset, const std::vector<ReadBlock>& runs, uint64_t run_bytes) {
+  EXPECT_GT(std::ssize(runs), std::ssize(dataset.shards()));
+  const RecordSource* shard = nullptr;
+  uint64_t stretch = 0;  // That of the run before.
+  for (const ReadBlock& run : runs) {
+    const uint64_t own = run.offset / run_bytes;
+    EXPECT_EQ(run.shard->span(run.last).offset / run_bytes, own);
+    if (run.shard == shard) {
+      EXPECT_GT(own, stretch);
+    }
+    shard = run.shard;
+    stretch = own;
+  }
+}
+
+TEST(ReadBlocksTest, ARunHasAllRecordsThatBeginInOneStretchOfTheFile) {
   const auto dataset = FarDataset();
   const Order in_order = OrderOf(*dataset, ShuffleMode::kNone);
-  for (const ReadBlock& block : AllBlocks(*dataset, ReadBlocks(in_order, false))) {
-    const RecordSpan last = block.shard->span(block.last);
-    EXPECT_LT(block.size - last.size, ReadBlocks::kRunBytes);
-  }
+  CheckRuns(*dataset, AllBlocks(*dataset, ReadBlocks(in_order, false)), ReadBlocks::kRunBytes);
   const Order global = OrderOf(*dataset, ShuffleMode::kGlobal);
-  const auto kept = AllBlocks(*dataset, ReadBlocks(global, /*keeps_all=*/true));
-  EXPECT_GT(std::ssize(kept), std::ssize(dataset->shards()));
-  for (const ReadBlock& block : kept) {
-    const RecordSpan last = block.shard->span(block.last);
-    EXPECT_LT(block.size - last.size, ReadBlocks::kKeptRunBytes);
-  }
+  CheckRuns(*dataset, AllBlocks(*dataset, ReadBlocks(global, /*keeps_all=*/true)),
+            ReadBlocks::kKeptRunBytes);
 }
 
 TEST(ReadBlocksTest, GlobalReadsEachRecordByItselfUnlessEverythingIsKept) {

@@ -8,11 +8,17 @@
 namespace systole {
 namespace {
 
-// tests/golden/tensorflow has more draws, and images that were made with them.
-TEST(TensorFlowRngTest, FirstDrawEqualsTensorFlowsDocumentedExample) {
-  // TensorFlow's documentation says that tf.random.fold_in([1, 2], 3) is [1105988140, 3], for an
-  // int32 `data`. The first word is the draw.
-  EXPECT_EQ(TensorFlowRng({1, 2}).NextU32(), 1105988140u);
+// TensorFlow's documentation gives these results for the seed [1, 2]: the six words that
+// tf.random.split(seed, num=3) draws, from two blocks, and tf.random.fold_in(seed, 3) for an int32
+// `data`. tests/golden/tensorflow has images that were made with more draws.
+TEST(TensorFlowRngTest, DrawsTheWordsOfTensorFlowsDocumentedExamples) {
+  TensorFlowRng rng({1, 2});
+  for (const int32_t word : {1105988140, 1738052849, -335576002, 370444179, 10670227, -246211131}) {
+    EXPECT_EQ(rng.NextU32(), static_cast<uint32_t>(word));
+  }
+  const TensorFlowSeed folded = FoldIn({1, 2}, 3);
+  EXPECT_EQ(static_cast<uint32_t>(folded[0]), 1105988140u);
+  EXPECT_EQ(folded[1], 3);
 }
 
 TEST(TensorFlowRngTest, FloatsAreTheLow23BitsOfAWord) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/http/stub_objects.h"
@@ -112,24 +113,37 @@ TEST(ShardFormatsTest, EachFileIsAShardButImageFilesTogetherFormOneShard) {
                        AllOf(HasSubstr("\"1.jpg\""), HasSubstr("\"notes\" is not"))));
 }
 
+// Writes the shard "a" of two records. Its index fits the shard, but says that they are one record.
+void WriteWithFalseIndex(const TempFolder& folder) {
+  ShardBuilder().Add("abc").Add("de").WriteTo(folder / "a");
+  EXPECT_EQ(MustOpenOne(folder / "a")->num_records(), 2);
+  folder.Write("a.idx", "0 37\n");
+  folder.Write("a.idx.hash",
+               absl::StrReplaceAll(ReadWholeFile(folder / "a.idx.hash"), {{" 2 0 ", " 1 0 "}}));
+  EXPECT_EQ(MustOpenOne(folder / "a")->num_records(), 1);
+}
+
 TEST(ShardFormatsTest, AnIgnoredIndexIsNeitherBelievedNorWritten) {
   const TempFolder folder;
-  ShardBuilder().Add("abc").WriteTo(folder / "a");
-  folder.Write("a.idx", "no index");
+  WriteWithFalseIndex(folder);
+  const std::string hash = ReadWholeFile(folder / "a.idx.hash");
   const auto shard = OpenShard(folder / "a", {.index_use = IndexUse::kIgnore});
   ASSERT_THAT(shard, IsOk());
   EXPECT_EQ((*shard)->note(), "");
-  EXPECT_THAT(folder.List(), ElementsAre("a", "a.idx"));
+  EXPECT_EQ((*shard)->num_records(), 2);
+  EXPECT_THAT(folder.List(), ElementsAre("a", "a.idx", "a.idx.hash"));
+  EXPECT_EQ(ReadWholeFile(folder / "a.idx"), "0 37\n");
+  EXPECT_EQ(ReadWholeFile(folder / "a.idx.hash"), hash);
 }
 
 TEST(ShardFormatsTest, ARebuildReplacesTheIndexAndFailsIfItCannotBeWritten) {
   const TempFolder folder;
-  ShardBuilder().Add("abc").WriteTo(folder / "a");
-  folder.Write("a.idx", "no index");
+  WriteWithFalseIndex(folder);
   const auto shard = OpenShard(folder / "a", {.index_use = IndexUse::kRebuild});
   ASSERT_THAT(shard, IsOk());
   EXPECT_EQ((*shard)->note(), "");
-  EXPECT_EQ(ReadWholeFile(folder / "a.idx"), "0 19\n");
+  EXPECT_EQ((*shard)->num_records(), 2);
+  EXPECT_EQ(ReadWholeFile(folder / "a.idx"), "0 19\n19 18\n");
   EXPECT_THAT(
       OpenShard(folder / "a", {.index_dir = folder / "none", .index_use = IndexUse::kRebuild}),
       StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("index not kept")));

@@ -34,6 +34,7 @@ TEST(TensorSpecTest, EveryTypeHasItsWidthAndName) {
   EXPECT_EQ(DTypeName(DType::kInt32), "int32");
   EXPECT_EQ(DTypeName(DType::kInt64), "int64");
   EXPECT_EQ(DTypeName(DType::kFloat32), "float32");
+  EXPECT_EQ(DTypeName(DType::kBfloat16), "bfloat16");
   EXPECT_EQ(DTypeName(DType::kFloat16), "float16");
 }
 

@@ -1,6 +1,7 @@
 #include "proto/framing/status_bridge.h"
 
 #include <string>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,9 +21,29 @@ TEST(StatusBridgeTest, EveryCodeSurvivesConversionToGrpcAndBack) {
 }
 
 TEST(StatusBridgeTest, CodesMapToGrpcCodesOfTheSameName) {
-  EXPECT_EQ(ToGrpcStatus(absl::DataLossError("")).error_code(), grpc::StatusCode::DATA_LOSS);
-  EXPECT_EQ(ToGrpcStatus(absl::UnavailableError("")).error_code(), grpc::StatusCode::UNAVAILABLE);
-  EXPECT_EQ(ToGrpcStatus(absl::NotFoundError("")).error_code(), grpc::StatusCode::NOT_FOUND);
+  using absl::StatusCode;
+  const std::pair<StatusCode, grpc::StatusCode> codes[] = {
+      {StatusCode::kCancelled, grpc::CANCELLED},
+      {StatusCode::kUnknown, grpc::UNKNOWN},
+      {StatusCode::kInvalidArgument, grpc::INVALID_ARGUMENT},
+      {StatusCode::kDeadlineExceeded, grpc::DEADLINE_EXCEEDED},
+      {StatusCode::kNotFound, grpc::NOT_FOUND},
+      {StatusCode::kAlreadyExists, grpc::ALREADY_EXISTS},
+      {StatusCode::kPermissionDenied, grpc::PERMISSION_DENIED},
+      {StatusCode::kResourceExhausted, grpc::RESOURCE_EXHAUSTED},
+      {StatusCode::kFailedPrecondition, grpc::FAILED_PRECONDITION},
+      {StatusCode::kAborted, grpc::ABORTED},
+      {StatusCode::kOutOfRange, grpc::OUT_OF_RANGE},
+      {StatusCode::kUnimplemented, grpc::UNIMPLEMENTED},
+      {StatusCode::kInternal, grpc::INTERNAL},
+      {StatusCode::kUnavailable, grpc::UNAVAILABLE},
+      {StatusCode::kDataLoss, grpc::DATA_LOSS},
+      {StatusCode::kUnauthenticated, grpc::UNAUTHENTICATED}};
+  for (const auto& [code, grpc_code] : codes) {
+    SCOPED_TRACE(absl::StatusCodeToString(code));
+    EXPECT_EQ(ToGrpcStatus(absl::Status(code, "x")).error_code(), grpc_code);
+    EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc_code, "x")), absl::Status(code, "x"));
+  }
 }
 
 TEST(StatusBridgeTest, ALongMessageIsCut) {

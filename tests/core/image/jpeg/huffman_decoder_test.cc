@@ -699,19 +699,29 @@ TEST(HuffmanDecoderTest, AnOutOfRangeDcValueStopsDecoding) {
 }
 
 TEST(HuffmanDecoderTest, AllWaysOfReadingRandomBytesAgree) {
+  int all = 0;
+  int some = 0;
   for (int round = 0; round < 400; ++round) {
     CounterRng rng = Rng(1000 + round);
     HuffmanScan scan = SmallScan("");
     scan.num_blocks = static_cast<int>(rng.UniformInt(1, 11));
     scan.dc_codes[0] = RandomCodes(DcSymbols(), rng);
-    scan.ac_codes[0] = RandomCodes(AcSymbols(), rng);
+    std::vector<int> symbols = AcSymbols();
+    // Most random bytes end with a run of zeros beyond their first block. Without runs, more blocks
+    // are read.
+    if (round % 3 != 0) std::erase_if(symbols, [](int symbol) { return symbol >= 0x10; });
+    scan.ac_codes[0] = RandomCodes(symbols, rng);
     scan.restart_interval = rng.UniformInt(0, 3);
     std::string bytes(static_cast<size_t>(rng.UniformInt(0, 20000)), '\0');
     const uint32_t mask = round % 4 == 0 ? 0xffffffff : 0x7f7f7f7f;  // With and without markers.
     for (char& byte : bytes) byte = static_cast<char>(rng.NextU32() & mask);
     scan.bytes = bytes;
-    EXPECT_LE(McusOf(scan, 300), 300);
+    const int mcus = McusOf(scan, 300);  // Checks that the ways agree.
+    all += mcus == 300 ? 1 : 0;
+    some += mcus > 0 && mcus < 300 ? 1 : 0;
   }
+  EXPECT_GT(all, 0);
+  EXPECT_GT(some, 150);
 }
 
 }  // namespace

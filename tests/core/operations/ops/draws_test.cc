@@ -30,7 +30,7 @@ float FirstOf(const std::string& fields, uint32_t purpose = 3, int before = 0,
   return draws->UniformFloat(example);
 }
 
-TEST(DrawsTest, DrawsDependOnKindPositionKeyAndRecord) {
+TEST(DrawsTest, DrawsDependOnKindPositionKeySeedEpochAndRecord) {
   const float first = FirstOf("");
   EXPECT_EQ(FirstOf(""), first);
   EXPECT_NE(FirstOf("", 4), first);
@@ -38,15 +38,19 @@ TEST(DrawsTest, DrawsDependOnKindPositionKeyAndRecord) {
   EXPECT_NE(FirstOf("key: 'a'"), first);
   EXPECT_NE(FirstOf("key: 'b'"), FirstOf("key: 'a'"));
   EXPECT_NE(FirstOf("", 3, 0, {.seed = 3, .epoch = 1, .record = 6}), first);
+  EXPECT_NE(FirstOf("", 3, 0, {.seed = 3, .epoch = 2, .record = 5}), first);
+  EXPECT_NE(FirstOf("", 3, 0, {.seed = 4, .epoch = 1, .record = 5}), first);
 }
 
-TEST(DrawsTest, WithATfSeedDrawsIgnoreKindPositionAndTheFeedsSeed) {
+TEST(DrawsTest, WithATfSeedDrawsDependOnlyOnItTheEpochAndTheRecord) {
   const std::string seed = "tf_seed: 1 tf_seed: 2";
   const float first = FirstOf(seed);
   EXPECT_EQ(FirstOf(seed, 4, 1), first);
   EXPECT_EQ(FirstOf(seed, 3, 0, {.seed = 9, .epoch = 1, .record = 5}), first);
   EXPECT_NE(FirstOf("tf_seed: 1 tf_seed: 3"), first);
+  EXPECT_NE(FirstOf("tf_seed: 3 tf_seed: 2"), first);
   EXPECT_NE(FirstOf(seed, 3, 0, {.seed = 3, .epoch = 1, .record = 6}), first);
+  EXPECT_NE(FirstOf(seed, 3, 0, {.seed = 3, .epoch = 2, .record = 5}), first);
   EXPECT_TRUE(DrawsOf(seed, 3, 0, true)->is_tensorflow());
   EXPECT_FALSE(DrawsOf("key: 'a'", 3, 0, true)->is_tensorflow());
 }

@@ -159,13 +159,20 @@ TEST(TrivialAugmentTest, MakesTorchvisionsPixels) {
   }
 }
 
-TEST(TrivialAugmentTest, RefusesFloat32Images) {
+TEST(TrivialAugmentTest, TakesUint8ImagesAndNoOtherElementType) {
   google::protobuf::RepeatedPtrField<v1::Transform> transforms;
   transforms.Add()->mutable_trivial_augment();
-  EXPECT_THAT(
-      Program::Create(transforms, {.element = ElementType::kFloat32, .shape = {4, 5, 3}}, {}),
-      StatusIs(absl::StatusCode::kInvalidArgument,
-               HasSubstr("needs uint8 images, but gets float32")));
+  const auto create = [&](ElementType element) {
+    return Program::Create(transforms, {.element = element, .shape = {4, 5, 3}}, {});
+  };
+  EXPECT_THAT(create(ElementType::kUint8), IsOk());
+  EXPECT_THAT(create(ElementType::kFloat32),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("needs uint8 images, but gets float32")));
+  EXPECT_THAT(create(ElementType::kInt64),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("but gets int64")));
+  EXPECT_THAT(create(ElementType::kBytes),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("but gets bytes")));
 }
 
 }  // namespace

@@ -136,13 +136,24 @@ TEST(LoadIndexTest, KeptHashIsTrusted) {
   EXPECT_EQ(MustLoad(folder / "a.tfrecord").content_hash, 0x0123456789abcdefu);
 }
 
-TEST(LoadIndexTest, ARebuildScansAndReplacesAWrongIndex) {
+TEST(LoadIndexTest, ARebuildScansAndReplacesAnIndexThatWouldBeUsed) {
   const TempFolder folder;
   TwoRecords().WriteTo(folder / "a.tfrecord");
+  const uint64_t content_hash = MustLoad(folder / "a.tfrecord").content_hash;
+  const std::string hash = ReadWholeFile(folder / "a.tfrecord.idx.hash");
+  // The index and the hash file fit the shard and each other, but there is only one record.
   folder.Write("a.tfrecord.idx", "0 39\n");
+  folder.Write("a.tfrecord.idx.hash", absl::StrReplaceAll(hash, {{" 2 0 ", " 1 0 "}}));
+  const LoadedIndex used = MustLoad(folder / "a.tfrecord");
+  EXPECT_FALSE(used.scanned);
+  EXPECT_EQ(used.index.num_records(), 1);
   const LoadedIndex loaded = MustLoad(folder / "a.tfrecord", {.rebuild = true});
   EXPECT_TRUE(loaded.scanned);
+  EXPECT_EQ(loaded.note, "");
+  EXPECT_EQ(DaliIndexText(loaded.index), kTwoRecordsIndex);
+  EXPECT_EQ(loaded.content_hash, content_hash);
   EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx"), kTwoRecordsIndex);
+  EXPECT_EQ(ReadWholeFile(folder / "a.tfrecord.idx.hash"), hash);
 }
 
 TEST(LoadIndexTest, IndexThatDoesNotFitIsRebuiltWithANote) {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,8 +31,11 @@ namespace systole {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::Le;
 
 // Makes four records of 10,000 bytes each, so that each has pages of its own.
 ShardBuilder FourRecords() {
@@ -227,7 +231,19 @@ TEST(ReadInPlaceTest, AStorageFailureIsReportedEvenIfTheCallbackEndsTheRead) {
   EXPECT_THAT(called, ElementsAre(0, 1));
 }
 
-TEST(ReadInPlaceTest, AShardRewrittenDuringReadsGivesRecordsOrExpectedErrors) {
+// Expects the payload of one of FourRecords(). While it is read, some of its bytes may turn into
+// those that the writer of the next test puts there, and into zeros where the file is cut.
+void ExpectOneRecord(absl::string_view payload) {
+  EXPECT_EQ(payload.size(), 10'000u);
+  const std::string copy(payload);  // Does not change any more.
+  std::set<char> letters(copy.begin(), copy.end());
+  letters.erase('\x7f');
+  letters.erase('\0');
+  EXPECT_LE(letters.size(), 1u);
+  EXPECT_THAT(letters, Each(AllOf(Ge('a'), Le('d'))));
+}
+
+TEST(ReadInPlaceTest, AShardRewrittenDuringReadsGivesWholeRecordsOrExpectedErrors) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";
   FourRecords().WriteTo(path);
@@ -256,7 +272,6 @@ TEST(ReadInPlaceTest, AShardRewrittenDuringReadsGivesRecordsOrExpectedErrors) {
     if (!shard.ok()) continue;
     std::vector<int64_t> records(static_cast<size_t>((*shard)->num_records()));
     for (size_t i = 0; i < records.size(); ++i) records[i] = static_cast<int64_t>(i);
-    uint64_t bytes = 0;
     const absl::Status read =
         (*shard)->ReadRecords(records, RecordBytes::kInPlace, 1 << 20, scratch,
                               [&](size_t, absl::StatusOr<absl::string_view> payload) {
@@ -266,14 +281,17 @@ TEST(ReadInPlaceTest, AShardRewrittenDuringReadsGivesRecordsOrExpectedErrors) {
                                       << payload.status();
                                   return absl::OkStatus();
                                 }
-                                for (const char c : *payload) bytes += static_cast<uint8_t>(c);
+                                ExpectOneRecord(*payload);
                                 return absl::OkStatus();
                               });
     EXPECT_TRUE(read.ok() || absl::IsUnavailable(read) || absl::IsFailedPrecondition(read)) << read;
-    EXPECT_LE(bytes, uint64_t{255} * good.size());
   }
   stop = true;
   writer.join();
+  const auto after = OpenShard(path, {.index_use = IndexUse::kRebuild});
+  ASSERT_THAT(after, IsOk());
+  EXPECT_THAT(Calls(**after, {0, 1, 2, 3}, RecordBytes::kInPlace),
+              ElementsAre("0:a", "1:b", "2:c", "3:d"));
 }
 
 }  // namespace

@@ -171,10 +171,16 @@ TEST(TarEntryTest, TooManyMetadataHeadersBeforeAFileAreDamage) {
   EXPECT_EQ(entry.end, 17 * 1024u);
 }
 
-TEST(TarEntryTest, OnlyAWholeHeaderWithMagicIsDetectedAsTar) {
+TEST(TarEntryTest, OnlyAWholeHeaderWithMagicChecksumAndSizeIsDetectedAsTar) {
   const std::string good = TarHeader("a", 5);
   EXPECT_TRUE(BeginsAsTar(good));
   EXPECT_FALSE(BeginsAsTar(good.substr(0, 511)));
+  std::string wrong = good;
+  wrong[0] = 'b';
+  EXPECT_FALSE(BeginsAsTar(wrong));
+  EXPECT_TRUE(BeginsAsTar(WithNewChecksum(wrong)));
+  wrong.replace(124, 3, "abc");  // No size.
+  EXPECT_FALSE(BeginsAsTar(WithNewChecksum(wrong)));
   std::string old = good;  // A header before POSIX: it has a sum, but no magic.
   old.replace(257, 8, 8, '\0');
   EXPECT_FALSE(BeginsAsTar(WithNewChecksum(old)));

@@ -105,7 +105,7 @@ StubAnswer EmptyPage(const std::string& token) {
                                  token, "</NextContinuationToken></ListBucketResult>"));
 }
 
-TEST(BucketListTest, AFolderIsFoundBehindEmptyListPages) {
+TEST(BucketListTest, AFolderIsFoundBehindEmptyListPagesAndANameWithoutAList) {
   StubBucket bucket(Signed());
   const BucketStore store = S3StoreOf(bucket);
   const std::string name = bucket.Put("d/a", "abc");
@@ -115,6 +115,7 @@ TEST(BucketListTest, AFolderIsFoundBehindEmptyListPages) {
     return EmptyPage(absl::StrCat("!", pages->load()));
   });
   EXPECT_THAT(List(store, name), IsOkAndHolds(ElementsAre(name)));
+  EXPECT_EQ(*pages, 0);  // A request for the object finds it.
   EXPECT_THAT(List(store, bucket.Name("d")), IsOkAndHolds(ElementsAre(name)));
   EXPECT_EQ(*pages, 4);
 }

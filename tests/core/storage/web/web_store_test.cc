@@ -93,10 +93,16 @@ TEST(WebStoreTest, AnOpenedSourceHasTheSizeIdentityAndBytesOfTheObject) {
   EXPECT_EQ(objects.server().connections(), 1);
 }
 
-TEST(WebStoreTest, AnEmptyObjectIsReadAsNoBytes) {
+TEST(WebStoreTest, AnEmptyObjectIsReadWithoutARequest) {
   StubObjects objects;
-  EXPECT_THAT(ReadWhole(*MustOpen(WebStore(Eager()), objects.Put("/empty", "")), 10),
-              IsOkAndHolds(""));
+  const WebStore store(Eager());
+  const auto source = MustOpen(store, objects.Put("/empty", ""));
+  const size_t requests = objects.server().requests().size();
+  EXPECT_THAT(ReadWhole(*source, 10), IsOkAndHolds(""));
+  std::string out(4, '.');
+  EXPECT_THAT(source->ReadAt(0, absl::MakeSpan(out)), IsOkAndHolds(0u));
+  EXPECT_EQ(out, "....");
+  EXPECT_EQ(objects.server().requests().size(), requests);
 }
 
 TEST(WebStoreTest, ALongReadIsCutIntoPiecesOfEightMiB) {
