@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/feed/feed_client.h"
 #include "client/schedule/failure.h"
@@ -58,28 +57,36 @@ TEST(FeedClientLossTest, AStreamThatBreaksAnywhereIsTakenUpAgain) {
   }
 }
 
-TEST(FeedClientLossTest, AServerThatBrokeAfterItsLastStepTakesOverALostStep) {
-  // The first server sends the even steps, and its stream breaks after step 18, the last of these.
-  // Then the second server's stream breaks at step 19, and the client requests step 19 from the
-  // first server.
+// The first server sends the even steps, and its stream breaks after step 18, the last of these.
+// The second server's streams break at step 19, so step 19 must come from the first server. The
+// first server answers its second question only when the second server has got another request for
+// step 19. If the client requested step 19 from the first server without an answer, the second
+// server would not get that request.
+TEST(FeedClientLossTest, AServerThatBrokeAfterItsLastStepIsAskedBeforeItGetsMoreSteps) {
   const FakeFeed feed;
-  std::atomic<bool> first_broke = false;
+  std::atomic<int> first_asked = 0;
+  std::atomic<bool> second_tried_again = false;
   FakeFeed first = feed, second = feed;
-  first.spoil = [&first_broke](int stream, int chunk, FakeChunk& piece) {
-    if (stream != 0 || chunk != 10 * kChunksPerStep - 1) return;
-    piece.end = absl::UnavailableError("gone");
-    first_broke = true;
+  first.resolve = [&](v1::ResolveFeedResponse&) {
+    if (++first_asked == 2) {
+      EXPECT_TRUE(WaitUntil([&] { return second_tried_again.load(); }));
+    }
+    return absl::OkStatus();
   };
-  second.spoil = [&first_broke](int, int, FakeChunk& piece) {
+  first.spoil = [](int stream, int chunk, FakeChunk& piece) {
+    if (stream == 0 && chunk == 10 * kChunksPerStep - 1) piece.end = absl::UnavailableError("gone");
+  };
+  second.spoil = [&](int stream, int, FakeChunk& piece) {
     if (piece.header.step != 19) return;
-    EXPECT_TRUE(WaitUntil([&] { return first_broke.load(); }));
-    absl::SleepFor(absl::Milliseconds(100));  // Lets the client notice the break.
+    if (stream > 0) second_tried_again = true;
+    EXPECT_TRUE(WaitUntil([&] { return first_asked >= 2; }));
     piece.end = absl::UnavailableError("gone, too");
   };
   const FakeServer a(first), b(second);
   const auto client = MustCreate(feed, Quick({a.address(), b.address()}));
   ASSERT_NE(client, nullptr);
   ExpectAllSteps(Drain(*client), 0, 20);
+  EXPECT_EQ(a.requests().back().first_step(), 19);
 }
 
 TEST(FeedClientLossTest, AStreamThatEndsTooEarlyIsTakenUpAgain) {

@@ -71,9 +71,11 @@ TEST_F(FeedServersTest, DifferentClientsRankServersDifferently) {
   }
 }
 
-TEST_F(FeedServersTest, TheUnreachableErrorCountsTheServersThatWereNotAsked) {
+TEST_F(FeedServersTest, AServerThatWasNotAskedHasNoLinkAndIsOnlyCountedInTheError) {
   servers_.SetAddresses({"a:1", "b:1", "c:1"}, false);
   servers_.Ask(1, [](absl::Status) {});
+  EXPECT_EQ(servers_.Release(0), nullptr);
+  EXPECT_EQ(servers_.Release(2), nullptr);
   EXPECT_EQ(servers_.LinkOf(1).address(), "b:1");
   EXPECT_THAT(servers_.Unreachable("no step came"),
               StatusIs(absl::StatusCode::kUnavailable,

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "client/servers/socket_observer.h"
 #include "gmock/gmock.h"
@@ -35,6 +36,11 @@ class Connection {
     const sockaddr_in to = LoopbackAddress(port);
     EXPECT_EQ(::connect(near_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
     far_ = AcceptOnLoopback(listener);
+  }
+  // A connection that exists already.
+  Connection(ReceiveMeter& meter, OwnedFd near, OwnedFd far)
+      : near_(std::move(near)), far_(std::move(far)) {
+    meter.AddSocket(near_.get());
   }
 
   // The far end sends `bytes`, and the near end reads them. Returns false if the connection was cut
@@ -198,23 +204,29 @@ TEST(ReceiveMeterTest, UnusedAllowanceIsNotSavedUp) {
 }
 
 TEST(ReceiveMeterTest, AllConnectionsOfALinkCountTogetherUntilAllAreClosed) {
-  ReceiveMeter meter;
+  // An idle connection is allowed some bytes for each second, so time stands still here.
+  ReceiveMeter meter([] { return absl::ZeroDuration(); });
   Connection a(meter), b(meter);
   ASSERT_TRUE(a.Send(kUnaskedBytes - kMiB));
   meter.Look();
   a.Close();
-  ASSERT_TRUE(b.Send(kMiB / 2));
+  ASSERT_TRUE(b.Send(kMiB));
   meter.Look();
   EXPECT_FALSE(b.is_closed());
   b.Close();
   meter.Look();
-  Connection c(meter);
-  ASSERT_TRUE(c.Send(kUnaskedBytes));  // As a and b are closed, their bytes no longer count.
+  Connection c(meter), d(meter), e(meter);
+  ASSERT_TRUE(c.Send(kUnaskedBytes - kMiB));
   meter.Look();
-  EXPECT_FALSE(c.is_closed());
-  ASSERT_TRUE(c.Send(kMiB));
+  c.Close();
+  ASSERT_TRUE(d.Send(kMiB));  // As a and b are closed, their bytes no longer count.
   meter.Look();
-  EXPECT_TRUE(c.is_closed());
+  EXPECT_FALSE(d.is_closed());
+  EXPECT_FALSE(e.is_closed());
+  ASSERT_TRUE(d.Send(1));  // With the bytes of c, this is one too many.
+  meter.Look();
+  EXPECT_TRUE(d.is_closed());
+  EXPECT_TRUE(e.is_closed());
 }
 
 TEST(ReceiveMeterTest, ADescriptorReusedByAnotherConnectionIsNotClosed) {
@@ -232,15 +244,26 @@ TEST(ReceiveMeterTest, ADescriptorReusedByAnotherConnectionIsNotClosed) {
   EXPECT_TRUE(second.is_closed());
 }
 
-TEST(ReceiveMeterTest, UnixSocketsAndInvalidDescriptorsAreIgnored) {
-  ReceiveMeter meter;
+TEST(ReceiveMeterTest, UnixSocketsAreNeitherCountedNorClosedAndInvalidOnesIgnored) {
+  // An idle connection is allowed some bytes for each second, so time stands still here.
+  ReceiveMeter meter([] { return absl::ZeroDuration(); });
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  const OwnedFd near(ends[0]), far(ends[1]);
-  meter.AddSocket(near.get());
+  Connection local(meter, OwnedFd(ends[0]), OwnedFd(ends[1]));
   meter.AddSocket(-1);
+  for (int i = 0; i < 18; ++i) {
+    ASSERT_TRUE(local.Send(kMiB));
+    meter.Look();
+  }
+  EXPECT_FALSE(local.is_closed());
+  Connection remote(meter);
+  ASSERT_TRUE(remote.Send(kUnaskedBytes));
   meter.Look();
-  EXPECT_EQ(::send(far.get(), "x", 1, MSG_NOSIGNAL), 1);
+  EXPECT_FALSE(remote.is_closed());
+  ASSERT_TRUE(remote.Send(1));
+  meter.Look();
+  EXPECT_TRUE(remote.is_closed());
+  EXPECT_FALSE(local.is_closed());
 }
 
 TEST(ReceiveWatchTest, ClosesAConnectionOverTheLimitWithoutACallToLook) {

@@ -20,7 +20,7 @@ namespace systole {
 namespace {
 
 using testing::ElementsAre;
-using testing::SizeIs;
+using testing::ElementsAreArray;
 
 // A feed of 2 cores of 4 places, so 8 places a step. With 17 to 24 records, an epoch has 3 steps.
 // The places for which `missing` is true are not valid.
@@ -114,15 +114,19 @@ TEST(MissingExamplesTest, ARecordIsListedOnceAndCountedEachTime) {
   EXPECT_THAT(stats.masked_records, ElementsAre(0, 8, 16));
 }
 
-TEST(MissingExamplesTest, TheListIsBoundedTheCountIsNot) {
-  const FakeFeed feed = FeedWithout(24, [](int64_t, int64_t) { return true; });
+TEST(MissingExamplesTest, TheListHoldsTheFirst100RecordsAndTheCountHasNoBound) {
+  // An epoch has 15 steps of 8 records, so more records than the list can hold.
+  FakeFeed feed = FeedWithout(120, [](int64_t, int64_t) { return true; });
+  feed.steps_per_epoch = 15;
   const FakeServer server(feed);
   v1::FeedSpec spec = PaddedSpec(feed);
+  spec.clear_shuffle();
   FeedClientOptions options = Quick({server.address()});
   options.steps = 100;
-  FeedClientStats stats = StatsAfter(spec, options);
+  const FeedClientStats stats = StatsAfter(spec, options);
   EXPECT_EQ(stats.masked_examples, 800);
-  EXPECT_THAT(stats.masked_records, SizeIs(24));
+  EXPECT_EQ(kMaxMaskedRecords, 100u);
+  EXPECT_THAT(stats.masked_records, ElementsAreArray(Range(0, 100)));
 }
 
 TEST(MissingExamplesTest, AStepThatCameTwiceCountsOnce) {

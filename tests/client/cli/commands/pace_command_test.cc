@@ -245,6 +245,30 @@ TEST_F(PaceCommandTest, ARecordingReplaysToTheSameNumbersEachTime) {
   EXPECT_EQ(replay("20").out, replay("20").out);
 }
 
+TEST_F(PaceCommandTest, ARecordingReplaysOnSeveralChipsToTheSameNumbersEachTime) {
+  FakeFeed feed = Endless();
+  feed.num_cores = 8;
+  feed.tensors = {{.spec = {.name = "image", .dtype = DType::kUint8, .shape = {4, 28, 28}}},
+                  {.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {4}}}};
+  const FakeServer server(feed);
+  const std::string path = folder_ / "images.arrivals";
+  const CommandRun record =
+      Run(MakeReplayCommand(), server.address(), {"--steps", "12", "--save-arrivals", path}, feed);
+  ASSERT_EQ(record.exit_code, 0) << record.err;
+  for (const std::string slice : {"v2-8", "v3-8", "v5e-8"}) {
+    SCOPED_TRACE(slice);
+    const auto replay = [&] {
+      return RunCommand(MakeReplayCommand(),
+                        {"--arrivals", path, "--model", "mlp-784", "--slice", slice, "--json"});
+    };
+    const CommandRun run = replay();
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_THAT(run.out, AllOf(HasSubstr("\"model\":\"mlp-784\""),
+                               HasSubstr("\"slice\":\"" + slice + "\"")));
+    EXPECT_EQ(run.out, replay().out);
+  }
+}
+
 TEST_F(PaceCommandTest, ReportFilesHoldTheSameJsonAsStdout) {
   const std::string arrivals = folder_ / "two.arrivals";
   emulator::Arrivals two_cores;

@@ -523,13 +523,16 @@ TEST_F(TrainCommandTest, AnUnwritableReportFileIsReportedBeforeTraining) {
 
 // The first error shows that the shipped model flowers-cnn was found by its name: this model takes
 // larger images than the feed has.
-TEST_F(TrainCommandTest, AShippedModelIsFoundByNameAndAnUnknownNameIsRefused) {
+TEST_F(TrainCommandTest, AModelIsAShippedNameOrAFileAndNothingElse) {
   const FakeServer server(BrightOrDark());
   const auto train = [&](const std::string& model) {
     return RunCommand(MakeTrainCommand(), {"--server", server.address(), "--spec",
                                            Spec("a.textproto", 0), "--model", model});
   };
   EXPECT_THAT(train("flowers-cnn").err, HasSubstr("as model 'flowers-cnn' says"));
+  const CommandRun file = train(folder_.Write("own.textproto", kModel));
+  EXPECT_EQ(file.exit_code, 0) << file.err;
+  EXPECT_THAT(file.out, HasSubstr("model bright-or-dark, 2 cores x 4 examples"));
   const CommandRun unknown = train("vgg16");
   EXPECT_EQ(unknown.exit_code, 3);
   EXPECT_THAT(unknown.err, HasSubstr("flowers-cnn, mlp-784"));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/image/jpeg/jpeg_decoder.h"
+#include "core/status/status_macros.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
@@ -18,6 +19,14 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 bool Ignore(int64_t) { return true; }
+
+// Decodes the whole picture. An error if the JPEG is damaged or not whole.
+absl::Status DecodeWhole(const std::string& jpeg) {
+  SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
+  SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, decoder.ReadHeader(jpeg));
+  std::vector<uint8_t> pixels(size_t{3} * info.width * info.height);
+  return decoder.Decode(WholeImage(info.height, info.width), absl::MakeSpan(pixels));
+}
 
 TEST(FlowerSetTest, WritesTheAskedNumberOverFiveFolders) {
   const TempFolder folder;
@@ -46,13 +55,7 @@ TEST(FlowerSetTest, FilesAreWholeJpegsAndDependOnSeedAndNumberAlone) {
   ASSERT_THAT(MakeFlowerSet(folder.path(), {.images = 3, .seed = 3, .threads = 3}, Ignore), IsOk());
   const std::string rose = ReadWholeFile(folder / "rose/rose_000002.jpg");
   EXPECT_THAT(MakeFlowerJpeg(3, 2), IsOkAndHolds(rose));
-  absl::StatusOr<JpegDecoder> decoder = JpegDecoder::Create();
-  ASSERT_THAT(decoder, IsOk());
-  const absl::StatusOr<ImageInfo> info = decoder->ReadHeader(rose);
-  ASSERT_THAT(info, IsOk());
-  std::vector<uint8_t> pixels(size_t{3} * info->width * info->height);
-  EXPECT_THAT(decoder->Decode(WholeImage(info->height, info->width), absl::MakeSpan(pixels)),
-              IsOk());
+  EXPECT_THAT(DecodeWhole(rose), IsOk());
 }
 
 TEST(FlowerSetTest, ReportsProgressOncePerImage) {
@@ -77,7 +80,7 @@ TEST(FlowerSetTest, DrawingAgainReplacesAndASmallerSetIsRefused) {
                        AllOf(HasSubstr("daisy_000005.jpg"), HasSubstr("new or empty"))));
 }
 
-TEST(FlowerSetTest, AnInterruptedRunStopsSoonAndLeavesOnlyJpegFiles) {
+TEST(FlowerSetTest, AnInterruptedRunStopsSoonAndLeavesOnlyWholeJpegs) {
   const TempFolder folder;
   int64_t done = 0;
   EXPECT_THAT(MakeFlowerSet(folder.path(), {.images = 1000, .seed = 3, .threads = 2},
@@ -86,8 +89,10 @@ TEST(FlowerSetTest, AnInterruptedRunStopsSoonAndLeavesOnlyJpegFiles) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
     if (!entry.is_regular_file()) continue;
     EXPECT_EQ(entry.path().extension(), ".jpg");
+    EXPECT_THAT(DecodeWhole(ReadWholeFile(entry.path().string())), IsOk()) << entry.path();
     ++done;
   }
+  EXPECT_GE(done, 1);
   EXPECT_LE(done, 4);
 }
 

@@ -10,6 +10,7 @@
 #include "core/checksum/xxh3.h"
 #include "core/example/example_parser.h"
 #include "core/image/jpeg/jpeg_decoder.h"
+#include "core/image/jpeg/jpeg_encoder.h"
 #include "core/storage/stores/store_table.h"
 #include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
@@ -26,6 +27,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAreArray;
 
 // The fields of one packed record.
 struct Packed {
@@ -128,16 +130,42 @@ TEST(PackerTest, ResizeShrinksAndLeavesSmallImagesAlone) {
   EXPECT_EQ(info->height, 30);
 }
 
-TEST(PackerTest, LowerQualityPacksSmallerShards) {
+// The RGB pixels of a JPEG of 40 x 30 pixels.
+std::vector<uint8_t> PixelsOf(const std::string& jpeg) {
+  absl::StatusOr<JpegDecoder> decoder = JpegDecoder::Create();
+  SYSTOLE_CHECK(decoder.ok() && decoder->ReadHeader(jpeg).ok());
+  std::vector<uint8_t> pixels(size_t{30} * 40 * 3);
+  SYSTOLE_CHECK(decoder->Decode(WholeImage(30, 40), absl::MakeSpan(pixels)).ok());
+  return pixels;
+}
+
+TEST(PackerTest, QualityEncodesEveryImageAgainInRgb) {
   const TempFolder images, out;
-  FillImageFolder(images, {"a"}, 2);
-  const absl::StatusOr<PackReport> low =
-      PackQuietly(images.path(), out / "low", {.plan = {.shards = 1}, .quality = 10});
-  const absl::StatusOr<PackReport> high =
-      PackQuietly(images.path(), out / "high", {.plan = {.shards = 1}, .quality = 95});
-  ASSERT_THAT(low, IsOk());
-  ASSERT_THAT(high, IsOk());
-  EXPECT_LT(low->shards[0].bytes, high->shards[0].bytes);
+  FillImageFolder(images, {"a"}, 3);
+  const std::string grey = TestJpeg(40, 30, 1, 9);
+  images.Write("a/3.jpg", grey);
+  images.Write("a/4.png", PngOf(std::string(30 * 40 * 3, 'c'), 40, 30, 3));
+  std::vector<std::vector<uint8_t>> pixels;
+  for (int k = 0; k < 3; ++k) pixels.push_back(PixelsOf(TestJpeg(40, 30, 3, k)));
+  pixels.push_back(PixelsOf(grey));
+  pixels.emplace_back(30 * 40 * 3, 'c');
+  for (const int quality : {10, 95}) {
+    SCOPED_TRACE(quality);
+    std::vector<std::string> want;
+    for (const std::vector<uint8_t>& image : pixels) {
+      want.push_back(EncodeJpeg(image, 40, 30, 3, {.quality = quality}).value());
+    }
+    const absl::StatusOr<PackReport> report =
+        PackQuietly(images.path(), out / absl::StrCat("p", quality),
+                    {.plan = {.shards = 1}, .quality = quality});
+    ASSERT_THAT(report, IsOk());
+    std::vector<std::string> packed;
+    for (const Packed& record : ReadAll(*report)) {
+      packed.push_back(record.image);
+      EXPECT_THAT(record.size, ElementsAre(30, 40, 3));
+    }
+    EXPECT_THAT(packed, UnorderedElementsAreArray(want));
+  }
 }
 
 TEST(PackerTest, RawStoresPixelsAndGreyBecomesRgb) {

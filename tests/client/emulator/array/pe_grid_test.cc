@@ -24,17 +24,28 @@ void OnEveryTarget(const Check& check) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-TEST(PeGridTest, AStreamedOperandMovesOneColumnRightPerCycle) {
+// The weights are 1 to 20 in row 0, and 0 in row 1. So row 1 only passes on the sums of row 0.
+TEST(PeGridTest, AStreamedOperandMovesRightAndItsSumsMoveDownOnePePerCycle) {
   OnEveryTarget([] {
-    PeGrid grid(2, 20);  // With 20 columns the row ends within a vector.
+    constexpr int64_t kColumns = 20;  // With 20 columns the row ends within a vector.
+    PeGrid grid(2, kColumns);
+    for (int64_t c = 0; c < kColumns; ++c) {
+      grid.shift_depth(c) = 1;
+      grid.top_shadow(c) = static_cast<float>(c + 1);
+    }
+    grid.StreamCycle(/*loading=*/true);
+    for (int64_t diagonal = 0; diagonal <= kColumns; ++diagonal) grid.TakeShadow(diagonal);
     grid.left(0) = 3;
     grid.StreamCycle(/*loading=*/false);
     grid.left(0) = 0;
-    for (int64_t c = 0; c < 20; ++c) {
-      for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(grid.At(0, i).a, i == c ? 3 : 0) << c;
+    for (int64_t c = 0; c <= kColumns + 1; ++c) {
+      for (int64_t i = 0; i < kColumns; ++i) {
+        EXPECT_EQ(grid.At(0, i).a, i == c ? 3 : 0) << c << " " << i;
+        EXPECT_EQ(grid.At(0, i).sum, i == c ? 3 * (i + 1) : 0) << c << " " << i;
+        EXPECT_EQ(grid.bottom(i), i == c - 1 ? 3 * (i + 1) : 0) << c << " " << i;
+      }
       grid.StreamCycle(/*loading=*/false);
     }
-    for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(grid.At(0, i).a, 0);
   });
 }
 

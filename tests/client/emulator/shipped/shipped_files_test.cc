@@ -1,5 +1,7 @@
 #include "client/emulator/shipped/shipped_files.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -15,7 +17,6 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsSupersetOf;
 
 std::vector<std::string> NamesOf(absl::Span<const ShippedFile> files) {
   std::vector<std::string> names;
@@ -30,12 +31,25 @@ std::string Contents(const std::string& path) {
   return text.str();
 }
 
-TEST(ShippedFilesTest, ListsAllChipsAndAtLeastTwoModels) {
-  EXPECT_THAT(NamesOf(ShippedChips()), ElementsAre("v2", "v3", "v4", "v5e", "v5p", "v6e"));
-  EXPECT_THAT(NamesOf(ShippedModels()), IsSupersetOf({"flowers-cnn", "mlp-784"}));
+// The sorted names of the files in `folder`, without ".textproto". Tests run in the root of the
+// sources.
+std::vector<std::string> FilesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".textproto") names.push_back(entry.path().stem());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
-// Tests run in the root of the sources.
+TEST(ShippedFilesTest, ListsEveryChipAndModelOfDeploySortedByName) {
+  EXPECT_THAT(NamesOf(ShippedChips()), ElementsAre("v2", "v3", "v4", "v5e", "v5p", "v6e"));
+  EXPECT_EQ(NamesOf(ShippedChips()), FilesIn("deploy/chips"));
+  EXPECT_THAT(NamesOf(ShippedModels()),
+              ElementsAre("flowers-cnn", "mlp-784", "resnet50", "transformer-block"));
+  EXPECT_EQ(NamesOf(ShippedModels()), FilesIn("deploy/models"));
+}
+
 TEST(ShippedFilesTest, TextsAreTheFilesToTheByte) {
   for (const ShippedFile& file : ShippedChips()) {
     EXPECT_EQ(file.text, Contents("deploy/chips/" + std::string(file.name) + ".textproto"));

@@ -20,6 +20,7 @@
 #include "core/numeric/simd_target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/emulator/training/training_peer.h"
 #include "tests/status_matchers.h"
 
 namespace systole::emulator {
@@ -204,8 +205,9 @@ TEST(LayerTest, MaxPoolGradientGoesToTheFirstOfEquals) {
   EXPECT_THAT(d_in, ElementsAre(0, 5, 0, 0));
 }
 
-// A mean or variance is over the valid examples of all shards. Invalid examples change nothing.
-TEST(LayerTest, BatchNormStatisticsAreOverTheValidExamplesOfAllShards) {
+// A mean or variance is over the valid examples of all shards. Invalid examples change nothing, and
+// come out as zeros.
+TEST(LayerTest, BatchNormNormalisesOverTheValidExamplesOfAllShards) {
   const absl::StatusOr<Model> model = ParseModel(
       "input: [2] layers { batch_norm { momentum: 0.75 epsilon: 1e-6 } } loss {"
       " softmax_cross_entropy {} } optimizer { learning_rate: 1e-9 }",
@@ -219,10 +221,20 @@ TEST(LayerTest, BatchNormStatisticsAreOverTheValidExamplesOfAllShards) {
   }
   const auto result = network.Forward(true);
   EXPECT_EQ(result.valid, 3);
+  // The valid values are 1, 3, 5 in channel 0, and 10, 20, 60 in channel 1. The means are 3 and 30,
+  // the variances 8 / 3 and 1400 / 3.
+  const auto normal = [](float from_mean, float variance) {
+    return testing::FloatNear(from_mean / std::sqrt(variance + 1e-6f), 1e-5f);
+  };
+  EXPECT_THAT(TrainingPeer::Output(network, 0, 0),
+              ElementsAre(normal(-2, 8.f / 3), normal(-20, 1400.f / 3), normal(0, 8.f / 3),
+                          normal(-10, 1400.f / 3)));
+  EXPECT_THAT(TrainingPeer::Output(network, 1, 0),
+              ElementsAre(normal(2, 8.f / 3), normal(30, 1400.f / 3), 0, 0));
   network.Backward();
   network.Update(1e-9f);
-  // The valid values are 1, 3, 5 in channel 0, and 10, 20, 60 in channel 1. A running statistic is
-  // 0.75 * its start value (mean 0, variance 1) + 0.25 * the batch's statistic.
+  // A running statistic is 0.75 * its start value (mean 0, variance 1) + 0.25 * the batch's
+  // statistic.
   EXPECT_THAT(network.statistics(1),
               ElementsAre(testing::FloatEq(0.75f), testing::FloatEq(7.5f),
                           testing::FloatEq(0.75f + 0.25f * 8 / 3),

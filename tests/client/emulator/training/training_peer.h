@@ -2,6 +2,7 @@
 #ifndef SYSTOLE_TESTS_CLIENT_EMULATOR_TRAINING_TRAINING_PEER_H_
 #define SYSTOLE_TESTS_CLIENT_EMULATOR_TRAINING_TRAINING_PEER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,12 @@ class TrainingPeer {
     network.SumGradientPiece(0, network.model_.parameters);
     const absl::Span<const T> sum = network.shards_[0].gradients.span();
     return {sum.begin(), sum.end()};
+  }
+
+  // What a layer gave for a shard in the last Forward().
+  template <typename T>
+  static absl::Span<const T> Output(Network<T>& network, int64_t shard, size_t layer) {
+    return network.shards_[shard].outputs[layer].span();
   }
 
   // Core `core`'s replica of the parameters. A test may change it.

@@ -183,8 +183,10 @@ TEST(WeightUpdateTest, LarsHasRatioOneForZeroWeightsAndNoUpdateForZeroGradient) 
   DeviceArray<float> g(model.parameters);
   std::fill_n(g.data(), model.parameters, 0.25f);
   Update(update, 0.5f, 0, g, replica);
-  EXPECT_THAT(replica.weights.span(), Each(-0.125f));  // |w| is 0.
+  // |w| is 0. By the formula the ratio would be 0, too, and the weights would stay 0.
+  EXPECT_THAT(replica.weights.span(), Each(-0.125f));
   replica = MakeReplica(model);
+  // The divisor is 0. By the formula the ratio would be infinite, and the weights NaN.
   const DeviceArray<float> before = RandomNumbers(model.parameters, 1, 0.1f);
   Update(update, 0.5f, 1, DeviceArray<float>(model.parameters), replica);
   for (int64_t i = 0; i < model.parameters; ++i) ASSERT_EQ(replica.weights[i], before[i]);
