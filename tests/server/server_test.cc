@@ -26,6 +26,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "gtest/gtest.h"
+#include "proto/framing/chunk.h"
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/layout_description.h"
 #include "systole/v1/service.grpc.pb.h"
@@ -91,10 +92,14 @@ class ServerTest : public testing::Test {
 
   using Digests = std::map<std::pair<int64_t, int>, std::string>;
 
+  // The sizes of the chunks of each step and tensor, in the order in which they came.
+  using ChunkSizes = std::map<std::pair<int64_t, int>, std::vector<int64_t>>;
+
   // Reads a stream, checks the checksums of each chunk, and joins the chunks to slices. Adds the
-  // digests of the slices to `digests`. Sets `*drained` if a chunk says that the server drains.
+  // digests of the slices to `digests`. Sets `*drained` if a chunk says that the server drains. If
+  // `sizes` is not null, adds the sizes of the chunks to it.
   grpc::Status Read(const v1::StreamStepsRequest& request, Digests& digests,
-                    bool* drained = nullptr) {
+                    bool* drained = nullptr, ChunkSizes* sizes = nullptr) {
     v1::ResolveFeedResponse feed;
     EXPECT_TRUE(Resolve(request.spec(), feed).ok());
     const absl::StatusOr<SliceLayout> layout = LayoutOf(feed);
@@ -115,6 +120,10 @@ class ServerTest : public testing::Test {
       }
       EXPECT_EQ(chunk.crc32c(),
                 Crc32c(absl::string_view(chunk.data().data(), chunk.data().size())));
+      if (sizes != nullptr) {
+        (*sizes)[{chunk.step(), chunk.tensor()}].push_back(
+            static_cast<int64_t>(chunk.data().size()));
+      }
       std::vector<uint8_t>& slice = slices[{chunk.step(), chunk.core()}];
       slice.resize(static_cast<size_t>(layout->slice_bytes()));
       const SliceTensor& tensor = layout->tensors()[static_cast<size_t>(chunk.tensor())];
@@ -125,6 +134,25 @@ class ServerTest : public testing::Test {
     }
     for (const auto& [place, slice] : slices) digests[place] = SliceDigest(*layout, slice.data());
     return reader->Finish();
+  }
+
+  // The digests of the first `count` steps as a local engine makes them.
+  static Digests LocalDigests(const v1::FeedSpec& spec, int64_t count) {
+    Digests digests;
+    const absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
+        FeedPlan::Create(spec, OpenTestDataset(TestShards({12, 8})));
+    EXPECT_THAT(plan, IsOk());
+    StepEngine engine({.threads = 1});
+    const absl::StatusOr<std::unique_ptr<StepStream>> stream =
+        engine.Open(*plan, {.count = count, .core_end = spec.num_cores()});
+    EXPECT_THAT(stream, IsOk());
+    StepStream::Result slice = (*stream)->Next();
+    for (; slice.ok() && slice->has_value(); slice = (*stream)->Next()) {
+      digests[{(**slice)->step(), (**slice)->core()}] =
+          SliceDigest((**slice)->layout(), (**slice)->data());
+    }
+    EXPECT_THAT(slice, IsOk());
+    return digests;
   }
 
   static v1::StreamStepsRequest Request(const v1::FeedSpec& spec, int64_t first_step,
@@ -199,21 +227,7 @@ TEST_F(ServerTest, StreamedSlicesEqualThoseOfALocalEngine) {
   Digests digests;
   ASSERT_TRUE(Read(Request(Spec(), 0, 100), digests).ok());
   EXPECT_EQ(digests.size(), 20u);
-
-  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
-      FeedPlan::Create(Spec(), OpenTestDataset(TestShards({12, 8})));
-  ASSERT_THAT(plan, IsOk());
-  StepEngine engine({.threads = 1});
-  absl::StatusOr<std::unique_ptr<StepStream>> stream =
-      engine.Open(*plan, {.count = 100, .core_end = 2});
-  ASSERT_THAT(stream, IsOk());
-  for (const auto& [place, digest] : digests) {
-    StepStream::Result slice = (*stream)->Next();
-    ASSERT_TRUE(slice.ok() && slice->has_value());
-    EXPECT_EQ((**slice)->step(), place.first);
-    EXPECT_EQ((**slice)->core(), place.second);
-    EXPECT_EQ(SliceDigest((**slice)->layout(), (**slice)->data()), digest);
-  }
+  EXPECT_EQ(digests, LocalDigests(Spec(), 100));
 }
 
 TEST_F(ServerTest, CoreRangeAndStrideSelectTheStreamedSlices) {
@@ -231,14 +245,21 @@ TEST_F(ServerTest, CoreRangeAndStrideSelectTheStreamedSlices) {
   }
 }
 
-TEST_F(ServerTest, TensorsLargerThanAChunkArriveInPieces) {
+TEST_F(ServerTest, TensorsLargerThanAChunkArriveInPiecesAndUnchanged) {
   const v1::FeedSpec spec = SpecFromText(
       "dataset: 'test' global_batch: 4 num_cores: 1 epochs: 1 outputs { name: 'big' feature: "
       "'image' dtype: FLOAT32 transforms { decode_jpeg {} } transforms { resize { height: 300 "
-      "width: 400 } } }");  // 5.76 MB a step.
+      "width: 400 } } }");
+  constexpr int64_t kTensorBytes = int64_t{4} * 300 * 400 * 3 * 4;  // 5.5 times kChunkBytes.
   Digests digests;
-  ASSERT_TRUE(Read(Request(spec, 0, 2), digests).ok());
+  ChunkSizes sizes;
+  ASSERT_TRUE(Read(Request(spec, 0, 2), digests, /*drained=*/nullptr, &sizes).ok());
   EXPECT_EQ(digests.size(), 2u);
+  EXPECT_EQ(digests, LocalDigests(spec, 2));
+  for (const int64_t step : {0, 1}) {
+    EXPECT_THAT((sizes[{step, 0}]), ElementsAre(kChunkBytes, kChunkBytes, kChunkBytes, kChunkBytes,
+                                                kChunkBytes, kTensorBytes - 5 * kChunkBytes));
+  }
 }
 
 TEST_F(ServerTest, StreamsOfSmallTensorsFinishOnConnectionsWithoutOtherCalls) {

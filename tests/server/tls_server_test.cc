@@ -108,14 +108,20 @@ TEST_F(TlsServerTest, ATlsConnectionOfRefusedCallsIsCountedAsSendingTooMuch) {
   EXPECT_TRUE(WaitUntil([&] { return server_->connections().sent_too_much == 1; }));
 }
 
-TEST_F(TlsServerTest, TlsWorksOnAUnixSocketAndAllowsListeningOnAllInterfaces) {
-  Serve("0.0.0.0:0", /*verify_clients=*/true);
-  Serve("unix:" + (folder_ / "s"), /*verify_clients=*/false);
+TEST_F(TlsServerTest, TlsWorksOnAUnixSocketAndOnAllInterfacesOfTheHost) {
   grpc::ChannelArguments name;
   name.SetSslTargetNameOverride("localhost");
-  const auto stub = v1::Systole::NewStub(grpc::CreateCustomChannel(
-      server_->address(), Holding(certificates_, /*identity=*/false), name));
-  const grpc::Status status = Ask(*stub);
+  const auto ask_at = [&](const std::string& address) {
+    const auto stub = v1::Systole::NewStub(
+        grpc::CreateCustomChannel(address, Holding(certificates_, /*identity=*/true), name));
+    return Ask(*stub);
+  };
+  Serve("unix:" + (folder_ / "s"), /*verify_clients=*/false);
+  grpc::Status status = ask_at(server_->address());
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  Serve("0.0.0.0:0", /*verify_clients=*/true);
+  // Every address 127.x.y.z is this host's. A server on 127.0.0.1 answers only there.
+  status = ask_at(absl::StrCat("127.0.0.2:", server_->port()));
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
 

@@ -79,13 +79,18 @@ TEST_P(DamageTest, AFeedWithOnCorruptFailEndsAndNamesTheDamagedRecord) {
   EXPECT_EQ(feed.err.find(folder_.path()), std::string::npos);
 }
 
-TEST_P(DamageTest, AFeedWithOnCorruptMaskChangesOneExampleAndReportsIt) {
-  std::vector<std::string> intact;
-  {
-    const auto server = Serve(good_);
-    ASSERT_THAT(server, IsOk());
-    intact = Lines(Feed((*server)->address(), "on_corrupt: MASK").out);
-  }
+TEST_P(DamageTest, AFeedWithOnCorruptMaskChangesTheVictimsExampleAndReportsIt) {
+  const auto digests_of = [this](const std::string& shard) {
+    const auto server = Serve(shard);
+    EXPECT_THAT(server, IsOk());
+    if (!server.ok()) return std::vector<std::string>();
+    return Lines(Feed((*server)->address(), "on_corrupt: MASK").out);
+  };
+  const std::vector<std::string> intact = digests_of(good_);
+  // With another record in the victim's place, the feed differs where the victim is.
+  const std::vector<std::string> other = digests_of(folder_.Write(
+      "other.tfrecord", RawShard(0, kVictim, kPayloadBytes) + RawShard(kRecords, 1, kPayloadBytes) +
+                            RawShard(kVictim + 1, kRecords - kVictim - 1, kPayloadBytes)));
   const auto server = Serve(bad_);
   ASSERT_THAT(server, IsOk());
   const Finished feed = Feed((*server)->address(), "on_corrupt: MASK");
@@ -93,8 +98,12 @@ TEST_P(DamageTest, AFeedWithOnCorruptMaskChangesOneExampleAndReportsIt) {
   const std::vector<std::string> masked = Lines(feed.out);
   ASSERT_EQ(intact.size(), size_t{kRecords});
   ASSERT_EQ(masked.size(), size_t{kRecords});
+  ASSERT_EQ(other.size(), size_t{kRecords});
   int changed = 0;
-  for (int i = 0; i < kRecords; ++i) changed += intact[i] != masked[i] ? 1 : 0;
+  for (int i = 0; i < kRecords; ++i) {
+    EXPECT_EQ(intact[i] != masked[i], intact[i] != other[i]) << i;
+    changed += intact[i] != masked[i] ? 1 : 0;
+  }
   EXPECT_EQ(changed, 1);
 
   const auto stub = v1::Systole::NewStub(

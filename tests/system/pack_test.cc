@@ -1,6 +1,7 @@
 // `systole pack` with images and shards in buckets, by the real program.
 #include <atomic>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -117,7 +118,7 @@ TEST_F(PackTest, PackWritesTheSameFilesToABucketAndAFolderFromAnySource) {
   }
 }
 
-TEST_F(PackTest, ALargeShardIsUploadedWholeAndLeavesNoOpenUpload) {
+TEST_F(PackTest, ALargeShardIsUploadedInPartsAndLeavesNoOpenUpload) {
   for (const bool is_gcs : {false, true}) {
     StubBucket bucket(Options(is_gcs));
     const TempFolder large;
@@ -129,7 +130,16 @@ TEST_F(PackTest, ALargeShardIsUploadedWholeAndLeavesNoOpenUpload) {
     const Finished packed = Pack(bucket, large.path(), bucket.Name("out/p"), flags);
     ASSERT_EQ(packed.exit_code, 0) << packed.err;
     ExpectSame(bucket, "out/", local);
-    EXPECT_GT(bucket.Get("out/p-train-00000-of-00001.tfrecord")->size(), size_t{9} << 20);
+    std::vector<size_t> part_bytes;
+    for (const StubRequest& request : bucket.server().requests()) {
+      if (request.method == "PUT" && absl::StrContains(request.target, "partNumber=")) {
+        EXPECT_THAT(request.target, HasSubstr("p-train-00000-of-00001.tfrecord"));
+        part_bytes.push_back(request.body.size());
+      }
+    }
+    EXPECT_GE(part_bytes.size(), 2u);
+    EXPECT_EQ(std::accumulate(part_bytes.begin(), part_bytes.end(), size_t{0}),
+              bucket.Get("out/p-train-00000-of-00001.tfrecord")->size());
     EXPECT_EQ(bucket.uploads(), 0);
   }
 }

@@ -2,11 +2,14 @@
 // core/process/README.md.
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/dead_address.h"
@@ -53,12 +56,32 @@ Finished StartServer(std::vector<std::string> args) {
   return Process(args).Wait();
 }
 
-TEST_F(RefusalTest, AValidSpecOfRawRecordsIsServed) {
+TEST_F(RefusalTest, AValidSpecOfRawRecordsGivesTheBytesOfEachRecordOnce) {
   const auto server = ServerProcess::Start(Dataset());
   ASSERT_THAT(server, IsOk());
-  const Finished feed = Feed((*server)->address(), RawSpec(784, 2));
+  const Finished feed =
+      RunSystole({"feed", "--server", (*server)->address(), "--spec",
+                  folder_.Write("spec.textproto", RawSpec(784, 2)), "--print", "bytes"});
   EXPECT_EQ(feed.exit_code, 0) << feed.err;
   EXPECT_EQ(Lines(feed.out).size(), 3u * 8);  // Without --steps, `feed` reads one epoch.
+  constexpr size_t kHead = 12;  // Of a record in a shard: its length and the length's checksum.
+  std::set<std::string> not_seen;
+  for (int i = 0; i < 192; ++i) not_seen.insert(RawShard(i, 1, 784).substr(kHead, 784));
+  // A line is "STEP CORE ..", with the bytes of 8 records as numbers.
+  for (const std::string& line : Lines(feed.out)) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ');
+    ASSERT_EQ(words.size(), 2u + 8 * 784);
+    for (size_t at = 2; at < words.size(); at += 784) {
+      std::string record;
+      for (size_t i = 0; i < 784; ++i) {
+        int byte = -1;
+        ASSERT_TRUE(absl::SimpleAtoi(words[at + i], &byte)) << words[at + i];
+        record.push_back(static_cast<char>(byte));
+      }
+      EXPECT_EQ(not_seen.erase(record), 1u) << line.substr(0, 40);
+    }
+  }
+  EXPECT_EQ(not_seen.size(), 0u);
 }
 
 TEST_F(RefusalTest, AGlobThatMatchesNothingStopsTheServerAtStart) {

@@ -84,11 +84,11 @@ class SecurityTest : public testing::Test {
   }
 
   Finished Feed(const ServerProcess& server, const std::vector<std::string>& more,
-                const ProcessOptions& options = {},
-                const std::string& connect_timeout = "300") const {
+                const ProcessOptions& options = {}, const std::string& connect_timeout = "300",
+                int steps = kSteps) const {
     std::vector<std::string> args = {
-        "feed",    "--server",           server.address(),    "--spec",       spec_, "--digest",
-        "--steps", absl::StrCat(kSteps), "--connect-timeout", connect_timeout};
+        "feed",    "--server",          server.address(),    "--spec",       spec_, "--digest",
+        "--steps", absl::StrCat(steps), "--connect-timeout", connect_timeout};
     args.insert(args.end(), more.begin(), more.end());
     return RunSystole(args, options);
   }
@@ -96,10 +96,10 @@ class SecurityTest : public testing::Test {
   Finished VainFeed(const ServerProcess& server, const std::vector<std::string>& more) const {
     return Feed(server, more, {}, /*connect_timeout=*/"3");
   }
-  std::string PlainDigest() {
+  std::string PlainDigest(int steps = kSteps) {
     const absl::StatusOr<std::unique_ptr<ServerProcess>> server = Serve();
     EXPECT_THAT(server, IsOk());
-    return server.ok() ? Feed(**server, {}).out : "";
+    return server.ok() ? Feed(**server, {}, {}, /*connect_timeout=*/"300", steps).out : "";
   }
 
   const TempFolder folder_;
@@ -195,7 +195,8 @@ TEST_F(SecurityTest, AFeedContinuesAfterTheCaAndAllCertificatesAreReplaced) {
       SystoleProgram(), "feed", "--server", address, "--spec", spec_, "--digest", "--steps", "400"};
   for (const std::string& word : ShowsItsCertificate()) args.push_back(word);
   Process feed(args, {.stdout_pipe_bytes = 4096});
-  ASSERT_NE(feed.ReadLine(), "");
+  const std::string line = feed.ReadLine();
+  ASSERT_NE(line, "");
   MakeCertificates(folder_ / "others");
   server->reset();
   ASSERT_EQ(std::system(absl::StrCat("rm -r ", folder_ / "tls", " && mv ", folder_ / "others", " ",
@@ -206,7 +207,7 @@ TEST_F(SecurityTest, AFeedContinuesAfterTheCaAndAllCertificatesAreReplaced) {
   ASSERT_THAT(server, IsOk());
   const Finished finished = feed.Wait();
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  EXPECT_EQ(Lines(finished.out).size(), 400u * 8 - 1);
+  EXPECT_EQ(line + finished.out, PlainDigest(400));
 }
 
 TEST_F(SecurityTest, NeitherSideFallsBackToPlainText) {
@@ -240,13 +241,20 @@ TEST_F(SecurityTest, AStreamContinuesWhenTheServersCertificateIsReplaced) {
                                    "--tls-ca",
                                    CertificatePath("ca.pem")};
   Process feed(args, {.stdout_pipe_bytes = 4096});
-  ASSERT_NE(feed.ReadLine(), "");
-  MakeCertificates(folder_ / "tls");  // A new key and certificate of the same authority.
-  const Finished other = Feed(**server, {"--tls", "--tls-ca", CertificatePath("ca.pem")});
+  const std::string line = feed.ReadLine();
+  ASSERT_NE(line, "");
+  // Another authority signed the new certificate. The feed does not trust this authority, so it
+  // could not connect again.
+  MakeCertificates(folder_ / "others");
+  for (const std::string name : {"server.key", "server.pem"}) {
+    folder_.Write("tls/" + name, ReadWholeFile(folder_ / "others/" + name));
+  }
+  const Finished other = Feed(**server, {"--tls", "--tls-ca", folder_ / "others/ca.pem"});
   EXPECT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_NE(VainFeed(**server, {"--tls", "--tls-ca", CertificatePath("ca.pem")}).exit_code, 0);
   const Finished finished = feed.Wait();
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
-  EXPECT_EQ(Lines(finished.out).size(), 400u * 8 - 1);
+  EXPECT_EQ(line + finished.out, PlainDigest(400));
 }
 
 TEST_F(SecurityTest, AFeedNeedsATokenFromAFileOrTheEnvironment) {

@@ -16,6 +16,8 @@
 namespace systole {
 namespace {
 
+using ::testing::ContainsRegex;
+
 constexpr int kRecordBytes = 64 << 10;
 // A step has 4 MiB, and all steps together have 640 MiB. A client prefetches less than 640 MiB. So
 // while nobody reads a feed's output, the feed has steps that are not fetched yet.
@@ -108,13 +110,35 @@ TEST_F(ServersTest, AFeedFollowsChangesOfItsServerListFile) {
   const Finished finished = feed->Wait();
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_EQ(line + finished.out, reference);
+  EXPECT_THAT(finished.err, ContainsRegex("\n  membership changes +2\n"));
 }
 
-TEST_F(ServersTest, AServerAddressMayHaveTheDnsScheme) {
+// With --digest the feed prints its metrics to stderr, except those that are 0.
+TEST_F(ServersTest, AFeedCountsALostServerAndAServerThatJoins) {
+  const auto stops = MustServe();
+  ASSERT_NE(stops, nullptr);
+  const std::string list = folder_->Write("servers", stops->address() + "\n");
+  std::string line;
+  const std::unique_ptr<Process> feed = FeedInMidStream("file:" + list, &line);
+  stops->process().Signal(SIGKILL);
+  EXPECT_EQ(stops->process().Wait().signal, SIGKILL);
+  const auto joins = MustServe();
+  ASSERT_NE(joins, nullptr);
+  folder_->Write("servers", absl::StrCat(stops->address(), "\n", joins->address(), "\n"));
+  const Finished finished = feed->Wait();
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.err, ContainsRegex("\n  streams lost +[1-9]"));
+  EXPECT_THAT(finished.err, ContainsRegex("\n  retries +[1-9]"));
+  EXPECT_THAT(finished.err, ContainsRegex("\n  membership changes +1\n"));
+}
+
+TEST_F(ServersTest, AFeedLooksUpTheNameInAnAddressWithTheDnsScheme) {
   const auto server = MustServe();
   ASSERT_NE(server, nullptr);
   const Finished plain = RunSystole(FeedArgs(server->address()));
-  const Finished named = RunSystole(FeedArgs("dns:///" + server->address()));
+  EXPECT_EQ(plain.exit_code, 0) << plain.err;
+  const std::string port = server->address().substr(server->address().find(':'));
+  const Finished named = RunSystole(FeedArgs("dns:///localhost" + port));
   EXPECT_EQ(named.exit_code, 0) << named.err;
   EXPECT_EQ(named.out, plain.out);
 }

@@ -1,5 +1,6 @@
 #include "server/config/config_change.h"
 
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -46,14 +47,17 @@ TEST(ConfigChangeTest, DatasetsAreComparedByNameWhateverTheirOrder) {
   EXPECT_THAT(change.fixed, IsEmpty());
 }
 
-TEST(ConfigChangeTest, ADatasetWithOtherShardsCompressionOrExpectationsIsChanged) {
-  for (const char* part :
-       {"compression: GZIP", "expect_records: 1", "expect_bytes: 1", "shards: '/more'"}) {
-    EXPECT_THAT(Change("datasets { name: 'a' shards: '/a' }",
-                       std::string("datasets { name: 'a' shards: '/a' ") + part + " }")
-                    .changed,
-                ElementsAre("a"))
-        << part;
+TEST(ConfigChangeTest, ADatasetWithAnotherValueOfAnyFieldIsChanged) {
+  const char* const parts[] = {"compression: GZIP", "expect_records: 1", "expect_bytes: 1",
+                               "shards: '/more'", "columns: 'label'"};
+  // All fields but the name.
+  ASSERT_EQ(std::ssize(parts) + 1, v1::DatasetConfig::descriptor()->field_count());
+  const std::string plain = "datasets { name: 'a' shards: '/a' ";
+  for (const std::string part : parts) {
+    SCOPED_TRACE(part);
+    EXPECT_THAT(Change(plain + "}", plain + part + " }").changed, ElementsAre("a"));
+    EXPECT_THAT(Change(plain + part + " }", plain + "}").changed, ElementsAre("a"));
+    EXPECT_THAT(Change(plain + part + " }", plain + part + " }").changed, IsEmpty());
   }
 }
 

@@ -127,23 +127,24 @@ TEST(ConfigFlagsTest, AConfigFileTakesTimesAndSizesWithUnits) {
   EXPECT_EQ(SizeOf(config->memory_budget()), int64_t{2} << 30);
 }
 
-TEST(ConfigFlagsTest, InvalidValuesInAConfigFileAreRefused) {
-  const auto refusal = [](const std::string& text) {
-    return std::string(CompleteConfig(ConfigOf(text)).status().message());
+TEST(ConfigFlagsTest, AnInvalidValueIsRefusedAlikeInAConfigFileAndAsAFlag) {
+  const auto expect_refused = [](const std::string& field, const std::string& text,
+                                 const std::string& wanted) {
+    const std::string refusal = absl::StrCat("'", text, "', want ", wanted);
+    EXPECT_THAT(CheckFlagText(FlagOf(field), text), StatusIs(kInvalid, refusal));
+    const bool is_number = field == "threads" || field == "compression";
+    const std::string quote = is_number ? "" : "'";
+    EXPECT_THAT(CompleteConfig(ConfigOf(absl::StrCat(field, ": ", quote, text, quote))),
+                StatusIs(kInvalid, absl::StrCat(field, ": ", refusal)));
   };
-  EXPECT_EQ(refusal("drain_timeout: '25h'"), "drain_timeout: '25h', want 0 to 24h");
-  EXPECT_EQ(refusal("drain_timeout: '3 apples'"),
-            "drain_timeout: '3 apples', want a time, such as 3s or 500ms");
-  EXPECT_EQ(refusal("memory_budget: '1'"), "memory_budget: '1', want 1MB to 64TB");
-  EXPECT_EQ(refusal("memory_budget: 'much'"),
-            "memory_budget: 'much', want a size, such as 512MB or 4GB");
-  EXPECT_EQ(refusal("threads: 0"), "threads: '0', want 1 to 1024");
-  EXPECT_EQ(refusal("log_level: 'loud'"),
-            "log_level: 'loud', want one of: debug, info, warn, error");
-  EXPECT_EQ(refusal("compression: 9"),
-            "compression: '9', want one of: detect, none, gzip, zlib, zstd");
-  EXPECT_EQ(refusal("index_dir: '/no/such/folder'"),
-            "index_dir: '/no/such/folder', want an existing folder");
+  expect_refused("drain_timeout", "25h", "0 to 24h");
+  expect_refused("drain_timeout", "3 apples", "a time, such as 3s or 500ms");
+  expect_refused("memory_budget", "1", "1MB to 64TB");
+  expect_refused("memory_budget", "much", "a size, such as 512MB or 4GB");
+  expect_refused("threads", "0", "1 to 1024");
+  expect_refused("log_level", "loud", "one of: debug, info, warn, error");
+  expect_refused("compression", "9", "one of: detect, none, gzip, zlib, zstd");
+  expect_refused("index_dir", "/no/such/folder", "an existing folder");
 }
 
 TEST(ConfigFlagsTest, AFlagThatIsRefusedIsShownWithoutTheSecretsOfAnAddress) {

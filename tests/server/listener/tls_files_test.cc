@@ -1,6 +1,7 @@
 #include "server/listener/tls_files.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -22,6 +23,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 int Shell(const std::string& command) { return std::system(command.c_str()); }
 
@@ -122,8 +124,15 @@ TEST_F(TlsFilesTest, AChangedCertificateLoadsOnceAndAnInvalidOneKeepsTheOld) {
   EXPECT_THAT(told, ElementsAre(testing::_, HasSubstr("good: ")));
 }
 
-TEST(MakeCertificatesTest, TheScriptFailsWithoutAFolder) {
-  EXPECT_NE(Shell(SourceFolder() + "/deploy/make_certificates.sh 2>/dev/null"), 0);
+TEST(MakeCertificatesTest, WithoutAFolderTheScriptWritesNothingAndPrintsItsUsage) {
+  const TempFolder folder;
+  const std::string err = folder / "err";
+  const int status = Shell(absl::StrCat("mkdir ", folder / "here && cd ", folder / "here && ",
+                                        SourceFolder(), "/deploy/make_certificates.sh 2>", err));
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+  EXPECT_THAT(ReadWholeFile(err), StartsWith("usage: deploy/make_certificates.sh DIR"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "here"));
 }
 
 }  // namespace

@@ -14,13 +14,15 @@ using ::testing::HasSubstr;
 v1::FeedIdentity Own() {
   v1::FeedIdentity identity;
   identity.set_dataset_fingerprint(0xd);
-  identity.set_order_fingerprint(0x0);
+  identity.set_order_fingerprint(0x2);
   identity.set_content_version("systole-4");
   identity.set_spec_fingerprint(0x5);
   return identity;
 }
 
-TEST(FeedIdentityTest, TheSameFeedGoesOn) { EXPECT_THAT(CheckIdentity(Own(), Own(), {}), IsOk()); }
+TEST(FeedIdentityTest, AnEqualIdentityIsAccepted) {
+  EXPECT_THAT(CheckIdentity(Own(), Own(), {}), IsOk());
+}
 
 TEST(FeedIdentityTest, AClientMayExpectAnySpecAndAnyContentVersion) {
   v1::FeedIdentity expected = Own();
@@ -29,29 +31,33 @@ TEST(FeedIdentityTest, AClientMayExpectAnySpecAndAnyContentVersion) {
   EXPECT_THAT(CheckIdentity(expected, Own(), {}), IsOk());
 }
 
-TEST(FeedIdentityTest, WhatDiffersIsNamedWithBothSides) {
-  const auto refused = [](const auto& a, const auto& b) {
-    return StatusIs(absl::StatusCode::kFailedPrecondition, AllOf(HasSubstr(a), HasSubstr(b)));
+TEST(FeedIdentityTest, AMismatchIsRefusedNamingTheFieldAndBothValues) {
+  const auto refused = [](const auto& field, const auto& own, const auto& expected) {
+    return StatusIs(absl::StatusCode::kFailedPrecondition,
+                    AllOf(HasSubstr(field), HasSubstr(own), HasSubstr(expected)));
   };
   v1::FeedIdentity expected = Own();
   expected.set_spec_fingerprint(0x6);
   EXPECT_THAT(CheckIdentity(expected, Own(), {}),
-              refused("is 0000000000000005 here", "0000000000000006 was expected"));
+              refused("the spec is not the one", "is 0000000000000005 here",
+                      "0000000000000006 was expected"));
   expected = Own();
   expected.set_dataset_fingerprint(0xe);
   EXPECT_THAT(CheckIdentity(expected, Own(), {}),
-              refused("the dataset is not the one", "000000000000000e was expected"));
+              refused("the dataset is not the one", "is 000000000000000d here",
+                      "000000000000000e was expected"));
   expected = Own();
   expected.set_order_fingerprint(0x1);
-  EXPECT_THAT(CheckIdentity(expected, Own(), {}),
-              refused("the order is not the one", "0000000000000001 expected"));
+  EXPECT_THAT(
+      CheckIdentity(expected, Own(), {}),
+      refused("the order is not the one", "(0000000000000002 here", "0000000000000001 expected)"));
   expected = Own();
   expected.set_content_version("systole-3");
   EXPECT_THAT(CheckIdentity(expected, Own(), {}),
-              refused("is systole-4 here", "systole-3 was expected"));
+              refused("the content version", "is systole-4 here", "systole-3 was expected"));
 }
 
-TEST(FeedIdentityTest, OfASpecWithConditionsTheMessageHasTheCommandThatNotesColumns) {
+TEST(FeedIdentityTest, AnOrderMismatchOfAWhereSpecSuggestsRebuildingTheIndex) {
   v1::FeedSpec spec;
   spec.add_mixture()->add_select()->mutable_where()->set_feature("label");
   v1::FeedIdentity expected = Own();
@@ -61,7 +67,7 @@ TEST(FeedIdentityTest, OfASpecWithConditionsTheMessageHasTheCommandThatNotesColu
                        HasSubstr("`systole index --columns label --rebuild`")));
 }
 
-TEST(FeedIdentityTest, OfAZipTheCommandHasTheNamesThatTheMemberHas) {
+TEST(FeedIdentityTest, ForAZipTheRebuildCommandNamesColumnsWithoutThePrefix) {
   v1::FeedSpec spec;
   spec.add_zip()->set_dataset("photos");
   v1::Member& depths = *spec.add_zip();

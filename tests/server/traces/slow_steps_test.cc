@@ -42,8 +42,17 @@ TEST(SlowStepsTest, TheSlowestStepsOfEachDatasetAreKeptSlowestFirst) {
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ((lists.sent[i].step * 53) % 100, 99 - i);
   EXPECT_THAT(lists.made, SizeIs(SlowSteps::kSlowestMade));
   EXPECT_THAT(lists.sent, SizeIs(SlowSteps::kSlowestSent));
+  // The next minute's steps are faster. They take the place of none of this minute.
+  for (int i = 0; i < 10; ++i) steps.Add("a", {"a"}, Step(100 + i, i, i, /*minute=*/1));
+  const SlowStepLists both = steps.Read(All);
+  std::vector<int64_t> made = {109, 108, 107, 106, 105};
+  std::vector<int64_t> sent = {109, 108, 107};
+  for (const SlowStep& step : lists.made) made.push_back(step.step);
+  for (const SlowStep& step : lists.sent) sent.push_back(step.step);
+  EXPECT_EQ(NumbersOf(both.made), made);
+  EXPECT_EQ(NumbersOf(both.sent), sent);
   steps.Add("b", {"b"}, Step(1000, 1));
-  EXPECT_THAT(steps.Read(All).made, SizeIs(SlowSteps::kSlowestMade + 1));
+  EXPECT_THAT(steps.Read(All).made, SizeIs(2 * SlowSteps::kSlowestMade + 1));
 }
 
 TEST(SlowStepsTest, AddReturnsWhetherAStepIsAmongTheSlowest) {
