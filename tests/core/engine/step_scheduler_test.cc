@@ -771,7 +771,7 @@ TEST(StepSchedulerTest, AFarSliceOfOnlyPaddingIsMadeWithoutARead) {
       MakePlan(16, OpenFarDataset(TestShards({17}), std::make_shared<Gate>()), /*cores=*/2);
   const Stream stream =
       MustAdd(scheduler, plan, {.first_step = 1, .count = 1, .core_begin = 1, .core_end = 2});
-  EXPECT_FALSE(scheduler.TakeToRead([](const FeedPlan&) { return true; }).task.has_value());
+  ASSERT_FALSE(scheduler.TakeToRead([](const FeedPlan&) { return true; }).task.has_value());
   const Task padding = MustTake(scheduler);
   EXPECT_EQ(padding.examples(), (ExampleRange{0, 8}));
   Finish(scheduler, padding, 1);
