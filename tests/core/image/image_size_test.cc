@@ -35,9 +35,9 @@ TEST(ImageSizeTest, WidthAndHeightAreReadFromTheHeader) {
   EXPECT_EQ(png->height, 50);
 }
 
-// An image that is too large to be decoded has no size here. A damaged header may state a huge size.
-// If such a record were among those that a dataset samples to estimate costs, every feed of the
-// dataset would seem too costly.
+// An image that is too large to be decoded has no size here. A damaged header may state a huge
+// size. If such a record were among those that a dataset samples to estimate costs, every feed of
+// the dataset would seem too costly.
 TEST(ImageSizeTest, TooLargeOrInvalidImagesHaveNoSize) {
   EXPECT_TRUE(SizeOfImage(PngHeader(1 << 13, 1 << 12)).has_value());
   EXPECT_FALSE(SizeOfImage(PngHeader(1 << 13, (1 << 12) + 1)).has_value());
