@@ -18,8 +18,8 @@ namespace systole {
 namespace {
 
 // SHA-256, in base64, of the texts in <style> and in <script>. A browser applies no other style and
-// runs no other script. StatusPageTest.TheContentSecurityPolicyHasTheStyleAndScriptHashes prints the
-// hashes.
+// runs no other script. StatusPageTest.TheContentSecurityPolicyHasTheStyleAndScriptHashes prints
+// the hashes.
 constexpr absl::string_view kStyleHash = "oFE7oPJZTHnXzg+Dia9ule/1oxYiKpzZNQ9YXkwp/Hw=";
 constexpr absl::string_view kScriptHash = "xa64nmFZ4woQ6WIWfc6asonVGtX4EH6OF/xWp8/fnWQ=";
 
