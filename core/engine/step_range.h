@@ -43,8 +43,8 @@ struct StreamMemory {
   int64_t ahead_bytes = std::numeric_limits<int64_t>::max();
   // Whether a slice leaves the budget when the consumer gets it. True is for a consumer in this
   // process, which may keep as many slices as it likes.
-  //   Slices that are made ahead still count in the budget. While the stream's consumer waits for no
-  // slice, the stream may have to give up these slices. This happens if the consumer of another
+  //   Slices that are made ahead still count in the budget. While the stream's consumer waits for
+  // no slice, the stream may have to give up these slices. This happens if the consumer of another
   // stream with gives_away waits, and that stream holds no slice and has no room for one.
   bool gives_away = false;
 };

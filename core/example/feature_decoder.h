@@ -21,8 +21,8 @@ class FeatureDecoder {
 
   // Calls `visit` with each map entry. If a name comes twice, visits both entries, and the caller
   // must use the later one. Call Decode() once.
-  //   DataLoss  the record is not an Example. The message names the byte that shows it. Some entries
-  //             may have been visited before.
+  //   DataLoss  the record is not an Example. The message names the byte that shows it. Some
+  //             entries may have been visited before.
   absl::Status Decode(absl::FunctionRef<void(const FeatureView&)> visit);
 
  private:
